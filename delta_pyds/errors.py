@@ -1,0 +1,166 @@
+"""Every error that delta_pyds raises on purpose: one tree, stable codes.
+
+Invariant: whatever goes wrong with a table, an option or a file surfaces as a
+``DeltaError`` whose message is a sentence for the user: it names the table,
+the version or the file, and says what to do next. ``code`` is the error class
+of the reference implementation wherever it has one for the condition, so that
+runbooks and searches keep working.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DeltaError(Exception):
+    """Root of the tree.
+
+    Attributes:
+        code: stable identifier, the reference's name (``DELTA_...``) where one exists.
+        message: the sentence, without the code.
+        parameters: the named values in the message (``table``, ``version``, ``path`` ...).
+
+    Survives pickling with all three, because planners and tasks are other
+    processes than the one that shows the error.
+    """
+
+    default_code = "DELTA_ERROR"
+
+    def __init__(self, message: str, *, code: str | None = None, **parameters: Any) -> None:
+        self.code = code or self.default_code
+        self.message = message
+        self.parameters = parameters
+        super().__init__(f"[{self.code}] {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.code, self.parameters)
+
+
+def _rebuild(cls: type[DeltaError], message: str, code: str, parameters: dict[str, Any]) -> DeltaError:
+    return cls(message, code=code, **parameters)
+
+
+# --- the table breaks the protocol, or goes beyond what this version understands
+
+
+class ProtocolError(DeltaError):
+    """The table's own files do not say what the protocol requires."""
+
+    default_code = "DELTA_PROTOCOL_VIOLATION"
+
+
+class UnsupportedFeatureError(ProtocolError):
+    """The table needs a feature or a protocol version that is not supported here."""
+
+    default_code = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+
+
+class CorruptLogError(ProtocolError):
+    """A file of the log exists but cannot be understood."""
+
+    default_code = "DELTA_CORRUPT_LOG_FILE"
+
+
+class MissingLogFilesError(ProtocolError):
+    """The log lacks files that the asked version needs."""
+
+    default_code = "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+
+class ChecksumMismatchError(ProtocolError):
+    """The version checksum file contradicts the replayed log."""
+
+    default_code = "DELTA_CHECKSUM_MISMATCH"
+
+
+class DeletionVectorError(ProtocolError):
+    """A deletion vector is missing, damaged, or contradicts its descriptor."""
+
+    default_code = "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"
+
+
+class CorruptDataFileError(ProtocolError):
+    """A data file exists but is not the Parquet file that the log promises."""
+
+    default_code = "FAILED_READ_FILE"
+
+
+class SchemaMismatchError(ProtocolError):
+    """A data file holds a column of a type that cannot become the table's type."""
+
+    default_code = "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"
+
+
+# --- the user asked for something that cannot be done
+
+
+class UserError(DeltaError):
+    """The request is at fault, not the table."""
+
+    default_code = "DELTA_ILLEGAL_USAGE"
+
+
+class TableNotFoundError(UserError):
+    """There is no Delta table at the path."""
+
+    default_code = "DELTA_MISSING_DELTA_TABLE"
+
+
+class OptionError(UserError):
+    """An option has an impossible value, or contradicts another one."""
+
+    default_code = "DELTA_ILLEGAL_OPTION"
+
+
+class TimeTravelError(UserError):
+    """The version or timestamp asked for is not one that the log can give."""
+
+    default_code = "DELTA_VERSION_NOT_FOUND"
+
+
+class ColumnNotFoundError(UserError):
+    """A column was named that the table does not have."""
+
+    default_code = "DELTA_COLUMN_NOT_FOUND"
+
+
+class ExpressionError(UserError):
+    """A predicate cannot be parsed, or not evaluated exactly as Spark would."""
+
+    default_code = "DELTA_UNSUPPORTED_EXPRESSION"
+
+
+class UnsupportedOperationError(UserError):
+    """The operation exists in the reference, and not yet here."""
+
+    default_code = "DELTA_OPERATION_NOT_ALLOWED"
+
+
+# --- somebody else committed first
+
+
+class ConflictError(DeltaError):
+    """Another transaction won, and this one cannot be put after it."""
+
+    default_code = "DELTA_CONCURRENT_WRITE"
+
+
+# --- the bytes could not be had
+
+
+class StorageError(DeltaError):
+    """The file system failed or refused."""
+
+    default_code = "DELTA_STORAGE_ERROR"
+
+
+class FileNotFoundInStorageError(StorageError):
+    """A file that the log names is not there."""
+
+    default_code = "DELTA_FILE_NOT_FOUND_DETAILED"
+
+
+class FileExistsInStorageError(StorageError):
+    """A put-if-absent met an existing file. Writers read this as a lost race."""
+
+    default_code = "DELTA_FILE_ALREADY_EXISTS"

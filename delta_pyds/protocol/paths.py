@@ -1,0 +1,121 @@
+"""Names of the files in a table, and the one place that decodes a path of the log.
+
+Protocol: "File Types", "Add File and Remove File" (the path is a URI-encoded string).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import unquote
+
+LOG_DIRECTORY = "_delta_log"
+LAST_CHECKPOINT = "_last_checkpoint"
+SIDECAR_DIRECTORY = "_sidecars"
+
+_LOG_NAME = re.compile(
+    r"(?P<version>\d{20})"
+    r"(?:(?P<commit>\.json)"
+    r"|(?P<checksum>\.crc)"
+    r"|\.(?P<end>\d{20})\.compacted\.json"
+    r"|\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[0-9a-fA-F-]{36}))?\.(?P<suffix>parquet|json))"
+)
+# a scheme counts only with the slash: a file may be called "a:b"
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
+
+
+class LogFileKind(Enum):
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    COMPACTION = "compaction"
+    CHECKPOINT = "checkpoint"
+
+
+@dataclass(frozen=True)
+class LogFileName:
+    """What the name of a file in the log says.
+
+    ``end_version``: of a compaction, its last version. ``part``, ``parts``: of
+    a multi-part checkpoint, counted from 1. ``uuid``: of a UUID-named (V2) checkpoint.
+    """
+
+    kind: LogFileKind
+    version: int
+    end_version: int | None = None
+    part: int | None = None
+    parts: int | None = None
+    uuid: str | None = None
+    suffix: str | None = None
+
+
+def parse_log_name(name: str) -> LogFileName | None:
+    """Read a file name of the log directory; None for a name that the protocol does not know."""
+    match = _LOG_NAME.fullmatch(name)
+    if match is None:
+        return None
+    version = int(match["version"])
+    if match["commit"]:
+        return LogFileName(LogFileKind.COMMIT, version)
+    if match["checksum"]:
+        return LogFileName(LogFileKind.CHECKSUM, version)
+    if match["end"]:
+        return LogFileName(LogFileKind.COMPACTION, version, end_version=int(match["end"]))
+    if match["suffix"] == "json" and not match["uuid"]:
+        return None
+    part, parts = match["part"], match["parts"]
+    return LogFileName(
+        LogFileKind.CHECKPOINT,
+        version,
+        part=int(part) if part else None,
+        parts=int(parts) if parts else None,
+        uuid=match["uuid"],
+        suffix=match["suffix"],
+    )
+
+
+def version_prefix(version: int) -> str:
+    """The name that sorts before every file of that version."""
+    return f"{version:020d}"
+
+
+def commit_name(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def checksum_name(version: int) -> str:
+    return f"{version:020d}.crc"
+
+
+def join(directory: str, name: str) -> str:
+    """Put a decoded relative name below a directory."""
+    return directory.rstrip("/") + "/" + name
+
+
+def log_directory(table_root: str) -> str:
+    return join(table_root, LOG_DIRECTORY)
+
+
+def is_absolute(path: str) -> bool:
+    """True for a path with a scheme or a leading slash."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def resolve_data_path(table_root: str, path: str) -> str:
+    """Turn the ``path`` of a file action into one that the storage can open.
+
+    The log's path is a URI: it is percent-decoded exactly once, here. A
+    relative path is below the table, an absolute one stands for itself.
+    Protocol: "Add File and Remove File".
+    """
+    return unquote(path) if is_absolute(path) else join(table_root, unquote(path))
+
+
+def resolve_sidecar_path(table_root: str, path: str) -> str:
+    """Where a sidecar file is: a bare name lies in ``_delta_log/_sidecars``.
+
+    Protocol: "Sidecar File Information".
+    """
+    if is_absolute(path):
+        return unquote(path)
+    return join(join(log_directory(table_root), SIDECAR_DIRECTORY), unquote(path).rsplit("/", 1)[-1])

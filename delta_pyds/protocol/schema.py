@@ -1,0 +1,238 @@
+"""Logical types of a table and their serialised form, the ``schemaString``.
+
+Protocol: "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from delta_pyds.errors import ProtocolError
+
+PRIMITIVE_NAMES = frozenset(
+    {
+        "string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary",
+        "date", "timestamp", "timestamp_ntz", "void", "variant",
+    }
+)  # fmt: skip
+
+# Spellings that other writers have been seen to use.
+_ALIASES = {"null": "void", "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_CHAR = re.compile(r"(?:var)?char\(\s*\d+\s*\)")
+
+COLUMN_MAPPING_ID = "delta.columnMapping.id"
+COLUMN_MAPPING_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+COLLATIONS = "__COLLATIONS"
+
+
+@dataclass(frozen=True)
+class PrimitiveType:
+    """A type without parts; ``name`` is one of ``PRIMITIVE_NAMES``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DecimalType:
+    """Fixed-point number of ``precision`` digits (1 to 38), ``scale`` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.precision <= 38 and 0 <= self.scale <= self.precision):
+            raise ProtocolError(
+                f"decimal({self.precision},{self.scale}) is not a type of the protocol: precision is 1 to 38 "
+                "and scale 0 to precision.",
+                code="DELTA_INVALID_SCHEMA",
+            )
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    element_type: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True)
+class MapType:
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True)
+class StructField:
+    """One column or nested field. ``metadata`` is kept as written."""
+
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def physical_name(self) -> str:
+        """The name in Parquet files and statistics; the logical name without column mapping."""
+        return str(self.metadata.get(COLUMN_MAPPING_PHYSICAL_NAME, self.name))
+
+    @property
+    def field_id(self) -> int | None:
+        """The column mapping id, which Parquet carries as ``field_id``."""
+        value = self.metadata.get(COLUMN_MAPPING_ID)
+        return None if value is None else int(value)
+
+
+@dataclass(frozen=True)
+class StructType:
+    fields: tuple[StructField, ...]
+
+    def __iter__(self) -> Iterator[StructField]:
+        return iter(self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def find(self, name: str) -> StructField | None:
+        """The field of that name: the exact spelling first, else the only one that differs in case alone."""
+        close = [f for f in self.fields if f.name.lower() == name.lower()]
+        for f in close:
+            if f.name == name:
+                return f
+        return close[0] if len(close) == 1 else None
+
+
+DataType = Union[PrimitiveType, DecimalType, ArrayType, MapType, StructType]
+
+STRING = PrimitiveType("string")
+LONG = PrimitiveType("long")
+INTEGER = PrimitiveType("integer")
+SHORT = PrimitiveType("short")
+BYTE = PrimitiveType("byte")
+FLOAT = PrimitiveType("float")
+DOUBLE = PrimitiveType("double")
+BOOLEAN = PrimitiveType("boolean")
+BINARY = PrimitiveType("binary")
+DATE = PrimitiveType("date")
+TIMESTAMP = PrimitiveType("timestamp")
+TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
+VOID = PrimitiveType("void")
+VARIANT = PrimitiveType("variant")
+
+
+def parse_schema(schema_string: str) -> StructType:
+    """Read a ``schemaString``.
+
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) when the text is no schema.
+    Protocol: "Schema Serialization Format".
+    """
+    try:
+        value = json.loads(schema_string)
+    except (ValueError, TypeError) as e:
+        raise ProtocolError(f"the schemaString is not JSON: {e}.", code="DELTA_INVALID_SCHEMA") from None
+    parsed = parse_type(value)
+    if not isinstance(parsed, StructType):
+        raise ProtocolError("the schemaString describes no struct of columns.", code="DELTA_INVALID_SCHEMA")
+    return parsed
+
+
+def parse_type(value: Any) -> DataType:
+    """Read one type of a parsed ``schemaString``: a name, or an object with ``type``."""
+    try:
+        if isinstance(value, str):
+            return _parse_name(value)
+        kind = value["type"]
+        if kind == "struct":
+            return StructType(tuple(_parse_field(f) for f in value["fields"]))
+        if kind == "array":
+            return ArrayType(parse_type(value["elementType"]), bool(value.get("containsNull", True)))
+        if kind == "map":
+            return MapType(
+                parse_type(value["keyType"]), parse_type(value["valueType"]), bool(value.get("valueContainsNull", True))
+            )
+        if kind == "udt":
+            return parse_type(value["sqlType"])
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise ProtocolError(f"the schema has a type that cannot be read: {value!r}.", code="DELTA_INVALID_SCHEMA")
+
+
+def _parse_field(value: Any) -> StructField:
+    return StructField(
+        name=str(value["name"]),
+        data_type=parse_type(value["type"]),
+        nullable=bool(value.get("nullable", True)),
+        metadata=value.get("metadata") or {},
+    )
+
+
+def _parse_name(text: str) -> DataType:
+    name = text.strip().lower()
+    name = _ALIASES.get(name, name)
+    if name in PRIMITIVE_NAMES:
+        return PrimitiveType(name)
+    if name == "decimal":
+        return DecimalType(10, 0)
+    match = _DECIMAL.fullmatch(name)
+    if match:
+        return DecimalType(int(match[1]), int(match[2]))
+    if _CHAR.fullmatch(name) or name.startswith("string collate"):
+        return STRING
+    raise ProtocolError(
+        f"the schema has a column of type '{text}', which this version does not support.",
+        code="DELTA_UNSUPPORTED_DATA_TYPES",
+        type=text,
+    )
+
+
+def type_to_json(data_type: DataType) -> Any:
+    """The inverse of ``parse_type``: a value for ``json.dumps``."""
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name
+    if isinstance(data_type, DecimalType):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if isinstance(data_type, ArrayType):
+        return {
+            "type": "array",
+            "elementType": type_to_json(data_type.element_type),
+            "containsNull": data_type.contains_null,
+        }
+    if isinstance(data_type, MapType):
+        return {
+            "type": "map",
+            "keyType": type_to_json(data_type.key_type),
+            "valueType": type_to_json(data_type.value_type),
+            "valueContainsNull": data_type.value_contains_null,
+        }
+    return {
+        "type": "struct",
+        "fields": [
+            {"name": f.name, "type": type_to_json(f.data_type), "nullable": f.nullable, "metadata": dict(f.metadata)}
+            for f in data_type.fields
+        ],
+    }
+
+
+def schema_to_string(schema: StructType) -> str:
+    """The ``schemaString`` of a schema."""
+    return json.dumps(type_to_json(schema), separators=(",", ":"))
+
+
+def display(data_type: DataType) -> str:
+    """The type as Spark's SQL writes it, for messages: ``bigint``, ``array<struct<a:int>>``."""
+    if isinstance(data_type, PrimitiveType):
+        return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(
+            data_type.name, data_type.name
+        )
+    if isinstance(data_type, DecimalType):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if isinstance(data_type, ArrayType):
+        return f"array<{display(data_type.element_type)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{display(data_type.key_type)},{display(data_type.value_type)}>"
+    return "struct<" + ",".join(f"{f.name}:{display(f.data_type)}" for f in data_type.fields) + ">"
