@@ -1,0 +1,213 @@
+"""The version checksum, and its comparison with a replayed state. Protocol: "Version Checksum File"."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from delta_pyds.errors import ChecksumMismatchError, FileNotFoundInStorageError
+from delta_pyds.log.listing import LogFile
+from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
+from delta_pyds.storage.base import Storage
+
+_logger = logging.getLogger(__name__)
+
+
+class FileSizeHistogram(msgspec.Struct, frozen=True, rename="camel"):
+    """Files and bytes per bin; a bin starts at its boundary (inclusive), the first at 0."""
+
+    sorted_bin_boundaries: list[int]
+    file_counts: list[int]
+    total_bytes: list[int]
+
+
+class DeletedRecordCountsHistogram(msgspec.Struct, frozen=True, rename="camel"):
+    """Files per decade of deleted records."""
+
+    deleted_record_counts: list[int]
+
+
+class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
+    """What the writer of a version says that its state is. Old writers left out all but the first four numbers."""
+
+    table_size_bytes: int
+    num_files: int
+    num_metadata: int
+    num_protocol: int
+    txn_id: str | None = None
+    in_commit_timestamp_opt: int | None = None
+    set_transactions: list[SetTransaction] | None = None
+    domain_metadata: list[DomainMetadata] | None = None
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
+    file_size_histogram: FileSizeHistogram | None = None
+    # the name under which the reference wrote fileSizeHistogram for years
+    histogram_opt: FileSizeHistogram | None = None
+    all_files: list[AddFile] | None = None
+    num_deleted_records_opt: int | None = None
+    num_deletion_vectors_opt: int | None = None
+    deleted_record_counts_histogram_opt: DeletedRecordCountsHistogram | None = None
+
+    @property
+    def size_histogram(self) -> FileSizeHistogram | None:
+        return self.file_size_histogram or self.histogram_opt
+
+
+@dataclass(frozen=True)
+class ReplayedState:
+    """What a replay of the log gave; a part that is None is not compared.
+
+    ``set_transactions`` and ``domain_metadata`` are the live ones (no
+    tombstones), ``file_keys`` the keys of all live files as ``file_key`` has
+    them, ``file_size_histogram`` one over the boundaries of the checksum.
+    """
+
+    table_root: str
+    version: int
+    num_files: int
+    table_size_bytes: int
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    in_commit_timestamp: int | None = None
+    set_transactions: Sequence[SetTransaction] | None = None
+    domain_metadata: Sequence[DomainMetadata] | None = None
+    num_deletion_vectors: int | None = None
+    num_deleted_records: int | None = None
+    file_size_histogram: FileSizeHistogram | None = None
+    file_keys: frozenset[tuple[str, str | None]] | None = None
+
+
+def read_checksum(storage: Storage, file: LogFile) -> VersionChecksum | None:
+    """Read a checksum file; None, with a warning in the log, if it is damaged or has gone.
+
+    A reader must work without it.
+    """
+    try:
+        return msgspec.json.decode(storage.read(file.path), type=VersionChecksum)
+    except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundInStorageError) as error:
+        _logger.warning("The version checksum %s is not used: %s", file.path, error)
+        return None
+
+
+def verify_checksum(checksum: VersionChecksum, state: ReplayedState) -> None:
+    """Compare every part that both sides have.
+
+    Raises: ChecksumMismatchError listing all differences.
+    """
+    differences = [
+        f"{what} is {_short(replayed)} by replay and {_short(recorded)} by the checksum file"
+        for what, recorded, replayed in _pairs(checksum, state)
+        if recorded is not None and replayed is not None and recorded != replayed
+    ]
+    differences += [
+        f"the checksum file counts {count} {action} actions where a table has 1"
+        for action, count in (("metaData", checksum.num_metadata), ("protocol", checksum.num_protocol))
+        if count != 1
+    ]
+    if differences:
+        raise ChecksumMismatchError(
+            f"Version {state.version} of table {state.table_root!r} contradicts its version checksum: "
+            + "; ".join(differences)
+            + ". The log may have been changed after it was written; compare it with a copy before trusting the table.",
+            table=state.table_root,
+            version=state.version,
+            differences=differences,
+        )
+
+
+def _pairs(checksum: VersionChecksum, state: ReplayedState) -> list[tuple[str, Any, Any]]:
+    """(name, recorded, replayed), in a form that equality is right for."""
+    pairs: list[tuple[str, Any, Any]] = [
+        ("numFiles", checksum.num_files, state.num_files),
+        ("tableSizeBytes", checksum.table_size_bytes, state.table_size_bytes),
+        ("inCommitTimestamp", checksum.in_commit_timestamp_opt, state.in_commit_timestamp),
+        ("numDeletionVectors", checksum.num_deletion_vectors_opt, state.num_deletion_vectors),
+        ("numDeletedRecords", checksum.num_deleted_records_opt, state.num_deleted_records),
+        (
+            "setTransactions",
+            _transactions(checksum.set_transactions),
+            _transactions(state.set_transactions),
+        ),
+        ("domainMetadata", _domains(checksum.domain_metadata), _domains(state.domain_metadata)),
+    ]
+    if checksum.protocol is not None and state.protocol is not None:
+        pairs += _fields("protocol", checksum.protocol, state.protocol, unordered=True)
+    if checksum.metadata is not None and state.metadata is not None:
+        pairs += _fields("metaData", checksum.metadata, state.metadata)
+    recorded_histogram, replayed_histogram = checksum.size_histogram, state.file_size_histogram
+    if recorded_histogram is not None and replayed_histogram is not None:
+        pairs += _fields("fileSizeHistogram", recorded_histogram, replayed_histogram)
+    if checksum.all_files is not None and state.file_keys is not None:
+        recorded_keys = frozenset(map(file_key, checksum.all_files))
+        pairs.append(("the list of files only in allFiles", sorted(recorded_keys - state.file_keys, key=repr), []))
+        pairs.append(("the list of files not in allFiles", [], sorted(state.file_keys - recorded_keys, key=repr)))
+    return pairs
+
+
+def _fields(what: str, recorded: msgspec.Struct, replayed: msgspec.Struct, *, unordered: bool = False) -> Any:
+    for field in msgspec.structs.fields(type(recorded)):
+        pair = (getattr(recorded, field.name), getattr(replayed, field.name))
+        one, other = (_comparable(value, unordered) for value in pair)
+        yield f"{what}.{field.encode_name}", one, other
+
+
+def _comparable(value: Any, unordered: bool) -> Any:
+    """Absent, null and empty say the same."""
+    if isinstance(value, msgspec.Struct):
+        return {name: _comparable(item, unordered) for name, item in msgspec.structs.asdict(value).items()}
+    if value is None or value == {} or value == []:
+        return ()
+    if isinstance(value, list) and unordered:
+        return tuple(sorted(value))
+    return value
+
+
+def _transactions(actions: Sequence[SetTransaction] | None) -> dict[str, tuple[int, int | None]] | None:
+    if actions is None:
+        return None
+    return {action.app_id: (action.version, action.last_updated) for action in actions}
+
+
+def _domains(actions: Sequence[DomainMetadata] | None) -> dict[str, str] | None:
+    if actions is None:
+        return None
+    return {action.domain: action.configuration for action in actions if not action.removed}
+
+
+def file_size_histogram(sizes: Any, boundaries: Sequence[int]) -> FileSizeHistogram:
+    """Count files and bytes per bin. ``sizes`` is an Arrow array of int64 without nulls."""
+    import pyarrow.compute as pc
+
+    ascending = sizes.take(pc.array_sort_indices(sizes)) if len(sizes) else sizes
+    running = pc.cumulative_sum(ascending)
+    edges = [bisect_left(_Values(ascending), boundary) for boundary in boundaries[1:]] + [len(sizes)]
+    counts, totals, before, bytes_before = [], [], 0, 0
+    for edge in edges:
+        bytes_here = running[edge - 1].as_py() if edge else 0
+        counts.append(edge - before)
+        totals.append(bytes_here - bytes_before)
+        before, bytes_before = edge, bytes_here
+    return FileSizeHistogram(list(boundaries), counts, totals)
+
+
+class _Values(Sequence[int]):
+    """Just enough of a sequence for bisect: only the values that it looks at become Python objects."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self._array[position].as_py()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

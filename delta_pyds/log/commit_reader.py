@@ -1,0 +1,195 @@
+"""Actions from commit files. Protocol: "Delta Log Entries", "Actions"."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
+from delta_pyds.log.listing import LogFile
+from delta_pyds.protocol.actions import CommitInfo, SingleAction
+from delta_pyds.storage.base import Storage
+
+_decoder = msgspec.json.Decoder(SingleAction)
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Commit infos are a line of a few kilobytes, and mostly the first one.
+_HEAD_BYTES = 64 * 1024
+# What read-ahead may hold besides the file being decoded.
+_MAX_BYTES_AHEAD = 64 * 1024 * 1024
+
+
+class _CommitInfoLine(msgspec.Struct, rename="camel"):
+    """A line, seen only for its commit info; other actions are passed over undecoded."""
+
+    commit_info: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_info_decoder = msgspec.json.Decoder(_CommitInfoLine)
+
+
+def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
+    """The actions of a commit or log compaction, in the order of the file; blank lines are passed over.
+
+    An action of a later protocol gives a SingleAction with nothing set.
+
+    Raises: CorruptLogError naming the line; MissingLogFilesError if the file has gone.
+    """
+    return decode_commit(_read(storage, file), file.path)
+
+
+def read_commits(
+    storage: Storage, files: Iterable[LogFile], *, threads: int = 8
+) -> Iterator[tuple[LogFile, list[SingleAction]]]:
+    """Read commits in the given order.
+
+    From a remote store up to ``threads`` files are fetched ahead, within a
+    bound of bytes. The local disk is faster without: decoding takes longer
+    than reading, and holds the interpreter.
+
+    Raises: as read_commit, when the file's turn comes.
+    """
+    if storage.scheme == "file" or threads <= 1:
+        for file in files:
+            yield file, read_commit(storage, file)
+        return
+    for file, data in _fetch_ahead(storage, files, threads):
+        yield file, decode_commit(data, file.path)
+
+
+def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo | None:
+    """The commit's provenance, None where the writer left none.
+
+    It should be the first line; other writers put it last, so the whole file
+    is read when the head does not have it.
+
+    Raises: as read_commit.
+    """
+    head = _read(storage, file, _HEAD_BYTES) if file.size_bytes > _HEAD_BYTES else _read(storage, file)
+    complete = head if len(head) >= file.size_bytes else head[: head.rfind(b"\n") + 1]
+    found, info = _find_commit_info(complete, file.path)
+    if not found and len(head) < file.size_bytes:
+        found, info = _find_commit_info(_read(storage, file), file.path)
+    return info
+
+
+def decode_commit(data: bytes, path: str) -> list[SingleAction]:
+    """Decode the lines of a commit; ``path`` is for the message.
+
+    Raises: CorruptLogError.
+    """
+    if data.startswith(_BYTE_ORDER_MARK):
+        data = data[len(_BYTE_ORDER_MARK) :]
+    try:
+        return _decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return [_decode_line(line, number, path) for number, line in _lines(data)]
+
+
+def _decode_line(line: bytes, number: int, path: str) -> SingleAction:
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        action = _with_odd_commit_info(line)
+        if action is None:
+            raise _corrupt(path, number, error) from error
+        return action
+
+
+def _with_odd_commit_info(line: bytes) -> SingleAction | None:
+    """A line at fault only in its commit info, which is free-form: no content of it makes a table unreadable."""
+    try:
+        value = msgspec.json.decode(line)
+        info = value.pop("commitInfo") if isinstance(value, dict) else None
+        if info is None:
+            return None
+        rest = msgspec.convert(value, SingleAction)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, KeyError):
+        return None
+    return msgspec.structs.replace(rest, commit_info=_lenient_commit_info(info))
+
+
+def _lenient_commit_info(info: Any) -> CommitInfo:
+    """Keep the fields that have their type, drop the others."""
+    if not isinstance(info, dict):
+        return CommitInfo()
+    kept = {}
+    for field in msgspec.structs.fields(CommitInfo):
+        if field.encode_name in info:
+            try:
+                kept[field.name] = msgspec.convert(info[field.encode_name], field.type)
+            except msgspec.ValidationError:
+                continue
+    return CommitInfo(**kept)
+
+
+def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
+    if data.startswith(_BYTE_ORDER_MARK):
+        data = data[len(_BYTE_ORDER_MARK) :]
+    for number, line in _lines(data):
+        # most lines are files: only one that mentions the key is worth decoding
+        if b"commitInfo" not in line:
+            continue
+        try:
+            raw = _info_decoder.decode(line).commit_info
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _corrupt(path, number, error) from error
+        if bytes(raw) == b"null":
+            continue
+        try:
+            return True, msgspec.json.decode(raw, type=CommitInfo)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            action = _decode_line(line, number, path)
+            return True, action.commit_info
+    return False, None
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        stripped = line.strip()
+        if stripped:
+            yield number, stripped
+
+
+def _read(storage: Storage, file: LogFile, length: int | None = None) -> bytes:
+    try:
+        return storage.read(file.path) if length is None else storage.read(file.path, 0, length)
+    except FileNotFoundInStorageError as error:
+        raise MissingLogFilesError(
+            f"The log file {file.path!r} was listed and is gone. If the log has just been cleaned up, load the table "
+            "again; else restore the file.",
+            path=file.path,
+            version=file.version,
+        ) from error
+
+
+def _fetch_ahead(storage: Storage, files: Iterable[LogFile], threads: int) -> Iterator[tuple[LogFile, bytes]]:
+    waiting: deque[tuple[LogFile, Future[bytes]]] = deque()
+    bytes_ahead = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="delta-commits")
+    try:
+        for file in files:
+            waiting.append((file, pool.submit(_read, storage, file)))
+            bytes_ahead += file.size_bytes
+            while len(waiting) > threads or (len(waiting) > 1 and bytes_ahead > _MAX_BYTES_AHEAD):
+                first, future = waiting.popleft()
+                bytes_ahead -= first.size_bytes
+                yield first, future.result()
+        while waiting:
+            first, future = waiting.popleft()
+            yield first, future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _corrupt(path: str, number: int, error: Exception) -> CorruptLogError:
+    return CorruptLogError(
+        f"Line {number} of the log file {path!r} is not a valid action: {str(error).rstrip('.')}. "
+        "Restore the file from a copy, or read a version before it.",
+        path=path,
+        line=number,
+    )

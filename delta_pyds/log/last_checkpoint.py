@@ -1,0 +1,138 @@
+"""The hint where the newest checkpoint is. Protocol: "Last Checkpoint File", "JSON checksum"."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.protocol.paths import LAST_CHECKPOINT, join, log_directory
+from delta_pyds.storage.base import Storage
+
+_logger = logging.getLogger(__name__)
+
+
+class V2CheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
+    """A V2 checkpoint's top-level file, and what of it the hint repeats. ``path`` is a name in ``_delta_log``."""
+
+    path: str | None = None
+    size_in_bytes: int | None = None
+    modification_time: int | None = None
+    non_file_actions: list[dict[str, Any]] | None = None
+    sidecar_files: list[dict[str, Any]] | None = None
+
+
+class LastCheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
+    """What ``_last_checkpoint`` says: a hint, which a newer checkpoint may have overtaken.
+
+    ``size`` counts actions (-1: unknown).
+    """
+
+    version: int
+    size: int | None = None
+    parts: int | None = None
+    size_in_bytes: int | None = None
+    num_of_add_files: int | None = None
+    checkpoint_schema: Any = None
+    tags: dict[str, str | None] | None = None
+    v2_checkpoint: V2CheckpointHint | None = None
+    checksum: str | None = None
+
+
+def read_last_checkpoint(storage: Storage, table_root: str) -> LastCheckpointHint | None:
+    """Read the hint, and None where there is none that can be trusted.
+
+    A hint that is damaged, or contradicts its own checksum, or cannot be read
+    is no error: the log can be listed without it. It is logged as a warning.
+    """
+    path = join(log_directory(table_root), LAST_CHECKPOINT)
+    try:
+        data = storage.read(path)
+    except FileNotFoundInStorageError:
+        return None
+    except StorageError as error:
+        _logger.warning("%s is not used, the log is listed instead: %s", path, error)
+        return None
+    try:
+        return parse_last_checkpoint(data)
+    except ValueError as error:
+        _logger.warning("%s is damaged and not used, the log is listed instead: %s", path, error)
+        return None
+
+
+def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
+    """Decode a hint and verify its checksum where it has one.
+
+    Raises: ValueError saying what is wrong with it.
+    """
+    # the decoder recurses: a hostile nesting must not pass as anything but damage
+    try:
+        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_FloatText)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    hint = msgspec.convert(value, LastCheckpointHint)
+    if hint.version < 0:
+        raise ValueError(f"its version is {hint.version}")
+    if hint.checksum is not None and hint.checksum != (computed := checkpoint_checksum(value)):
+        raise ValueError(f"its checksum says {hint.checksum} where its content gives {computed}")
+    return hint
+
+
+def checkpoint_checksum(obj: dict[str, Any]) -> str:
+    """The MD5 of the canonical form of a hint; its own ``checksum`` key does not count. Protocol: "JSON checksum"."""
+    return hashlib.md5(canonical_form(obj).encode("ascii"), usedforsecurity=False).hexdigest()
+
+
+def canonical_form(obj: dict[str, Any]) -> str:
+    """Every leaf as ``"path"+"to"+0=value``, in the byte order of the paths."""
+    leaves = sorted(_leaves({key: value for key, value in obj.items() if key != "checksum"}, ""))
+    return ",".join(f"{path}={value}" for path, value in leaves)
+
+
+class _FloatText(float):
+    """A number that remembers how it was written: a number is its own canonical form."""
+
+    def __new__(cls, text: str) -> _FloatText:
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    text: str
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return value
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, _extend(path, _quoted(name)))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _leaves(item, _extend(path, str(position)))
+    elif isinstance(value, str):
+        yield path, _quoted(value)
+    elif isinstance(value, _FloatText):
+        yield path, value.text
+    else:
+        yield path, json.dumps(value)
+
+
+def _extend(path: str, segment: str) -> str:
+    return f"{path}+{segment}" if path else segment
+
+
+def _quoted(text: str) -> str:
+    return '"' + quote(text, safe="") + '"'

@@ -1,0 +1,148 @@
+"""From a segment of the log to the state of the table.
+
+Commits after the checkpoint become objects and are read once; the
+checkpoint's files stay in Arrow and are read when a scan asks for them.
+
+Protocol: "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.log.checkpoint_reader import AddRequest, Checkpoint, FileBatch, commit_adds
+from delta_pyds.log.commit_reader import read_commits
+from delta_pyds.log.segment import LogSegment
+from delta_pyds.protocol.actions import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+    SingleAction,
+    file_key,
+)
+from delta_pyds.storage.base import Storage
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What the commits after the checkpoint say, reconciled among themselves.
+
+    ``touched``: for each path, the deletion vector ids with which a commit
+    added or removed it. ``adds``: those among them that are in the table, in
+    commit order.
+    """
+
+    protocol: Protocol | None
+    metadata: Metadata | None
+    transactions: dict[str, SetTransaction]
+    domains: dict[str, DomainMetadata]
+    adds: tuple[AddFile, ...]
+    touched: dict[str, frozenset[str | None]]
+    last_commit_info: CommitInfo | None
+
+
+def reconcile(commits: list[list[SingleAction]]) -> Tail:
+    """Fold commits, oldest first, into a ``Tail``: the newest word on each key wins.
+
+    Within a commit the later line wins, as it does when a commit is applied line by line.
+    """
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: dict[str, SetTransaction] = {}
+    domains: dict[str, DomainMetadata] = {}
+    adds: list[AddFile] = []
+    seen: dict[str, set[str | None]] = {}
+    info: CommitInfo | None = None
+    for newest, commit in enumerate(reversed(commits)):
+        for action in reversed(commit):
+            file = action.add or action.remove
+            if file is not None:
+                path, vector = file_key(file)
+                ids = seen.setdefault(path, set())
+                if vector not in ids:
+                    ids.add(vector)
+                    if action.add is not None:
+                        adds.append(action.add)
+            elif action.txn is not None:
+                transactions.setdefault(action.txn.app_id, action.txn)
+            elif action.domain_metadata is not None:
+                domains.setdefault(action.domain_metadata.domain, action.domain_metadata)
+            elif action.meta_data is not None:
+                metadata = metadata or action.meta_data
+            elif action.protocol is not None:
+                protocol = protocol or action.protocol
+            elif action.commit_info is not None and newest == 0:
+                info = action.commit_info
+    touched = {path: frozenset(ids) for path, ids in seen.items()}
+    return Tail(protocol, metadata, transactions, domains, tuple(reversed(adds)), touched, info)
+
+
+class LogReplay:
+    """The state of a table at the version of its segment.
+
+    Invariant: nothing here holds the checkpoint's list of files.
+    """
+
+    def __init__(self, storage: Storage, segment: LogSegment) -> None:
+        self._storage = storage
+        self.segment = segment
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        files = self.segment.checkpoint
+        return None if files is None else Checkpoint(self._storage, self.segment.table_root, files)
+
+    @cached_property
+    def tail(self) -> Tail:
+        return reconcile([actions for _, actions in read_commits(self._storage, self.segment.commits)])
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        found = self.tail.protocol or (self.checkpoint.protocol if self.checkpoint else None)
+        if found is None:
+            raise self._missing("protocol")
+        return found
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        found = self.tail.metadata or (self.checkpoint.metadata if self.checkpoint else None)
+        if found is None:
+            raise self._missing("metaData")
+        return found
+
+    def _missing(self, action: str) -> ProtocolError:
+        segment = self.segment
+        where = f"the checkpoint of version {segment.checkpoint.version}" if segment.checkpoint else "the first commit"
+        return ProtocolError(
+            f"the log of table {segment.table_root} has no {action} action up to version {segment.version}: "
+            f"{where} should hold one. The log is damaged; restore the file, or delete the checkpoint if all "
+            "commits before it are still there.",
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=segment.table_root,
+            version=segment.version,
+            action=action,
+        )
+
+    @cached_property
+    def transactions(self) -> dict[str, SetTransaction]:
+        """The latest version that each application wrote, by its id."""
+        older = {t.app_id: t for t in self.checkpoint.transactions} if self.checkpoint else {}
+        return {**older, **self.tail.transactions}
+
+    @cached_property
+    def domains(self) -> dict[str, DomainMetadata]:
+        """Domain metadata by domain, without the removed ones."""
+        older = {d.domain: d for d in self.checkpoint.domains} if self.checkpoint else {}
+        return {k: d for k, d in {**older, **self.tail.domains}.items() if not d.removed}
+
+    def adds(self, request: AddRequest) -> Iterator[FileBatch]:
+        """Yield the table's files, those of the checkpoint first, in bounded memory."""
+        if self.checkpoint is not None:
+            yield from self.checkpoint.adds(request, self.tail.touched)
+        yield from commit_adds(self.tail.adds, request)

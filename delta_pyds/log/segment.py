@@ -1,0 +1,317 @@
+"""Which files of the log make up one version.
+
+Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from delta_pyds.errors import (
+    FileNotFoundInStorageError,
+    MissingLogFilesError,
+    TableNotFoundError,
+    TimeTravelError,
+)
+from delta_pyds.log.last_checkpoint import read_last_checkpoint
+from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
+from delta_pyds.protocol.paths import log_directory
+from delta_pyds.storage.base import Storage
+
+CheckpointKind = Literal["classic", "multipart", "v2-json", "v2-parquet"]
+
+# Of several checkpoints of one version: a UUID name is written once and never
+# replaced; a classic file may be replaced, but whole; parts of a multi-part set
+# may come from two writers.
+_PREFERENCE: tuple[CheckpointKind, ...] = ("v2-parquet", "v2-json", "classic", "multipart")
+
+# Looking for a checkpoint backwards: few versions first, then ever more.
+_FIRST_WINDOW = 1_000
+_WINDOW_GROWTH = 10
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """A complete checkpoint: one file, or all parts in order.
+
+    ``kind`` is what the name says. A ``classic`` file may hold a V2
+    checkpoint: only its content tells.
+    """
+
+    version: int
+    kind: CheckpointKind
+    files: tuple[LogFile, ...]
+
+
+@dataclass(frozen=True)
+class LogSegment:
+    """The files that give the table at ``version``.
+
+    ``commits`` are ascending and cover every version after the checkpoint (or
+    from 0) up to ``version``, once; a log compaction may stand for several.
+    ``checksum`` and ``last_commit`` are of exactly ``version``, where they exist.
+    """
+
+    table_root: str
+    version: int
+    checkpoint: CheckpointFiles | None
+    commits: tuple[LogFile, ...]
+    checksum: LogFile | None
+    last_commit: LogFile | None
+
+
+def load_segment(
+    storage: Storage, table_root: str, version: int | None = None, *, ignoring: Set[str] = frozenset()
+) -> LogSegment:
+    """Find the files of one version, by default the latest.
+
+    Starts from the newest complete checkpoint that is not beyond the version.
+    ``ignoring`` names files (checkpoints or compactions, by path) that turned
+    out to be damaged: the segment does without them.
+
+    Raises: TableNotFoundError; TimeTravelError for a version that the log
+        cannot give; MissingLogFilesError for a gap.
+    """
+    if version is not None and version < 0:
+        raise TimeTravelError(
+            f"Version {version} of table {table_root!r} does not exist: versions count from 0.",
+            table=table_root,
+            version=version,
+        )
+    listing = _list_near(storage, table_root, version, ignoring)
+    segment = _assemble(listing, version, ignoring)
+    if segment is None and listing.start_version > 0:
+        # the hint was stale, or files were cleaned up between two looks: one look at everything decides
+        listing = _list_all(storage, table_root, version)
+        segment = _assemble(listing, version, ignoring)
+    if segment is None:
+        raise _explain(_list_all(storage, table_root, None), version, ignoring)
+    return segment
+
+
+def latest_version(storage: Storage, table_root: str) -> int:
+    """The newest version that the log names. Reads no commit.
+
+    Raises: TableNotFoundError.
+    """
+    hint = read_last_checkpoint(storage, table_root)
+    latest = None
+    if hint is not None:
+        latest = _latest(_list_all(storage, table_root, None, start_version=hint.version), frozenset())
+    if latest is None:
+        listing = _list_all(storage, table_root, None)
+        latest = _latest(listing, frozenset())
+        if latest is None:
+            raise _explain(listing, None, frozenset())
+    return latest
+
+
+def earliest_version(listing: LogListing, ignoring: Set[str] = frozenset()) -> int | None:
+    """The oldest version that a listing of the whole log can recreate; None where there is none."""
+    if listing.commits and listing.commits[0].version == 0:
+        return 0
+    return min((checkpoint.version for checkpoint in complete_checkpoints(listing, ignoring)), default=None)
+
+
+def complete_checkpoints(listing: LogListing, ignoring: Set[str] = frozenset()) -> list[CheckpointFiles]:
+    """Every checkpoint that has all its parts, the one to use last.
+
+    An empty file is an unfinished write, and a set with a missing part does not count.
+    """
+    checkpoints: list[CheckpointFiles] = []
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    for file in listing.checkpoints:
+        if file.path in ignoring or file.size_bytes == 0:
+            continue
+        name = file.name
+        if name.part is not None and name.parts is not None:
+            parts.setdefault((file.version, name.parts), {})[name.part] = file
+        elif name.uuid is None:
+            checkpoints.append(CheckpointFiles(file.version, "classic", (file,)))
+        else:
+            kind: CheckpointKind = "v2-json" if name.suffix == "json" else "v2-parquet"
+            checkpoints.append(CheckpointFiles(file.version, kind, (file,)))
+    for (version, count), found in parts.items():
+        if found.keys() == set(range(1, count + 1)):
+            files = tuple(found[part] for part in range(1, count + 1))
+            checkpoints.append(CheckpointFiles(version, "multipart", files))
+    checkpoints.sort(key=lambda one: (one.version, -_PREFERENCE.index(one.kind), one.files[0].path))
+    return checkpoints
+
+
+def _list_near(storage: Storage, table_root: str, version: int | None, ignoring: Set[str]) -> LogListing:
+    """List as little as can be enough: from the hint, or backwards from the version to a checkpoint."""
+    hint = read_last_checkpoint(storage, table_root)
+    if hint is not None and (version is None or hint.version <= version):
+        return _list_all(storage, table_root, version, start_version=hint.version)
+    if version is None:
+        return _list_all(storage, table_root, None)
+    window = _FIRST_WINDOW
+    start = max(0, version + 1 - window)
+    listing = _list_all(storage, table_root, version, start_version=start)
+    while start > 0 and not complete_checkpoints(listing, ignoring):
+        window *= _WINDOW_GROWTH
+        before, start = start, max(0, start - window)
+        listing = _list_all(storage, table_root, before - 1, start_version=start) + listing
+    return listing
+
+
+def _list_all(storage: Storage, table_root: str, end_version: int | None, start_version: int = 0) -> LogListing:
+    try:
+        return list_log(storage, table_root, start_version, end_version)
+    except FileNotFoundInStorageError as error:
+        raise _no_log(storage, table_root) from error
+
+
+def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> LogSegment | None:
+    """Build the segment from what was listed; None if that is not enough."""
+    checkpoints = complete_checkpoints(listing, ignoring)
+    checkpoint = checkpoints[-1] if checkpoints else None
+    if checkpoint is None and listing.start_version > 0:
+        return None
+    target = _latest(listing, ignoring) if version is None else version
+    if target is None:
+        return None
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    commits = by_version(listing.commits)
+    chosen = _cover(first, target, commits, (file for file in listing.compactions if file.path not in ignoring))
+    if chosen is None:
+        return None
+    return LogSegment(
+        listing.table_root,
+        target,
+        checkpoint,
+        chosen,
+        by_version(listing.checksums).get(target),
+        commits.get(target),
+    )
+
+
+def _cover(
+    first: int, last: int, commits: dict[int, LogFile], compactions: Iterable[LogFile]
+) -> tuple[LogFile, ...] | None:
+    """The fewest files that hold each version from ``first`` to ``last`` once; None where one is missing.
+
+    Between equals the single commit wins.
+    """
+    starting: dict[int, list[LogFile]] = {}
+    for file in compactions:
+        end = file.name.end_version
+        if end is not None and first <= file.version <= end <= last:
+            starting.setdefault(file.version, []).append(file)
+    if not starting:
+        files = [commits[version] for version in range(first, last + 1) if version in commits]
+        return tuple(files) if len(files) == last + 1 - first else None
+    # of version..last: how many files cover it, the first of them, and that one's last version
+    fewest: dict[int, tuple[int, LogFile, int]] = {}
+    for version in range(last, first - 1, -1):
+        options = [(commits[version], version)] if version in commits else []
+        options += [(file, file.name.end_version or version) for file in starting.get(version, ())]
+        counted = [
+            (1 if end == last else fewest[end + 1][0] + 1, file, end)
+            for file, end in options
+            if end == last or end + 1 in fewest
+        ]
+        if counted:
+            fewest[version] = min(counted, key=lambda option: option[0])
+    chosen: list[LogFile] = []
+    version = first
+    while version <= last:
+        if version not in fewest:
+            return None
+        _, file, end = fewest[version]
+        chosen.append(file)
+        version = end + 1
+    return tuple(chosen)
+
+
+def _latest(listing: LogListing, ignoring: Set[str]) -> int | None:
+    versions = [listing.commits[-1].version] if listing.commits else []
+    checkpoints = complete_checkpoints(listing, ignoring)
+    if checkpoints:
+        versions.append(checkpoints[-1].version)
+    return max(versions, default=None)
+
+
+# --- why there is no segment
+
+
+def _no_log(storage: Storage, table_root: str) -> TableNotFoundError:
+    try:
+        storage.list_from(table_root, "\U0010ffff")
+    except FileNotFoundInStorageError:
+        return TableNotFoundError(
+            f"There is no directory {table_root!r}. Check the path of the table.",
+            code="DELTA_PATH_DOES_NOT_EXIST",
+            table=table_root,
+        )
+    return _not_a_table(table_root, "has no _delta_log directory")
+
+
+def _not_a_table(table_root: str, reason: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"{table_root!r} is not a Delta table: it {reason}. Give the root directory of a Delta table.",
+        table=table_root,
+    )
+
+
+def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Exception:
+    """The error for a log, listed whole, that cannot give the version."""
+    root = listing.table_root
+    latest = _latest(listing, ignoring)
+    if latest is None:
+        if not (listing.checkpoints or listing.compactions):
+            return _not_a_table(root, "has no commit and no checkpoint in its _delta_log directory")
+        return MissingLogFilesError(
+            f"The log of table {root!r} has no commit and no complete checkpoint. Its state cannot be recreated; "
+            f"restore the files of {log_directory(root)!r}.",
+            code="DELTA_TRUNCATED_TRANSACTION_LOG",
+            table=root,
+        )
+    earliest = earliest_version(listing, ignoring)
+    if version is not None and (version > latest or (earliest is not None and version < earliest)):
+        available = f"{earliest} to {latest}" if earliest is not None else f"none up to {latest}"
+        return TimeTravelError(
+            f"Version {version} of table {root!r} cannot be read. Available versions: {available}.",
+            table=root,
+            version=version,
+            earliest=earliest,
+            latest=latest,
+        )
+    target = latest if version is None else version
+    before = [one.version for one in complete_checkpoints(listing, ignoring) if one.version <= target]
+    if not before and earliest != 0:
+        oldest = listing.commits[0].version if listing.commits else target
+        return MissingLogFilesError(
+            f"The log of table {root!r} starts at version {oldest}, and there is no complete checkpoint at or below "
+            f"version {target}, so version {target} cannot be recreated. Restore the missing files of "
+            f"{log_directory(root)!r}.",
+            code="DELTA_TRUNCATED_TRANSACTION_LOG",
+            table=root,
+            version=target,
+        )
+    first = max(before) + 1 if before else 0
+    missing = _first_missing(first, target, listing, ignoring)
+    return MissingLogFilesError(
+        f"The log of table {root!r} has a gap: the commit of version {missing} is missing, so version {target} "
+        f"cannot be recreated. Restore {missing:020d}.json in {log_directory(root)!r}, or read a version before it.",
+        table=root,
+        version=target,
+        missing_version=missing,
+    )
+
+
+def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[str]) -> int:
+    commits = by_version(listing.commits)
+    for version in range(first, target + 1):
+        covered = any(
+            file.version <= version <= (file.name.end_version or 0) <= target
+            for file in listing.compactions
+            if file.path not in ignoring and file.version >= first
+        )
+        if version not in commits and not covered:
+            return version
+    # every version is in some file, but compactions overlap so that no choice of them fits
+    return next(version for version in range(first, target + 1) if version not in commits)

@@ -1,0 +1,1 @@
+"""Bytes: file systems behind one small interface."""

@@ -1,0 +1,234 @@
+"""Object stores and everything else that fsspec knows.
+
+fsspec and its packages are imported when a path first needs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from delta_pyds.errors import DeltaError, StorageError
+from delta_pyds.storage.base import FileStatus, directory_not_found, file_not_found
+
+# scheme of a path -> the name that fsspec knows it by
+_PROTOCOLS = {
+    "s3": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+    "az": "abfs",
+    "memory": "memory",
+}
+_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+KNOWN_SCHEMES = ("file", *_PROTOCOLS)
+
+
+def open_fsspec(scheme: str, root: str, options: Mapping[str, Any]) -> FsspecStorage:
+    """The storage of a scheme; see open_filesystem."""
+    filesystem = open_filesystem(scheme, root, options)
+    return S3Storage(filesystem, scheme) if _PROTOCOLS.get(scheme) == "s3" else FsspecStorage(filesystem, scheme)
+
+
+def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
+    """The fsspec file system for a scheme; ``root`` may say the account (``abfss://container@account...``).
+
+    Raises: StorageError for a scheme that nobody knows, a package that is not
+        installed, or options that the package refuses.
+    """
+    fsspec = importlib.import_module("fsspec")
+    protocol = _PROTOCOLS.get(scheme, scheme)
+    if protocol not in fsspec.available_protocols():
+        raise StorageError(
+            f"The scheme {scheme!r} of {root!r} is not known. Known are: {', '.join(KNOWN_SCHEMES)}, "
+            "and every other one that fsspec has.",
+            path=root,
+            scheme=scheme,
+        )
+    try:
+        filesystem_class = fsspec.get_filesystem_class(protocol)
+    except ImportError as error:
+        extra = _EXTRAS.get(protocol)
+        remedy = f"pip install 'delta-pyds[{extra}]'" if extra else str(error)
+        raise StorageError(
+            f"{root!r} cannot be opened, because the package for {scheme}:// is not installed. Run: {remedy}",
+            path=root,
+            scheme=scheme,
+        ) from error
+    try:
+        return filesystem_class(**{**filesystem_class._get_kwargs_from_urls(root), **options})
+    except Exception as error:  # each package has errors of its own
+        raise StorageError(
+            f"{root!r} could not be opened with the options {sorted(options)}: {_say(error)}.", path=root
+        ) from error
+
+
+class FsspecStorage:
+    """Any fsspec file system, for reading.
+
+    It refuses to commit: fsspec's exclusive create looks first and writes
+    then, which two writers can both survive, so nothing here is a proven
+    put-if-absent.
+    """
+
+    def __init__(self, filesystem: Any, scheme: str) -> None:
+        self._filesystem = filesystem
+        self._scheme = scheme
+
+    @property
+    def scheme(self) -> str:
+        return self._scheme
+
+    def _key(self, path: str) -> str:
+        return str(self._filesystem._strip_protocol(path))
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        key = self._key(directory)
+        with _translated("listed", directory, directory=True):
+            # a cached listing would hide new commits
+            self._filesystem.invalidate_cache(key)
+            entries = self._filesystem.ls(key, detail=True)
+        prefix = key.rstrip("/") + "/"
+        if len(entries) == 1 and str(entries[0]["name"]).rstrip("/") == key.rstrip("/"):
+            raise directory_not_found(directory)  # ls of a file gives the file
+        base = directory.rstrip("/") + "/"
+        found = []
+        for entry in entries:
+            name = str(entry["name"])
+            name = name[len(prefix) :] if name.startswith(prefix) else name.rsplit("/", 1)[-1]
+            if entry.get("type") == "file" and name and name >= start_name:
+                found.append((name, entry))
+        found.sort(key=lambda pair: pair[0])
+        return (self._status(base + name, entry) for name, entry in found)
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        start = offset or 0
+        with _translated("read", path):
+            if length is not None and length <= 0:
+                return b""
+            end = None if length is None else start + length
+            whole = start == 0 and end is None
+            data = self._filesystem.cat_file(self._key(path), **({} if whole else {"start": start, "end": end}))
+            return bytes(data)
+
+    def parquet_source(self, path: str) -> Any:
+        with _translated("opened", path):
+            # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes beside them
+            return self._filesystem.open(self._key(path), "rb", cache_type="none")
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.status(path)
+        except DeltaError as error:
+            if error.code == "DELTA_FILE_NOT_FOUND_DETAILED":
+                return False
+            raise
+        return True
+
+    def status(self, path: str) -> FileStatus:
+        with _translated("examined", path):
+            key = self._key(path)
+            self._filesystem.invalidate_cache(key)
+            entry = self._filesystem.info(key)
+        if entry.get("type") != "file":
+            raise file_not_found(path)
+        return self._status(path, entry)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        raise StorageError(
+            f"{path!r} cannot be created: no atomic create has been proven for {self._scheme}://, "
+            "so two writers could overwrite each other. Tables at this scheme can be read only.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            path=path,
+        )
+
+    def delete(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError), _translated("deleted", path, keep=FileNotFoundError):
+            self._filesystem.rm_file(self._key(path))
+
+    def _status(self, path: str, entry: Mapping[str, Any]) -> FileStatus:
+        return FileStatus(path, int(entry.get("size") or 0), _modification_time_ms(entry))
+
+
+class S3Storage(FsspecStorage):
+    """S3 by s3fs, which lists from a name on instead of the whole directory."""
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        bucket, key, _ = self._filesystem.split_path(directory)
+        if not key or bucket.endswith("--x-s3"):
+            return super().list_from(directory, start_name)  # directory buckets list in no order
+        prefix = key.rstrip("/") + "/"
+        # StartAfter leaves its own name out: start a little before it
+        first = self._page(directory, bucket, prefix, StartAfter=prefix + start_name[:-1])
+        nothing = not first.get("Contents") and not first.get("CommonPrefixes")
+        if nothing and not self._page(directory, bucket, prefix, MaxKeys=1).get("KeyCount"):
+            raise directory_not_found(directory)
+        return self._pages(directory, bucket, prefix, start_name, first)
+
+    def _pages(
+        self, directory: str, bucket: str, prefix: str, start_name: str, page: Mapping[str, Any]
+    ) -> Iterator[FileStatus]:
+        base = directory.rstrip("/") + "/"
+        while True:
+            for entry in page.get("Contents", ()):
+                name = str(entry["Key"])[len(prefix) :]
+                if name and name >= start_name:
+                    yield FileStatus(base + name, int(entry["Size"]), _modification_time_ms(entry))
+            if not page.get("IsTruncated"):
+                return
+            page = self._page(directory, bucket, prefix, ContinuationToken=page["NextContinuationToken"])
+
+    def _page(self, directory: str, bucket: str, prefix: str, **request: Any) -> Mapping[str, Any]:
+        with _translated("listed", directory, directory=True):
+            page: Mapping[str, Any] = self._filesystem.call_s3(
+                "list_objects_v2",
+                Bucket=bucket,
+                Prefix=prefix,
+                Delimiter="/",
+                **self._filesystem.req_kw,
+                **request,
+            )
+        return page
+
+
+def _modification_time_ms(entry: Mapping[str, Any]) -> int:
+    """Backends agree neither on the field's name nor on its type."""
+    for field in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        value = entry.get(field)
+        if value is None:
+            continue
+        if isinstance(value, str):
+            value = datetime.datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if isinstance(value, datetime.datetime):
+            if value.tzinfo is None:
+                value = value.replace(tzinfo=datetime.timezone.utc)
+            return (value - _EPOCH) // datetime.timedelta(milliseconds=1)
+        return int(value * 1000)
+    return 0
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+@contextlib.contextmanager
+def _translated(
+    verb: str, path: str, *, directory: bool = False, keep: type[BaseException] | tuple[()] = ()
+) -> Iterator[None]:
+    try:
+        yield
+    except keep:
+        raise
+    except DeltaError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise (directory_not_found(path) if directory else file_not_found(path)) from error
+    except Exception as error:  # botocore, azure and aiohttp errors have no common base
+        raise StorageError(f"{path!r} could not be {verb}: {_say(error)}.", path=path) from error
+
+
+def _say(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(". \n")

@@ -1,0 +1,144 @@
+"""The local disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat as stat_module
+import uuid
+from collections.abc import Iterator
+
+from delta_pyds.errors import StorageError
+from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+
+
+def local_path(path: str) -> str:
+    """Turn ``file:/a``, ``file:///a`` and ``file://localhost/a`` into ``/a``; other paths are returned as they are.
+
+    The path of a ``file:`` URI is literal, as Hadoop's ``Path`` has it: no percent-decoding.
+    """
+    if path[:6].lower() != "file:/":
+        return path
+    rest = path[5:]
+    if rest.startswith("//") and not rest.startswith("///"):
+        host, slash, below = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise StorageError(
+                f"{path!r} names the host {host!r}, but a file: path must be on this machine. "
+                "Write it as file:///path.",
+                path=path,
+            )
+        rest = slash + below
+    return "/" + rest.lstrip("/")
+
+
+class LocalStorage:
+    """Files on this machine, under plain absolute paths or ``file:`` URIs."""
+
+    @property
+    def scheme(self) -> str:
+        return "file"
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        try:
+            with os.scandir(local_path(directory)) as entries:
+                # only the names that count are looked at further: a log may hold a million files
+                names = sorted(entry.name for entry in entries if entry.name >= start_name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise directory_not_found(directory) from None
+        except OSError as error:
+            raise _failed("listed", directory, error) from error
+        return self._statuses(directory.rstrip("/"), names)
+
+    def _statuses(self, directory: str, names: list[str]) -> Iterator[FileStatus]:
+        base = local_path(directory + "/").rstrip("/")
+        for name in names:
+            try:
+                found = os.stat(f"{base}/{name}")
+            except FileNotFoundError:
+                continue  # gone since the listing
+            except OSError as error:
+                raise _failed("examined", f"{directory}/{name}", error) from error
+            if stat_module.S_ISREG(found.st_mode):
+                yield FileStatus(f"{directory}/{name}", found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        try:
+            with open(local_path(path), "rb", buffering=0) as file:
+                if offset:
+                    file.seek(offset)
+                if length is None:
+                    return file.readall()
+                return _read_up_to(file.fileno(), length)
+        except (FileNotFoundError, NotADirectoryError):
+            raise file_not_found(path) from None
+        except OSError as error:
+            raise _failed("read", path, error) from error
+
+    def parquet_source(self, path: str) -> str:
+        return local_path(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.isfile(local_path(path))
+
+    def status(self, path: str) -> FileStatus:
+        try:
+            found = os.stat(local_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            raise file_not_found(path) from None
+        except OSError as error:
+            raise _failed("examined", path, error) from error
+        if not stat_module.S_ISREG(found.st_mode):
+            raise file_not_found(path)
+        return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        target = local_path(path)
+        directory = os.path.dirname(target)
+        # hidden and without a version, so that no reader of the log takes it for a commit
+        temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
+        try:
+            os.makedirs(directory, exist_ok=True)
+            try:
+                with open(temporary, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                # link fails if the target exists, and makes the whole file visible at once
+                os.link(temporary, target)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            _sync_directory(directory)
+        except FileExistsError:
+            raise file_exists(path) from None
+        except OSError as error:
+            raise _failed("created", path, error) from error
+
+    def delete(self, path: str) -> None:
+        try:
+            os.unlink(local_path(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("deleted", path, error) from error
+
+
+def _read_up_to(descriptor: int, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := os.read(descriptor, length)):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failed(verb: str, path: str, error: OSError) -> StorageError:
+    return StorageError(f"{path!r} could not be {verb}: {error.strerror or error}.", path=path)

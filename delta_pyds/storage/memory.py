@@ -1,0 +1,95 @@
+"""A file system in memory, for tests: it can fail on demand."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+
+
+class MemoryStorage:
+    """Files in a dictionary, safe for threads, gone with the object.
+
+    ``on_call(operation, path)`` runs before every operation (named as the
+    methods) and may raise or wait: that is how tests inject faults and races.
+    ``clock`` gives the modification time of new files in ms.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_call: Callable[[str, str], None] | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.on_call = on_call
+        self._clock = clock or (lambda: int(time.time() * 1000))
+        self._files: dict[str, tuple[bytes, int]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def scheme(self) -> str:
+        return "memory"
+
+    def _called(self, operation: str, path: str) -> None:
+        if self.on_call is not None:
+            self.on_call(operation, path)
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        self._called("list_from", directory)
+        prefix = directory.rstrip("/") + "/"
+        with self._lock:
+            below = {path: value for path, value in self._files.items() if path.startswith(prefix)}
+        if not below:
+            raise directory_not_found(directory)
+        names = sorted(path[len(prefix) :] for path in below)
+        return (
+            FileStatus(prefix + name, len(below[prefix + name][0]), below[prefix + name][1])
+            for name in names
+            if name >= start_name and "/" not in name
+        )
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        self._called("read", path)
+        data = self._entry(path)[0]
+        start = offset or 0
+        return data[start:] if length is None else data[start : start + length]
+
+    def parquet_source(self, path: str) -> io.BytesIO:
+        return io.BytesIO(self.read(path))
+
+    def exists(self, path: str) -> bool:
+        self._called("exists", path)
+        with self._lock:
+            return path in self._files
+
+    def status(self, path: str) -> FileStatus:
+        self._called("status", path)
+        data, modification_time_ms = self._entry(path)
+        return FileStatus(path, len(data), modification_time_ms)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self._called("put_if_absent", path)
+        with self._lock:
+            if path in self._files:
+                raise file_exists(path)
+            self._files[path] = (bytes(data), self._clock())
+
+    def put(self, path: str, data: bytes, modification_time_ms: int | None = None) -> None:
+        """Create or replace a file; for tests that arrange a table."""
+        with self._lock:
+            self._files[path] = (bytes(data), self._clock() if modification_time_ms is None else modification_time_ms)
+
+    def delete(self, path: str) -> None:
+        self._called("delete", path)
+        with self._lock:
+            self._files.pop(path, None)
+
+    def _entry(self, path: str) -> tuple[bytes, int]:
+        with self._lock:
+            entry = self._files.get(path)
+        if entry is None:
+            raise file_not_found(path)
+        return entry

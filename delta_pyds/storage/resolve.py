@@ -1,0 +1,81 @@
+"""From the path that a user wrote to the storage that holds it."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from delta_pyds.errors import StorageError
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.local import LocalStorage, local_path
+
+# as in protocol/paths: a scheme counts only with the slash
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
+_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+
+_cache: dict[tuple[Any, ...], Storage] = {}
+_cache_lock = threading.Lock()
+
+
+def normalize_table_root(path: str, base_directory: str | None = None) -> str:
+    """The one absolute spelling of a table's path, without a trailing slash.
+
+    ``/a/b``, ``file:/a/b`` and ``file:///a/b/`` give ``/a/b``; ``s3a://`` and
+    ``s3n://`` give ``s3://``. A relative path is below ``base_directory``, by
+    default the working directory. Percent signs are literal, and ``.`` and
+    ``..`` are resolved by name, both as in Hadoop's ``Path``.
+
+    Raises: StorageError for an empty path or a ``file:`` path on another host.
+    """
+    if not path or not path.strip():
+        raise StorageError("The table's path is empty. Give the path of the table's directory.", path=path)
+    match = _SCHEME.match(path)
+    if match is None or match[1].lower() == "file":
+        plain = local_path(path)
+        root = os.path.normpath(os.path.join(base_directory or os.getcwd(), plain))
+        return "/" + root.lstrip("/")  # normpath keeps a leading "//"
+    scheme = match[1].lower()
+    rest = path[match.end() - 1 :].lstrip("/").rstrip("/")
+    return f"{_ALIASES.get(scheme, scheme)}://{rest}"
+
+
+def scheme_of(path: str) -> str:
+    """The scheme of a full path, in its normal spelling; ``file`` where there is none."""
+    match = _SCHEME.match(path)
+    scheme = match[1].lower() if match else "file"
+    return _ALIASES.get(scheme, scheme)
+
+
+def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Storage:
+    """The storage for a full path, one object per process, scheme, account and options.
+
+    ``options`` are keyword arguments of the fsspec file system, in their exact
+    case; the local disk takes none and ignores them.
+
+    Raises: StorageError for an unknown scheme or a package that is not installed.
+    """
+    scheme = scheme_of(uri)
+    given = dict(options or {})
+    if scheme == "file":
+        key: tuple[Any, ...] = (os.getpid(), scheme)
+    else:
+        # abfss://container@account/...: the account is in the authority, and it decides the client
+        authority = uri.split("://", 1)[-1].split("/", 1)[0]
+        # a forked process must not use its parent's connections
+        key = (os.getpid(), scheme, authority, tuple(sorted((name, repr(value)) for name, value in given.items())))
+    with _cache_lock:
+        storage = _cache.get(key)
+        if storage is None:
+            storage = _cache[key] = _open(scheme, uri, given)
+        return storage
+
+
+def _open(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:
+    if scheme == "file":
+        return LocalStorage()
+    from delta_pyds.storage.fsspec_store import open_fsspec
+
+    return open_fsspec(scheme, uri, options)
