@@ -82,12 +82,12 @@ def load_segment(
         )
     listing = _list_near(storage, table_root, version, ignoring)
     segment = _assemble(listing, version, ignoring)
-    if segment is None and listing.start_version > 0:
-        # the hint was stale, or files were cleaned up between two looks: one look at everything decides
-        listing = _list_all(storage, table_root, version)
+    if segment is None:
+        # the hint was stale, or files came or went while they were listed: a look at everything decides
+        listing = _list_all(storage, table_root, None)
         segment = _assemble(listing, version, ignoring)
     if segment is None:
-        raise _explain(_list_all(storage, table_root, None), version, ignoring)
+        raise _explain(listing, version, ignoring)
     return segment
 
 
@@ -168,6 +168,8 @@ def _list_all(storage: Storage, table_root: str, end_version: int | None, start_
 def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> LogSegment | None:
     """Build the segment from what was listed; None if that is not enough."""
     checkpoints = complete_checkpoints(listing, ignoring)
+    if version is not None:
+        checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.version <= version]
     checkpoint = checkpoints[-1] if checkpoints else None
     if checkpoint is None and listing.start_version > 0:
         return None

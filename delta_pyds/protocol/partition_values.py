@@ -140,15 +140,21 @@ def parse_timestamp(text: str, time_zone: str | None) -> int:
     elif zone in ("Z", "UTC", "GMT"):
         offset = 0
     else:
-        digits = zone[1:].replace(":", "").rjust(4, "0")
-        offset = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * (-1 if zone[0] == "-" else 1)
+        offset = _fixed_offset_seconds(zone)
     return (wall - offset) * 1_000_000 + micros
+
+
+def _fixed_offset_seconds(text: str) -> int:
+    digits = text[1:].replace(":", "").rjust(4, "0")
+    return (int(digits[:2]) * 60 + int(digits[2:])) * 60 * (-1 if text[0] == "-" else 1)
 
 
 def _offset_seconds(wall_seconds: int, time_zone: str) -> int:
     """Seconds east of UTC that the zone keeps at this wall clock time."""
     if time_zone in ("UTC", "Z", "GMT", "Etc/UTC"):
         return 0
+    if time_zone[0] in "+-":
+        return _fixed_offset_seconds(time_zone)
     seconds = min(max(wall_seconds, -62_135_596_800), 253_402_300_799)  # the years 1 to 9999
     moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
     zone = ZoneInfo(time_zone)

@@ -6,9 +6,10 @@ Protocol: "File Types", "Add File and Remove File" (the path is a URI-encoded st
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import unquote
+
+import msgspec
 
 LOG_DIRECTORY = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
@@ -32,8 +33,7 @@ class LogFileKind(Enum):
     CHECKPOINT = "checkpoint"
 
 
-@dataclass(frozen=True)
-class LogFileName:
+class LogFileName(msgspec.Struct, frozen=True):
     """What the name of a file in the log says.
 
     ``end_version``: of a compaction, its last version. ``part``, ``parts``: of

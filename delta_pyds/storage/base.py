@@ -7,14 +7,14 @@ in order from a given one, and a commit is created only where there is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError
 
 
-@dataclass(frozen=True)
-class FileStatus:
+class FileStatus(msgspec.Struct, frozen=True):
     """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch."""
 
     path: str

@@ -42,15 +42,15 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
     """
     fsspec = importlib.import_module("fsspec")
     protocol = _PROTOCOLS.get(scheme, scheme)
-    if protocol not in fsspec.available_protocols():
+    try:
+        filesystem_class = fsspec.get_filesystem_class(protocol)
+    except ValueError:
         raise StorageError(
             f"The scheme {scheme!r} of {root!r} is not known. Known are: {', '.join(KNOWN_SCHEMES)}, "
             "and every other one that fsspec has.",
             path=root,
             scheme=scheme,
-        )
-    try:
-        filesystem_class = fsspec.get_filesystem_class(protocol)
+        ) from None
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
         remedy = f"pip install 'delta-pyds[{extra}]'" if extra else str(error)
@@ -138,7 +138,7 @@ class FsspecStorage:
             raise file_not_found(path)
         return self._status(path, entry)
 
-    def put_if_absent(self, path: str, data: bytes) -> None:
+    def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002
         raise StorageError(
             f"{path!r} cannot be created: no atomic create has been proven for {self._scheme}://, "
             "so two writers could overwrite each other. Tables at this scheme can be read only.",

@@ -105,15 +105,16 @@ class LocalStorage:
                     file.flush()
                     os.fsync(file.fileno())
                 # link fails if the target exists, and makes the whole file visible at once
-                os.link(temporary, target)
+                created = _link(temporary, target)
             finally:
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(temporary)
-            _sync_directory(directory)
-        except FileExistsError:
-            raise file_exists(path) from None
+            if created:
+                _sync_directory(directory)
         except OSError as error:
             raise _failed("created", path, error) from error
+        if not created:
+            raise file_exists(path)
 
     def delete(self, path: str) -> None:
         try:
@@ -130,6 +131,14 @@ def _read_up_to(descriptor: int, length: int) -> bytes:
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
+
+
+def _link(source: str, target: str) -> bool:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _sync_directory(directory: str) -> None:

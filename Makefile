@@ -1,0 +1,91 @@
+# Each target sets up what it needs in .venv; `make` alone explains them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+READY := $(VENV)/.ready
+GOLDEN := ../shared/golden
+ADAPTER := tests.conformance.adapter
+ARGS ?=
+
+# Spark's workers must be this environment's Python, and its sockets this machine's alone.
+export PYSPARK_PYTHON := $(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(BIN)/python
+export SPARK_LOCAL_IP := 127.0.0.1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check conformance bench format setup clean python java
+
+help: ## Show this list
+	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Options: PYTHON=python3.12 (which Python makes $(VENV)), ARGS='...' (passed to pytest or to the benchmarks)."
+
+demo: java setup ## Set everything up and read a Delta table with Spark (examples/quickstart.py)
+	@$(BIN)/python examples/quickstart.py $(ARGS)
+
+test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## Rewrite the code in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
+conformance: java setup ## Compare with the reference's tables, through the core and through Spark
+	@status=0; \
+	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
+	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
+	  --python-txn $(ADAPTER):txn --python-row-ids $(ADAPTER):row_ids --python-detail $(ADAPTER):detail \
+	  --python-history $(ADAPTER):history --min-confidence high --quiet $(ARGS) || status=1; \
+	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
+	  --spark-format deltapy --min-confidence high --quiet $(ARGS) || status=1; \
+	exit $$status
+else
+conformance:
+	@echo "Conformance was not run: this checkout has no $(GOLDEN)/run_conformance.py beside it."
+endif
+
+bench: java setup ## Print ratios against deltalake, Spark's Parquet reader and a minimal source (ARGS='--quick')
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+setup: python $(READY)
+
+# A stamp: installing again only when what is to be installed has changed.
+$(READY): pyproject.toml
+	@echo "Setting up $(VENV) (once; this downloads PySpark) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean: ## Remove the environment and what the tools left
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+
+python:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "No $(PYTHON) found. Install Python 3.10 or newer, or name one: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "$$($(PYTHON) --version) is too old. Install Python 3.10 or newer, or name one: make PYTHON=python3.12 ..." >&2; \
+	  exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments. Install its venv module (Debian, Ubuntu: apt install python3-venv)." >&2; \
+	  exit 1; }
+
+# Spark asks JAVA_HOME first, then PATH.
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1); \
+	if [ "$${version:-0}" -lt 17 ]; then \
+	  if [ -n "$$version" ]; then found="$$java is version $$version."; \
+	  elif [ -n "$$JAVA_HOME" ]; then found="JAVA_HOME is $$JAVA_HOME, where there is no working bin/java."; \
+	  else found="No java was found on PATH, and JAVA_HOME is not set."; fi; \
+	  echo "Spark needs Java 17 or newer. $$found" >&2; \
+	  echo "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17; or adoptium.net), then run make again." >&2; \
+	  exit 1; \
+	fi

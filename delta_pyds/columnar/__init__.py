@@ -1,0 +1,1 @@
+"""Arrow: schemas, casts, evaluation of expressions."""

@@ -1,0 +1,352 @@
+"""From what Parquet decoding gave to exactly the Arrow type that the table asks for.
+
+Invariant: no value changes on the way. A conversion is the identity, a change
+of representation (dictionary to plain, milliseconds to microseconds), or one
+of the widenings of the type widening feature; anything else is refused.
+
+A ``Convert`` is planned once per column and file, and run once per batch;
+``None`` stands for "nothing to do", so that a file that is already right costs
+nothing. Nested arrays are rebuilt around their buffers: Arrow's own cast
+refuses a nullable child where the target says not null.
+
+Specification: the RFC "Type Widening"; protocol: "Delta Data Type to Parquet
+Type Mappings".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from delta_pyds.errors import CorruptDataFileError, DeltaError, SchemaMismatchError
+
+Convert = Callable[[pa.Array], pa.Array]
+MaybeConvert = Convert | None
+
+# decimal digits that hold every value of the type: what the type widening RFC asks of the target
+_INTEGER_DIGITS = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
+_WIDENINGS: dict[pa.DataType, frozenset[pa.DataType]] = {
+    pa.int8(): frozenset({pa.int16(), pa.int32(), pa.int64(), pa.float64()}),
+    pa.int16(): frozenset({pa.int32(), pa.int64(), pa.float64()}),
+    pa.int32(): frozenset({pa.int64(), pa.float64()}),
+    pa.float32(): frozenset({pa.float64()}),
+    pa.date32(): frozenset({pa.timestamp("us")}),
+    # how Spark reads Parquet's unsigned integers: as the next wider type
+    pa.uint8(): frozenset({pa.int16(), pa.int32(), pa.int64()}),
+    pa.uint16(): frozenset({pa.int32(), pa.int64()}),
+    pa.uint32(): frozenset({pa.int64()}),
+    pa.uint64(): frozenset({pa.decimal128(20, 0)}),
+    pa.date64(): frozenset({pa.date32()}),
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """For messages: the data file and the column, nested names joined by dots."""
+
+    file: str
+    column: str
+
+    def child(self, name: str) -> Where:
+        return Where(self.file, f"{self.column}.{name}")
+
+    def mismatch(self, source: object, target: object) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"the data file '{self.file}' holds the column '{self.column}' as {source}, which cannot be read as the "
+            f"table's type {target} without changing values. The file was not written for this table's schema: "
+            "rewrite it, or exclude it.",
+            file=self.file,
+            column=self.column,
+            file_type=str(source),
+            table_type=str(target),
+        )
+
+    def null_found(self) -> DeltaError:
+        return CorruptDataFileError(
+            f"the data file '{self.file}' holds nulls in the column '{self.column}', which the table declares "
+            "NOT NULL. Another program wrote it without regard to the schema: rewrite it, or drop the constraint.",
+            code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            file=self.file,
+            column=self.column,
+        )
+
+    def missing(self) -> DeltaError:
+        return SchemaMismatchError(
+            f"the data file '{self.file}' lacks the column '{self.column}', which the table declares NOT NULL. "
+            "Rewrite the file with values for it, or drop the constraint.",
+            code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            file=self.file,
+            column=self.column,
+        )
+
+
+def conform(array: pa.Array, target: pa.DataType, where: Where | None = None) -> pa.Array:
+    """The array as ``target``: struct fields by exact name, missing ones null, extra ones ignored.
+
+    Raises: SchemaMismatchError for a type that is no widening of the array's.
+    """
+    convert = plan(array.type, target, where or Where("<memory>", "<array>"))
+    return array if convert is None else convert(array)
+
+
+def plan(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
+    """How to turn arrays of ``source`` into ``target``, matching struct fields by exact name."""
+    if isinstance(source, pa.BaseExtensionType):
+        inner = plan(source.storage_type, target, where)
+        return lambda array: array.storage if inner is None else inner(array.storage)
+    if pt.is_struct(target) and pt.is_struct(source):
+        children: list[Child] = []
+        for field in target:
+            index = source.get_field_index(field.name)
+            child = where.child(field.name)
+            if index < 0 and not field.nullable:
+                raise child.missing()
+            convert = None if index < 0 else plan(source.field(index).type, field.type, child)
+            children.append(Child(None if index < 0 else index, convert, child))
+        return struct_of(target, children)
+    if pt.is_map(target) and pt.is_map(source):
+        key, value = where.child("key"), where.child("value")
+        return map_of(
+            target,
+            Child(0, plan(source.key_type, target.key_type, key), key),
+            Child(1, plan(source.item_type, target.item_type, value), value),
+        )
+    if pt.is_list(target) and is_list_like(source):
+        element = where.child("element")
+        return list_of(target, Child(0, plan(source.value_type, target.value_type, element), element))
+    return leaf(source, target, where)
+
+
+def is_list_like(data_type: pa.DataType) -> bool:
+    return bool(
+        pt.is_list(data_type)
+        or pt.is_large_list(data_type)
+        or pt.is_fixed_size_list(data_type)
+        or pt.is_list_view(data_type)
+        or pt.is_large_list_view(data_type)
+    )
+
+
+# --- values without parts
+
+
+def leaf(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
+    """How to turn values without parts into ``target``.
+
+    Raises: SchemaMismatchError naming file, column and both types.
+    """
+    if isinstance(source, pa.BaseExtensionType):
+        inner = leaf(source.storage_type, target, where)
+        return lambda array: array.storage if inner is None else inner(array.storage)
+    if source == target:
+        return None
+    if pt.is_null(target) or pt.is_null(source):
+        return lambda array: pa.nulls(len(array), target)
+    if pt.is_dictionary(source):
+        inner = leaf(source.value_type, target, where)
+        return lambda array: _decoded(array) if inner is None else inner(_decoded(array))
+    if pt.is_timestamp(source) and pt.is_timestamp(target):
+        return _timestamp(source, target, where)
+    if _is_bytes(source) and (pt.is_string(target) or pt.is_binary(target)):
+        return _bytes(source, target, where)
+    if _widens(source, target):
+        return _checked(lambda array: array.cast(target), source, target, where)
+    raise where.mismatch(source, target)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode()
+
+
+def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+    if target in _WIDENINGS.get(source, ()):
+        return True
+    if pt.is_decimal128(target):
+        if pt.is_decimal(source):
+            more_scale = target.scale - source.scale
+            return bool(more_scale >= 0 and target.precision - source.precision >= more_scale)
+        return source in _INTEGER_DIGITS and target.precision - target.scale >= _INTEGER_DIGITS[source]
+    return False
+
+
+def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+    """A cast whose failure on a value that does not fit names the file."""
+
+    def run(array: pa.Array) -> pa.Array:
+        try:
+            return cast(array)
+        except pa.ArrowInvalid as e:
+            raise SchemaMismatchError(
+                f"the data file '{where.file}' holds a value in the column '{where.column}' ({source}) that is not "
+                f"a value of the table's type {target}: {e}.",
+                file=where.file,
+                column=where.column,
+            ) from None
+
+    return run
+
+
+def _timestamp(source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+    """Any unit to microseconds. The zone of the source is a label only, its values are UTC."""
+    if source.tz is not None and target.tz is None:
+        # an instant has no wall clock time without a zone: Spark refuses this too
+        raise where.mismatch(source, target)
+    if source.unit == "us":
+        return lambda array: array.view(target)
+    if source.unit == "ns":
+        bare = pa.timestamp("ns")
+
+        def floor(array: pa.Array) -> pa.Array:
+            # casts cut toward zero, which moves instants before 1970 forward
+            return pc.floor_temporal(array.view(bare), unit="microsecond").cast(pa.timestamp("us")).view(target)
+
+        return floor
+    return _checked(lambda array: array.cast(pa.timestamp("us", tz=source.tz)).view(target), source, target, where)
+
+
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return bool(
+        pt.is_string(data_type)
+        or pt.is_binary(data_type)
+        or pt.is_large_string(data_type)
+        or pt.is_large_binary(data_type)
+        or pt.is_string_view(data_type)
+        or pt.is_binary_view(data_type)
+        or pt.is_fixed_size_binary(data_type)
+    )
+
+
+def _bytes(source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+    """Bytes stay as they are: a string column without the UTF8 annotation is not validated, as in Spark."""
+    if pt.is_fixed_size_binary(source) and not pt.is_binary(target):
+        raise where.mismatch(source, target)
+    if pt.is_binary(source) or pt.is_string(source):
+        return lambda array: array.view(target)
+    if pt.is_large_string(source) or pt.is_string_view(source):
+        return _checked(lambda array: array.cast(pa.string()).view(target), source, target, where)
+    return _checked(lambda array: array.cast(pa.binary()).view(target), source, target, where)
+
+
+# --- values with parts
+
+
+@dataclass(frozen=True)
+class Child:
+    """One part of a target: its position in the source (None: null throughout), what to do, its name for messages."""
+
+    index: int | None
+    convert: MaybeConvert
+    where: Where
+
+
+def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
+    """Rebuild structs with the target's fields in the target's order."""
+    straight = all(c.index == i and c.convert is None for i, c in enumerate(children))
+    fields = [target.field(i) for i in range(target.num_fields)]
+
+    def run(array: pa.Array) -> pa.Array:
+        if straight and array.type == target:
+            return array
+        parts = []
+        for field, child in zip(fields, children, strict=True):
+            if child.index is None:
+                parts.append(pa.nulls(len(array), field.type))
+                continue
+            part = array.field(child.index)
+            if child.convert is not None:
+                part = child.convert(part)
+            if not field.nullable and part.null_count:
+                _no_visible_null(array, part, child.where)
+            parts.append(part)
+        return pa.Array.from_buffers(target, len(array), [validity(array)], array.null_count, children=parts)
+
+    return run
+
+
+def _no_visible_null(parent: pa.Array, part: pa.Array, where: Where) -> None:
+    """A null below a null parent is no null of the column."""
+    hidden = parent.null_count and not pc.any(pc.and_(parent.is_valid(), part.is_null())).as_py()
+    if not hidden:
+        raise where.null_found()
+
+
+def list_of(target: pa.DataType, element: Child) -> Convert:
+    """Rebuild lists of any layout as plain lists of the target's element."""
+    straight = element.index is not None and element.convert is None
+
+    def run(array: pa.Array) -> pa.Array:
+        if straight and array.type == target:
+            return array
+        if len(array) == 0:
+            return pa.array([], type=target)
+        offsets, values = list_parts(array)
+        values = _element(values, element, target.value_field)
+        return pa.Array.from_buffers(
+            target, len(array), [validity(array), offsets], array.null_count, children=[values]
+        )
+
+    return run
+
+
+def map_of(target: pa.DataType, key: Child, value: Child) -> Convert:
+    """Rebuild maps with the target's keys and values."""
+    straight = all(c.index is not None and c.convert is None for c in (key, value))
+    entries_type = pa.struct([target.key_field, target.item_field])
+
+    def run(array: pa.Array) -> pa.Array:
+        if straight and array.type == target:
+            return array
+        if len(array) == 0:
+            return pa.array([], type=target)
+        start, offsets, length = _offsets(array)
+        keys = _element(array.keys.slice(start, length), key, target.key_field)
+        values = _element(array.items.slice(start, length), value, target.item_field)
+        entries = pa.Array.from_buffers(entries_type, len(keys), [None], 0, children=[keys, values])
+        return pa.Array.from_buffers(
+            target, len(array), [validity(array), offsets], array.null_count, children=[entries]
+        )
+
+    return run
+
+
+def _element(values: pa.Array, child: Child, field: pa.Field) -> pa.Array:
+    if child.index is None:
+        return pa.nulls(len(values), field.type)
+    if child.convert is not None:
+        values = child.convert(values)
+    if not field.nullable and values.null_count:
+        raise child.where.null_found()
+    return values
+
+
+def validity(array: pa.Array) -> pa.Buffer | None:
+    """The validity bitmap, for an array of the same length that starts at offset 0."""
+    if array.null_count == 0:
+        return None
+    if array.offset == 0:
+        return array.buffers()[0]
+    return array.is_valid().buffers()[1]
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
+    """32-bit offsets that start at 0, and just the values that they address. Not for an empty array."""
+    if pt.is_list(array.type):
+        start, offsets, length = _offsets(array)
+        return offsets, array.values.slice(start, length)
+    values = pc.list_flatten(array)
+    lengths = pc.fill_null(pc.list_value_length(array).cast(pa.int32()), 0)
+    ends = pc.cumulative_sum(lengths)
+    return pa.concat_arrays([pa.array([0], pa.int32()), ends]).buffers()[1], values
+
+
+def _offsets(array: pa.Array) -> tuple[int, pa.Buffer, int]:
+    """Where the values start, offsets relative to that, and how many values there are."""
+    offsets = array.offsets
+    start, end = offsets[0].as_py(), offsets[-1].as_py()
+    if start == 0 and offsets.offset == 0:
+        return 0, offsets.buffers()[1], end
+    return start, pc.subtract(offsets, start).buffers()[1], end - start

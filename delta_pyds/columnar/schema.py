@@ -1,0 +1,69 @@
+"""Delta types as the Arrow types that Spark demands from a Python data source."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+
+# The metadata of the field "metadata" is how Spark tells a variant from a struct of two binaries.
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+
+_PRIMITIVES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+    "variant": VARIANT,
+}
+
+
+def arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type of a Delta type, equal to Spark's ``to_arrow_type(..., timezone="UTC")``.
+
+    Raises: ProtocolError (DELTA_UNSUPPORTED_DATA_TYPES) for a primitive without an Arrow form.
+    """
+    if isinstance(data_type, PrimitiveType):
+        known = _PRIMITIVES.get(data_type.name)
+        if known is None:
+            raise ProtocolError(
+                f"the type '{data_type.name}' has no Arrow form.",
+                code="DELTA_UNSUPPORTED_DATA_TYPES",
+                type=data_type.name,
+            )
+        return known
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, ArrayType):
+        return pa.list_(pa.field("element", arrow_type(data_type.element_type), nullable=data_type.contains_null))
+    if isinstance(data_type, MapType):
+        return pa.map_(
+            pa.field("key", arrow_type(data_type.key_type), nullable=False),
+            pa.field("value", arrow_type(data_type.value_type), nullable=data_type.value_contains_null),
+        )
+    return pa.struct([arrow_field(f) for f in data_type.fields])
+
+
+def arrow_field(field: StructField) -> pa.Field:
+    """The Arrow field of a column; the column's metadata stays behind."""
+    return pa.field(field.name, arrow_type(field.data_type), nullable=field.nullable)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a Delta schema, without metadata."""
+    return pa.schema([arrow_field(f) for f in schema.fields])

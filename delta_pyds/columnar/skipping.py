@@ -1,0 +1,188 @@
+"""Holds a ``Skip`` against the facts of many files, or row groups, at once.
+
+Invariant: a file is dropped only where its facts prove that no row of it can
+match. An unknown fact, a null in an array of facts or an array that is not
+there, never drops a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any as Anything
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import compare_constant, matches, values_array
+from delta_pyds.expr.nodes import Column, Literal
+from delta_pyds.expr.stats_rewrite import (
+    All,
+    Any,
+    Bounds,
+    Constant,
+    HasNull,
+    HasValue,
+    OnPartition,
+    Prefix,
+    Skip,
+    Within,
+)
+
+# a long IN list is held against the bounds as this many ranges at most
+_MAX_RANGES = 64
+
+
+class FileFacts(Protocol):
+    """What is known of ``num_files`` files: arrays with one entry per file, in one order.
+
+    Columns are named by paths of logical names. Values have the column's Arrow
+    type, the one that its rows have. None: nothing is known of any file; a
+    null entry: nothing is known of that file.
+
+    ``minimum`` and ``maximum`` need not be values of the file, but every value
+    lies between them, with one exception: a floating maximum may leave out
+    NaN. Whoever provides them has undone any rounding inwards: a maximum of
+    timestamps cut to milliseconds must come widened. Of ``null_count`` only 0
+    and ``num_records`` carry meaning.
+    """
+
+    @property
+    def num_files(self) -> int: ...
+
+    def partition(self, name: str) -> pa.Array:
+        """The exact partition value of each file; null is the value null."""
+        ...
+
+    def minimum(self, path: tuple[str, ...]) -> pa.Array | None: ...
+
+    def maximum(self, path: tuple[str, ...]) -> pa.Array | None: ...
+
+    def null_count(self, path: tuple[str, ...]) -> pa.Array | None: ...
+
+    def num_records(self) -> pa.Array | None: ...
+
+
+def keep(skip: Skip, facts: FileFacts) -> pa.BooleanArray:
+    """For each file whether it may hold a matching row; no nulls."""
+    result = _may(skip, facts)
+    if isinstance(result, bool):
+        return pa.repeat(pa.scalar(result), facts.num_files)
+    return result
+
+
+def first_ruling_out(parts: Sequence[Skip], facts: FileFacts) -> pa.Array:
+    """For each file the index of the first part that rules it out, int32; null where the file is kept."""
+    result = pa.nulls(facts.num_files, pa.int32())
+    for index in range(len(parts) - 1, -1, -1):
+        result = pc.if_else(keep(parts[index], facts), result, pa.scalar(index, pa.int32()))
+    return result
+
+
+def _may(skip: Skip, facts: FileFacts) -> Anything:
+    """An array without nulls, or a bool that holds for all files."""
+    if isinstance(skip, Constant):
+        return skip.value
+    if isinstance(skip, (All, Any)):
+        return _combine(skip, facts)
+    if isinstance(skip, OnPartition):
+        return matches(skip.expr, lambda path: facts.partition(path[0]), facts.num_files)
+    if isinstance(skip, HasNull):
+        nulls = facts.null_count(skip.column.path)
+        return True if nulls is None else _unless_false(pc.not_equal(nulls, 0))
+    if isinstance(skip, HasValue):
+        nulls, rows = facts.null_count(skip.column.path), facts.num_records()
+        return True if nulls is None or rows is None else _unless_false(pc.not_equal(nulls, rows))
+    if isinstance(skip, Bounds):
+        return _bounds(skip.column, skip.op, skip.value, facts)
+    if isinstance(skip, Prefix):
+        return _prefix(skip, facts)
+    return _not_within(skip, facts) if skip.negated else _within(skip, facts)
+
+
+def _combine(skip: All | Any, facts: FileFacts) -> Anything:
+    conjunction = isinstance(skip, All)
+    result: Anything = conjunction
+    for part in skip.parts:
+        found = _may(part, facts)
+        if isinstance(found, bool):
+            if found != conjunction:
+                return found
+        elif isinstance(result, bool):
+            result = found
+        else:
+            result = pc.and_(result, found) if conjunction else pc.or_(result, found)
+    return result
+
+
+def _unless_false(condition: pa.Array) -> pa.Array:
+    return condition.fill_null(True) if condition.null_count else condition
+
+
+def _known(values: pa.Array | None) -> pa.Array | None:
+    """Bounds that say something: NaN as a bound comes from writers that stumbled over it."""
+    if values is None or not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _bounds(column: Column, op: str, value: Literal, facts: FileFacts) -> Anything:
+    low = _known(facts.minimum(column.path)) if op in ("=", "<>", "<", "<=") else None
+    high = _known(facts.maximum(column.path)) if op in ("=", "<>", ">", ">=") else None
+    if op == "<>":
+        if low is None or high is None:
+            return True
+        return _unless_false(pc.or_kleene(compare_constant("<>", low, value), compare_constant("<>", high, value)))
+    result: Anything = True
+    if low is not None:
+        result = _unless_false(compare_constant("<=" if op == "=" else op, low, value))
+    if high is not None:
+        # not compare_constant's order for floats: a maximum is never NaN here
+        above = _unless_false(compare_constant(">=" if op == "=" else op, high, value))
+        result = above if result is True else pc.and_(result, above)
+    return result
+
+
+def _within(skip: Within, facts: FileFacts) -> Anything:
+    values, data_type = skip.values, skip.column.data_type
+    size = -(-len(values) // _MAX_RANGES)
+    low, high = _known(facts.minimum(skip.column.path)), _known(facts.maximum(skip.column.path))
+    if low is None and high is None:
+        return True
+    result: Anything = False
+    for start in range(0, len(values), size):
+        group = values[start : start + size]
+        found: Anything = True
+        if high is not None:
+            found = _unless_false(compare_constant(">=", high, Literal(group[0], data_type)))
+        if low is not None:
+            below = _unless_false(compare_constant("<=", low, Literal(group[-1], data_type)))
+            found = below if found is True else pc.and_(found, below)
+        result = found if result is False else pc.or_(result, found)
+    return result
+
+
+def _not_within(skip: Within, facts: FileFacts) -> Anything:
+    """All values are one and the same, and it is excluded."""
+    low, high = facts.minimum(skip.column.path), facts.maximum(skip.column.path)
+    if low is None or high is None:
+        return True
+    excluded = pc.is_in(low, value_set=values_array(skip.values, skip.column.data_type))
+    return pc.invert(pc.and_(pc.equal(low, high).fill_null(False), excluded))
+
+
+def _prefix(skip: Prefix, facts: FileFacts) -> Anything:
+    low, high = facts.minimum(skip.column.path), facts.maximum(skip.column.path)
+    prefix = Literal(skip.text, skip.column.data_type)
+    if skip.negated:
+        if low is None or high is None:
+            return True
+        inside = pc.and_(pc.starts_with(low, skip.text), pc.starts_with(high, skip.text))
+        return pc.invert(inside.fill_null(False))
+    result: Anything = True
+    if high is not None:
+        result = _unless_false(compare_constant(">=", high, prefix))
+    if low is not None:
+        below = _unless_false(pc.or_(compare_constant("<=", low, prefix), pc.starts_with(low, skip.text)))
+        result = below if result is True else pc.and_(result, below)
+    return result

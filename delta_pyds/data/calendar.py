@@ -1,0 +1,107 @@
+"""Dates and timestamps that old versions of Spark wrote in the Julian calendar.
+
+Invariant: an old value is moved to the same wall clock date in the Gregorian
+calendar, as Spark moves it, or the file is refused; it is never returned as it
+is. Files without the marks of an old Spark are taken at their word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from delta_pyds.columnar.cast import Convert, Where
+from delta_pyds.errors import UnsupportedFeatureError
+
+_VERSION = b"org.apache.spark.version"
+_LEGACY_DATES = b"org.apache.spark.legacyDateTime"
+_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_TIME_ZONE = b"org.apache.spark.timeZone"
+_UTC = {b"UTC", b"Z", b"GMT", b"Etc/UTC", b"GMT+0", b"UTC+0", b"+00:00"}
+
+# Julian day counts from which on a date is moved by the days next to it, up to the Gregorian reform
+_MOVES = (
+    (-719164, 2), (-682945, 1), (-646420, 0), (-609895, -1), (-536845, -2), (-500320, -3), (-463795, -4),
+    (-390745, -5), (-354220, -6), (-317695, -7), (-244645, -8), (-208120, -9), (-171595, -10),
+)  # fmt: skip
+REFORM_DAY = -141427  # 1582-10-15: from here on both calendars agree
+_FIRST_DAY = _MOVES[0][0]
+_DAY = 86_400_000_000
+# before 1900 the old rules of time zones differ too
+_SAFE_MICROS = -2_208_988_800_000_000
+
+
+def uses_julian_dates(footer: Mapping[bytes, bytes]) -> bool:
+    """True for a file whose dates and timestamps (other than int96) are Julian before the reform."""
+    return _older_than(footer, (3, 0)) or (_VERSION in footer and _LEGACY_DATES in footer)
+
+
+def uses_julian_int96(footer: Mapping[bytes, bytes]) -> bool:
+    """True for a file whose int96 timestamps are Julian before the reform."""
+    return _older_than(footer, (3, 1)) or (_VERSION in footer and _LEGACY_INT96 in footer)
+
+
+def _older_than(footer: Mapping[bytes, bytes], version: tuple[int, int]) -> bool:
+    match = re.match(rb"(\d+)\.(\d+)", footer.get(_VERSION, b""))
+    return match is not None and (int(match[1]), int(match[2])) < version
+
+
+def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: Where) -> Convert:
+    """How to move dates or timestamps[us] of an old file to the Gregorian calendar.
+
+    Raises, when it meets them: UnsupportedFeatureError for timestamps before
+        1900 of another zone than UTC, and for values before the year 1.
+    """
+    if pt.is_date32(data_type):
+        return lambda array: _dates(array, where)
+    in_utc = footer.get(_TIME_ZONE) in _UTC
+
+    def timestamps(array: pa.Array) -> pa.Array:
+        micros = array.view(pa.int64())
+        lowest = pc.min(micros).as_py()
+        if lowest is None or lowest >= _SAFE_MICROS:
+            return array
+        if not in_utc:
+            raise _refused("timestamps before 1900", where)
+        if lowest < _FIRST_DAY * _DAY:
+            raise _refused("timestamps before the year 1", where)
+        # Arrow divides toward zero; what is not negative is not moved in any case
+        days = pc.divide(pc.subtract(micros, _DAY - 1), _DAY).cast(pa.int32())
+        moved = pc.add(micros, pc.multiply(_days_to_add(days).cast(pa.int64()), _DAY))
+        return moved.view(array.type)
+
+    return timestamps
+
+
+def _dates(array: pa.Array, where: Where) -> pa.Array:
+    days = array.view(pa.int32())
+    lowest = pc.min(days).as_py()
+    if lowest is None or lowest >= REFORM_DAY:
+        return array
+    if lowest < _FIRST_DAY:
+        raise _refused("dates before the year 1", where)
+    return pc.add(days, _days_to_add(days)).view(pa.date32())
+
+
+def _days_to_add(days: pa.Array) -> pa.Array:
+    out = pa.scalar(0, pa.int32())
+    below = REFORM_DAY
+    for start, move in reversed(_MOVES):
+        out = pc.if_else(pc.less(days, below), pa.scalar(move, pa.int32()), out)
+        below = start
+    return out
+
+
+def _refused(what: str, where: Where) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"the data file '{where.file}' was written by an old version of Spark with the Julian calendar, and its column "
+        f"'{where.column}' holds {what}, which cannot be moved to today's calendar without doubt. Rewrite the file "
+        "with a current Spark (spark.sql.parquet.datetimeRebaseModeInRead=LEGACY).",
+        code="INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME",
+        file=where.file,
+        column=where.column,
+    )

@@ -1,0 +1,127 @@
+"""Deletion vectors of data files: loaded, checked, and turned into masks.
+
+Protocol: "Deletion Vectors", "Deletion Vector File Storage Format".
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask
+from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.storage.base import Storage
+
+_DEFAULT_OFFSET = 1  # right after the version byte
+_SIZE = struct.Struct(">I")
+
+
+@dataclass(frozen=True)
+class DeletedRows:
+    """Positions in one data file, counted from its first row, whose rows are gone.
+
+    ``source`` names where they come from, for messages.
+    """
+
+    positions: BitMap64
+    source: str
+
+    def check_within(self, num_rows: int, file: str) -> None:
+        """Raises: DeletionVectorError when a position lies behind the file's last row."""
+        if self.positions and self.positions.max() >= num_rows:
+            raise DeletionVectorError(
+                f"{self.source} deletes row {self.positions.max()} of the data file '{file}', which has {num_rows} "
+                "rows: it was written for another file. Restore the table to an earlier version, or rewrite it from "
+                "its source.",
+                code="DELTA_DELETION_VECTOR_INVALID_ROW_INDEX",
+                file=file,
+                deletion_vector=self.source,
+            )
+
+    def count_in(self, start: int, length: int) -> int:
+        """How many of the rows ``[start, start + length)`` are deleted."""
+        return int(self.positions.range_cardinality(start, start + length)) if length else 0
+
+    def live(self, start: int, length: int) -> pa.BooleanArray:
+        """One boolean per row of ``[start, start + length)``: true for a row that is still there."""
+        return live_mask(self.positions, start, length)
+
+
+def load_deletion_vector(storage: Storage, table_root: str, descriptor: DeletionVectorDescriptor) -> DeletedRows:
+    """Fetch the deletion vector that the descriptor names, of a file just the bytes that hold it.
+
+    Raises: DeletionVectorError naming the file, with the code
+        DELTA_DELETION_VECTOR_SIZE_MISMATCH, _CHECKSUM_MISMATCH, _INVALID_MAGIC,
+        _CARDINALITY_MISMATCH or _MALFORMED_DESCRIPTOR; FileNotFoundInStorageError.
+    """
+    if descriptor.storage_type == "i":
+        source = "an inline deletion vector"
+        data = descriptor.inline_bytes()
+    else:
+        path = _path(table_root, descriptor)
+        source = f"the deletion vector file '{path}'"
+        data = _read_checked(storage, table_root, path, descriptor, source)
+    try:
+        positions = deserialize(data)
+    except BitmapError as e:
+        code = "INVALID_MAGIC" if e.magic else "MALFORMED_BITMAP"
+        raise _error(code, source, f"is damaged: {e}") from None
+    if len(positions) != descriptor.cardinality:
+        raise _error(
+            "CARDINALITY_MISMATCH",
+            source,
+            f"holds {len(positions)} rows at offset {descriptor.offset}, and the log promises {descriptor.cardinality}",
+        )
+    return DeletedRows(positions, source)
+
+
+def _path(table_root: str, descriptor: DeletionVectorDescriptor) -> str:
+    if descriptor.storage_type == "u":
+        return join(table_root, descriptor.relative_path())
+    if descriptor.storage_type == "p":
+        return resolve_data_path(table_root, descriptor.path_or_inline_dv)
+    raise DeletionVectorError(
+        f"a deletion vector descriptor has the storage type {descriptor.storage_type!r}; known are 'u', 'i' and 'p'.",
+        code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
+    )
+
+
+def _read_checked(
+    storage: Storage, table_root: str, path: str, descriptor: DeletionVectorDescriptor, source: str
+) -> bytes:
+    offset = _DEFAULT_OFFSET if descriptor.offset is None else descriptor.offset
+    size = descriptor.size_in_bytes
+    if offset < 0 or size < 0:
+        raise _error("SIZE_MISMATCH", source, f"is named with the offset {offset} and the size {size}")
+    try:
+        block = storage.read(path, offset, _SIZE.size + size + _SIZE.size)
+    except FileNotFoundInStorageError:
+        raise FileNotFoundInStorageError(
+            f"{source}, which the log of the table '{table_root}' names, does not exist. It was removed by hand or by "
+            "a VACUUM with too short a retention: restore the file, or the table to a version that does not need it.",
+            path=path,
+        ) from None
+    if len(block) < _SIZE.size or _SIZE.unpack_from(block)[0] != size:
+        found = _SIZE.unpack_from(block)[0] if len(block) >= _SIZE.size else None
+        raise _error("SIZE_MISMATCH", source, f"has the size {found} at offset {offset}, and the log promises {size}")
+    if len(block) < size + 2 * _SIZE.size:
+        raise _error("SIZE_MISMATCH", source, f"ends in the middle of the {size} bytes at offset {offset}")
+    data = block[_SIZE.size : _SIZE.size + size]
+    if zlib.crc32(data) != _SIZE.unpack_from(block, _SIZE.size + size)[0]:
+        raise _error("CHECKSUM_MISMATCH", source, f"does not match its checksum at offset {offset}")
+    return data
+
+
+def _error(code: str, source: str, problem: str) -> DeletionVectorError:
+    return DeletionVectorError(
+        f"{source} {problem}. Without it deleted rows cannot be told from live ones: restore the file from a backup, "
+        "or the table to a version that does not need it.",
+        code=f"DELTA_DELETION_VECTOR_{code}",
+        deletion_vector=source,
+    )

@@ -1,0 +1,177 @@
+"""Data files in, live rows in logical columns out.
+
+Invariant: rows are numbered by their position in the whole file before
+anything is filtered or skipped, so a deletion vector and a row id always meet
+the rows that they were written for.
+
+Protocol: "Reader Requirements for Deletion Vectors", "Reader Requirements for
+Column Mapping", "Reader Requirements for Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.data.batch_size import BatchSizer
+from delta_pyds.data.data_file import DataFile, naming, open_data_file
+from delta_pyds.data.deletion_vector import DeletedRows, load_deletion_vector
+from delta_pyds.data.file_plan import Decoded, FilePlan, Source
+from delta_pyds.data.filtering import ArrayQueue, filter_arrays
+from delta_pyds.data.output import Constant, RowNumbers, default_or_stored, output_schema, record_batch
+from delta_pyds.data.row_groups import RowGroup, row_groups_in, runs
+from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.storage.resolve import resolve_storage
+
+__all__ = ["output_schema", "read"]
+
+# decoding does not profit from more, and with fewer rows small row groups would make small batches
+_ROWS_PER_RUN = 1 << 20
+
+
+def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a data file, or of the split that ``file`` describes, for which the predicate is true.
+
+    Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows
+    (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
+
+    Raises: FileNotFoundInStorageError, CorruptDataFileError,
+        SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
+        ProtocolError; each names the file.
+    """
+    storage = resolve_storage(state.table_root, state.storage_options)
+    deleted = None
+    if file.deletion_vector is not None:
+        deleted = load_deletion_vector(storage, state.table_root, file.deletion_vector)
+    with open_data_file(storage, state, file) as data:
+        if deleted is not None:
+            deleted.check_within(data.num_rows, file.path)
+        yield from _FileReader(state, file, data, deleted).batches()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of the file that are to be returned, still in the file's columns.
+
+    They are those of ``[first_row, first_row + length)`` that ``mask`` keeps,
+    ``count`` in number; no mask keeps all.
+    """
+
+    early: Sequence[pa.Array]
+    late: Sequence[pa.Array]
+    first_row: int
+    length: int
+    mask: pa.BooleanArray | None
+    count: int
+
+
+class _FileReader:
+    def __init__(self, state: ScanState, file: ScanFile, data: DataFile, deleted: DeletedRows | None) -> None:
+        self._state = state
+        self._file = file
+        self._data = data
+        self._deleted = deleted
+        self._plan = FilePlan(state, file, data)
+        self._schema = output_schema(state)
+        self._path = Constant(pa.scalar(file.path, pa.string()))
+        self._numbers = RowNumbers()
+        leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
+        self._sizer = BatchSizer(data.metadata, leaves, state.batch_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        groups = self._plan.kept(row_groups_in(self._data.metadata, self._file.start, self._file.length))
+        if self._deleted is not None:
+            groups = [g for g in groups if self._deleted.count_in(g.first_row, g.num_rows) < g.num_rows]
+        # with a predicate every row group is decided on its own, unless it is tiny
+        rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else self._state.batch_rows
+        for run in runs([g for g in groups if g.num_rows], rows_per_run):
+            for rows in self._late(run) if self._plan.late.leaves else self._early(run):
+                if rows.count:
+                    with naming(self._state.table_root, self._file.path):
+                        batch = self._output(rows)
+                    yield from self._sizer.pieces(batch)
+
+    # --- which rows
+
+    def _early(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
+        """Decode the first pass, and drop the rows that are deleted or do not match."""
+        start, total = run[0].first_row, sum(g.num_rows for g in run)
+        live = None
+        if self._deleted is not None and self._deleted.count_in(start, total):
+            live = self._deleted.live(start, total)
+        at = 0
+        for arrays, length in self._decoded(self._plan.early.leaves, run):
+            mask = None if live is None else live.slice(at, length)
+            if self._state.predicate is not None:
+                found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
+                mask = found if mask is None else pc.and_(mask, found)
+            count = length if mask is None else mask.true_count
+            if mask is not None and count < length:
+                arrays = filter_arrays(arrays, mask, count)
+            yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
+            at += length
+
+    def _late(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
+        """Decode the second pass for the rows that the first one left; not at all when it left none."""
+        start, queue, masks, left = run[0].first_row, ArrayQueue(), [], 0
+        for rows in self._early(run):
+            masks.append(pa.repeat(True, rows.length) if rows.mask is None else rows.mask)
+            left += rows.count
+            if rows.count:
+                queue.push(rows.early, rows.count)
+        if not left:
+            return
+        mask = pa.concat_arrays(masks)
+        at = 0
+        for arrays, length in self._decoded(self._plan.late.leaves, run):
+            here = mask.slice(at, length)
+            count = here.true_count
+            if count:
+                late = filter_arrays(arrays, here, count)
+                yield _Rows(queue.pop(count), late, start + at, length, here if count < length else None, count)
+            at += length
+
+    def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
+        rows = self._sizer.rows(run)
+        if not leaves:
+            total = sum(g.num_rows for g in run)
+            for at in range(0, total, rows):
+                yield (), min(rows, total - at)
+            return
+        for batch in self._data.decode([g.index for g in run], leaves, rows):
+            self._sizer.observe(batch)
+            yield batch.columns, batch.num_rows
+
+    # --- which columns
+
+    def _output(self, rows: _Rows) -> pa.RecordBatch:
+        arrays = [_array(s, rows) for s in self._plan.outputs]
+        if self._state.row_position or self._state.row_ids is not None:
+            positions = self._numbers.between(rows.first_row, rows.length)
+            if rows.mask is not None:
+                positions = positions.filter(rows.mask)
+            if self._state.row_position:
+                arrays += [self._path.array(rows.count), positions]
+            if self._state.row_ids is not None:
+                arrays += self._row_tracking(rows, positions)
+        return record_batch(arrays, self._schema, rows.count)
+
+    def _row_tracking(self, rows: _Rows, positions: pa.Array) -> list[pa.Array]:
+        stored_id, stored_version = (
+            None if s is None else _array(s, rows) for s in (self._plan.row_id, self._plan.row_commit_version)
+        )
+        base, version = self._file.base_row_id, self._file.default_row_commit_version
+        row_id = None if base is None else pc.add(positions, base)
+        default = None if version is None else pa.scalar(version, pa.int64())
+        return [
+            default_or_stored(stored_id, row_id, rows.count, "row id", self._file.path),
+            default_or_stored(stored_version, default, rows.count, "row commit version", self._file.path),
+        ]
+
+
+def _array(source: Source, rows: _Rows) -> pa.Array:
+    return source.array(rows.early, rows.late) if isinstance(source, Decoded) else source.array(rows.count)

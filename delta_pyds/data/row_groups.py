@@ -1,0 +1,71 @@
+"""Which row groups of a file a split reads, and where their rows lie.
+
+Invariant: every row group belongs to exactly one split, whatever the splits
+are, as long as they cover the file: to the one that holds its midpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """``first_row`` counts from the start of the file."""
+
+    index: int
+    first_row: int
+    num_rows: int
+
+
+def row_groups_in(metadata: Any, start: int, length: int | None) -> list[RowGroup]:
+    """The row groups whose midpoint lies in ``[start, start + length)``; all of them without a length.
+
+    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``.
+    """
+    found, first_row = [], 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        num_rows = group.num_rows
+        if (start == 0 and length is None) or _within(_midpoint(group), start, length):
+            found.append(RowGroup(index, first_row, num_rows))
+        first_row += num_rows
+    return found
+
+
+def _within(midpoint: int, start: int, length: int | None) -> bool:
+    return start <= midpoint and (length is None or midpoint < start + length)
+
+
+def _midpoint(group: Any) -> int:
+    """The middle of the row group's bytes: of its first page, plus half of its compressed size."""
+    first, size = None, 0
+    for i in range(group.num_columns):
+        column = group.column(i)
+        size += column.total_compressed_size
+        begin = column.data_page_offset
+        # some writers say 0 for "no dictionary", and no page begins where the magic number is
+        dictionary = column.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < begin:
+            begin = dictionary
+        first = begin if first is None else min(first, begin)
+    return (first or 0) + size // 2
+
+
+def runs(groups: Sequence[RowGroup], max_rows: int) -> Iterator[list[RowGroup]]:
+    """Neighbouring row groups in pieces of about ``max_rows`` rows, never less than one group.
+
+    Small row groups are decoded together, so that batches do not get small with them.
+    """
+    run: list[RowGroup] = []
+    rows = 0
+    for group in groups:
+        if run and (run[-1].index + 1 != group.index or rows + group.num_rows > max_rows):
+            yield run
+            run, rows = [], 0
+        run.append(group)
+        rows += group.num_rows
+    if run:
+        yield run

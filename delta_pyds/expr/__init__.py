@@ -1,0 +1,1 @@
+"""SQL predicates as typed, bound trees; no I/O, no Arrow."""

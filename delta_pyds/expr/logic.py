@@ -1,0 +1,133 @@
+"""Logic over bound expressions: constants folded, negation moved down to single tests.
+
+Invariant: ``Not`` only ever stands before ``IsNull``, ``In``, ``Like`` and a
+boolean column, so that whoever reads a tree needs no rule of De Morgan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.nodes import (
+    FALSE,
+    NEGATED,
+    NULL,
+    TRUE,
+    And,
+    Column,
+    Comparison,
+    Expr,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    children,
+    to_sql,
+    type_of,
+)
+from delta_pyds.expr.ordering import unwrap
+from delta_pyds.expr.types import is_comparable
+from delta_pyds.protocol.schema import BOOLEAN, display
+
+
+def and_(parts: Sequence[Expr]) -> Expr:
+    """Conjunction, flat, constants folded."""
+    flat = _flat(parts, And, TRUE)
+    if FALSE in flat:
+        return FALSE
+    return And(tuple(flat)) if len(flat) > 1 else flat[0] if flat else TRUE
+
+
+def or_(parts: Sequence[Expr]) -> Expr:
+    """Disjunction, flat, constants folded."""
+    flat = _flat(parts, Or, FALSE)
+    if TRUE in flat:
+        return TRUE
+    return Or(tuple(flat)) if len(flat) > 1 else flat[0] if flat else FALSE
+
+
+def _flat(parts: Sequence[Expr], kind: type[And] | type[Or], neutral: Literal) -> list[Expr]:
+    flat: dict[Expr, None] = {}
+    for part in parts:
+        require_boolean(part)
+        if isinstance(part, Literal) and part.value is None:
+            part = NULL
+        for inner in part.children if isinstance(part, kind) else (part,):
+            if inner != neutral:
+                flat[inner] = None
+    return list(flat)
+
+
+def not_(expr: Expr) -> Expr:
+    """Negation, moved inwards as far as it goes; null stays null."""
+    require_boolean(expr)
+    if isinstance(expr, Literal):
+        return NULL if expr.value is None else FALSE if expr.value else TRUE
+    if isinstance(expr, Not):
+        return expr.child
+    if isinstance(expr, Comparison):
+        return Comparison(NEGATED[expr.op], expr.left, expr.right)
+    if isinstance(expr, And):
+        return or_([not_(child) for child in expr.children])
+    if isinstance(expr, Or):
+        return and_([not_(child) for child in expr.children])
+    return Not(expr)
+
+
+def require_boolean(expr: Expr) -> None:
+    if type_of(expr) != BOOLEAN and not (isinstance(expr, Literal) and expr.value is None):
+        raise ExpressionError(
+            f"'{to_sql(expr)}' is of type {display(type_of(expr)).upper()}, where a BOOLEAN is needed.",
+            code="DATATYPE_MISMATCH",
+        )
+
+
+def is_null(expr: Expr) -> Expr:
+    """``expr IS NULL``, in terms of the columns where that is the same."""
+    if isinstance(expr, Literal):
+        return TRUE if expr.value is None else FALSE
+    if isinstance(expr, IsNull):
+        return FALSE
+    if isinstance(expr, (Column, And, Or)):
+        return IsNull(expr)
+    # all others are null exactly when one of their parts is
+    return or_([is_null(child) for child in children(expr)])
+
+
+def always(expr: Expr) -> Expr:
+    """True for every value, null for null."""
+    return or_([not_(is_null(expr)), NULL])
+
+
+def never(expr: Expr) -> Expr:
+    """False for every value, null for null."""
+    return and_([is_null(expr), NULL])
+
+
+def as_filter(expr: Expr) -> Expr:
+    """The same filter with fewer words: where only truth counts, null is as good as false."""
+    if isinstance(expr, Literal) and expr.value is None:
+        return FALSE
+    if isinstance(expr, And):
+        return and_([as_filter(child) for child in expr.children])
+    if isinstance(expr, Or):
+        return or_([as_filter(child) for child in expr.children])
+    return expr
+
+
+def require_comparable(*sides: Expr) -> None:
+    """Refuse types without an exact order here, and collations."""
+    for side in sides:
+        data_type = type_of(side)
+        if not is_comparable(data_type):
+            raise ExpressionError(
+                f"'{to_sql(side)}' is of type {display(data_type).upper()}, which cannot be compared in a predicate; "
+                "only IS NULL and IS NOT NULL work on it."
+            )
+        column = unwrap(side)
+        if isinstance(column, Column) and column.collated:
+            raise ExpressionError(
+                f"column '{to_sql(column)}' has a collation, and comparing by a collation is not supported.",
+                column=to_sql(column),
+            )

@@ -1,0 +1,252 @@
+"""The tree of a predicate: typed, bound to the table's columns, picklable.
+
+Invariant: a tree means the same wherever it is evaluated. Types are settled,
+literals are cast, names are the table's own, and nothing in it depends on a
+session: no time zone, no case rules, no ANSI switch. ``expr.build`` makes
+trees; nobody else needs to call these constructors.
+
+Logic is three-valued, as in SQL: true, false, null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from delta_pyds.protocol.schema import BOOLEAN, DataType, DecimalType, PrimitiveType, display
+
+LiteralValue = bool | int | float | str | bytes | Decimal | None
+
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+SWAPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column or a nested field: logical names from the top, in the table's spelling."""
+
+    path: tuple[str, ...]
+    data_type: DataType
+    collated: bool = False
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant.
+
+    ``value``: dates are days and timestamps microseconds since 1970-01-01
+    (UTC; wall clock for timestamp_ntz), decimals ``Decimal``, binary
+    ``bytes``, null ``None``. A float is the exact value of its type.
+    """
+
+    value: LiteralValue
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A conversion that is defined for every value and keeps the order of values."""
+
+    child: Expr
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """``child % divisor`` over whole numbers; the sign is the dividend's. ``divisor`` is not 0."""
+
+    child: Expr
+    divisor: int
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``left op right``; both sides have one type, in Spark's order (NaN is equal to NaN and the greatest)."""
+
+    op: str  # "=", "<>", "<", "<=", ">", ">="
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class In:
+    """``child IN (values)``: values are of the child's type, distinct, none null, none NaN."""
+
+    child: Expr
+    values: tuple[LiteralValue, ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    """``child LIKE pattern``. ``parts``: text, ``ANY_STRING`` for ``%``, ``ANY_CHARACTER`` for ``_``."""
+
+    child: Expr
+    parts: tuple[str | Wildcard, ...]
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    symbol: str
+
+
+ANY_STRING = Wildcard("%")
+ANY_CHARACTER = Wildcard("_")
+
+
+@dataclass(frozen=True)
+class IsNull:
+    child: Expr
+
+
+@dataclass(frozen=True)
+class Not:
+    child: Expr
+
+
+@dataclass(frozen=True)
+class And:
+    children: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    children: tuple[Expr, ...]
+
+
+Expr = Column | Literal | Cast | Remainder | Comparison | In | Like | IsNull | Not | And | Or
+
+TRUE = Literal(True, BOOLEAN)
+FALSE = Literal(False, BOOLEAN)
+NULL = Literal(None, BOOLEAN)
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A bound predicate. ``uses_time_zone``: the session's time zone took part in settling its meaning."""
+
+    expr: Expr
+    uses_time_zone: bool = False
+
+
+def type_of(expr: Expr) -> DataType:
+    """The type of the values that the expression gives."""
+    if isinstance(expr, (Column, Literal, Cast, Remainder)):
+        return expr.data_type
+    return BOOLEAN
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts of the expression."""
+    if isinstance(expr, (And, Or)):
+        return expr.children
+    if isinstance(expr, Comparison):
+        return expr.left, expr.right
+    if isinstance(expr, (Column, Literal)):
+        return ()
+    return (expr.child,)
+
+
+def columns(expr: Expr) -> Iterator[Column]:
+    """All columns in the expression, as often as they occur."""
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Column):
+            yield node
+        pending.extend(children(node))
+
+
+def references(expr: Expr) -> frozenset[tuple[str, ...]]:
+    """Paths of all columns in the expression."""
+    return frozenset(column.path for column in columns(expr))
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts that must all be true for the expression to be true."""
+    if isinstance(expr, And):
+        return tuple(part for child in expr.children for part in conjuncts(child))
+    return (expr,)
+
+
+def to_sql(expr: Expr) -> str:
+    """The expression as SQL, for people: what ``explain`` prints.
+
+    Comparisons show the column's own type, so ``i < 1.5`` over whole numbers reads ``i < 2``.
+    """
+    if isinstance(expr, Column):
+        return ".".join(_name(part) for part in expr.path)
+    if isinstance(expr, Literal):
+        return literal_to_sql(expr)
+    if isinstance(expr, Cast):
+        return f"CAST({to_sql(expr.child)} AS {display(expr.data_type).upper()})"
+    if isinstance(expr, Remainder):
+        return f"{to_sql(expr.child)} % {expr.divisor}"
+    if isinstance(expr, Comparison):
+        return f"{_operand(expr.left)} {expr.op} {_operand(expr.right)}"
+    if isinstance(expr, In):
+        data_type = type_of(expr.child)
+        shown = ", ".join(literal_to_sql(Literal(v, data_type)) for v in expr.values[:20])
+        more = f", ... {len(expr.values) - 20} more" if len(expr.values) > 20 else ""
+        return f"{_operand(expr.child)} IN ({shown}{more})"
+    if isinstance(expr, Like):
+        return f"{_operand(expr.child)} LIKE {_quote(_pattern(expr.parts))}"
+    if isinstance(expr, IsNull):
+        return f"{_operand(expr.child)} IS NULL"
+    if isinstance(expr, Not):
+        if isinstance(expr.child, IsNull):
+            return f"{_operand(expr.child.child)} IS NOT NULL"
+        return f"NOT {_operand(expr.child)}"
+    word = " AND " if isinstance(expr, And) else " OR "
+    return word.join(_operand(child) for child in expr.children)
+
+
+def _operand(expr: Expr) -> str:
+    text = to_sql(expr)
+    return text if isinstance(expr, (Column, Literal, Cast, IsNull)) else f"({text})"
+
+
+def _name(part: str) -> str:
+    plain = part.isascii() and part.replace("_", "a").isalnum() and not part[0].isdigit()
+    return part if plain else "`" + part.replace("`", "``") + "`"
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+    return f"'{escaped}'"
+
+
+def _pattern(parts: tuple[str | Wildcard, ...]) -> str:
+    texts = []
+    for part in parts:
+        if isinstance(part, Wildcard):
+            texts.append(part.symbol)
+        else:
+            texts.append(part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"))
+    return "".join(texts)
+
+
+def literal_to_sql(literal: Literal) -> str:
+    """One constant as SQL; dates and timestamps readable, timestamps in UTC."""
+    from delta_pyds.expr.temporal import show_date, show_timestamp
+
+    value, data_type = literal.value, literal.data_type
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if isinstance(value, str):
+        return _quote(value)
+    if isinstance(data_type, DecimalType):
+        return f"{value:f}"
+    if isinstance(data_type, PrimitiveType) and isinstance(value, int):
+        if data_type.name == "date":
+            return f"DATE '{show_date(value)}'"
+        if data_type.name == "timestamp":
+            return f"TIMESTAMP '{show_timestamp(value)}Z'"
+        if data_type.name == "timestamp_ntz":
+            return f"TIMESTAMP_NTZ '{show_timestamp(value)}'"
+    return str(value)

@@ -1,0 +1,93 @@
+"""Patterns over strings: LIKE, startswith, endswith, contains."""
+
+from __future__ import annotations
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.logic import always, require_comparable
+from delta_pyds.expr.nodes import (
+    ANY_CHARACTER,
+    ANY_STRING,
+    NULL,
+    Comparison,
+    Expr,
+    Like,
+    Literal,
+    Wildcard,
+    to_sql,
+    type_of,
+)
+from delta_pyds.protocol.schema import STRING
+
+
+def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
+    """``expr LIKE pattern ESCAPE escape``; the pattern is a constant.
+
+    Raises: ExpressionError: INVALID_FORMAT.ESC_IN_THE_MIDDLE and .ESC_AT_THE_END as Spark.
+    """
+    text = _constant_text("LIKE", expr, pattern)
+    if text is None:
+        return NULL
+    parts: list[str | Wildcard] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character == escape:
+            if position == len(text):
+                raise ExpressionError(
+                    f"the pattern '{text}' ends with its escape character '{escape}'.",
+                    code="INVALID_FORMAT.ESC_AT_THE_END",
+                )
+            character = text[position]
+            position += 1
+            if character not in ("_", "%", escape):
+                raise ExpressionError(
+                    f"in the pattern '{text}' the escape character '{escape}' stands before '{character}': it may "
+                    "only stand before '_', '%' and itself.",
+                    code="INVALID_FORMAT.ESC_IN_THE_MIDDLE",
+                )
+            _append_text(parts, character)
+        elif character == "%":
+            if not parts or parts[-1] != ANY_STRING:
+                parts.append(ANY_STRING)
+        elif character == "_":
+            parts.append(ANY_CHARACTER)
+        else:
+            _append_text(parts, character)
+    return _like(expr, parts)
+
+
+def _append_text(parts: list[str | Wildcard], text: str) -> None:
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text
+    else:
+        parts.append(text)
+
+
+def text_match(function: str, expr: Expr, text: Expr) -> Expr:
+    """``startswith``, ``endswith`` and ``contains`` with a constant."""
+    wanted = _constant_text(function, expr, text)
+    if wanted is None:
+        return NULL
+    before: list[str | Wildcard] = [] if function == "startswith" else [ANY_STRING]
+    after: list[str | Wildcard] = [] if function == "endswith" else [ANY_STRING]
+    return _like(expr, [*before, wanted, *after] if wanted else [ANY_STRING])
+
+
+def _constant_text(function: str, expr: Expr, text: Expr) -> str | None:
+    if isinstance(expr, Literal) and expr.value is None:
+        return None
+    if type_of(expr) != STRING or (isinstance(expr, Literal)):
+        raise ExpressionError(f"{function} works on STRING columns only, not on '{to_sql(expr)}'.")
+    if not isinstance(text, Literal) or not (text.value is None or isinstance(text.value, str)):
+        raise ExpressionError(f"{function} needs a string literal, not '{to_sql(text)}'.")
+    require_comparable(expr, text)
+    return text.value
+
+
+def _like(expr: Expr, parts: list[str | Wildcard]) -> Expr:
+    if all(isinstance(part, str) for part in parts):
+        return Comparison("=", expr, Literal("".join(str(part) for part in parts), STRING))
+    if parts == [ANY_STRING]:
+        return always(expr)
+    return Like(expr, tuple(parts))

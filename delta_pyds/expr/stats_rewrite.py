@@ -1,0 +1,263 @@
+"""What a predicate says about whole files: a condition on their statistics.
+
+``skipping`` turns a predicate into a ``Skip``: a condition that every file
+with a matching row fulfils. Where the known facts of a file contradict it,
+the file holds no match. It never says more than that: a file without facts
+fulfils everything, and what cannot be told from statistics becomes ``KEEP``.
+
+Protocol: "Per-file Statistics". Evaluated by ``columnar.skipping``.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from delta_pyds.expr.nodes import (
+    ANY_STRING,
+    And,
+    Column,
+    Comparison,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    LiteralValue,
+    Not,
+    Or,
+    children,
+    columns,
+    references,
+)
+from delta_pyds.expr.types import is_floating
+from delta_pyds.protocol.schema import BOOLEAN
+
+
+@dataclass(frozen=True)
+class Constant:
+    """True for every file, or for none."""
+
+    value: bool
+
+
+KEEP = Constant(True)
+DROP = Constant(False)
+
+
+@dataclass(frozen=True)
+class OnPartition:
+    """The predicate itself, over partition columns alone: exact, not a bound."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Some value of the column may be ``op`` the constant, which has the column's type and is not NaN.
+
+    On floating columns only ``=``, ``<`` and ``<=`` come here: writers leave NaN out of the maximum,
+    and NaN is greater than any maximum.
+    """
+
+    column: Column
+    op: str
+    value: Literal
+
+
+@dataclass(frozen=True)
+class Within:
+    """Some value may be among ``values``, or with ``negated`` not be among them; sorted, of the column's type."""
+
+    column: Column
+    values: tuple[LiteralValue, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Some string may start with ``text``, or with ``negated`` not start with it."""
+
+    column: Column
+    text: str
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class HasNull:
+    """Some row may have null in the column."""
+
+    column: Column
+
+
+@dataclass(frozen=True)
+class HasValue:
+    """Some row may have a value in the column."""
+
+    column: Column
+
+
+@dataclass(frozen=True)
+class All:
+    parts: tuple[Skip, ...]
+
+
+@dataclass(frozen=True)
+class Any:
+    parts: tuple[Skip, ...]
+
+
+Skip = Constant | OnPartition | Bounds | Within | Prefix | HasNull | HasValue | All | Any
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The facts that a ``Skip`` looks at: logical names of partition columns, and paths of data columns."""
+
+    partition_columns: frozenset[str] = frozenset()
+    minimum: frozenset[tuple[str, ...]] = frozenset()
+    maximum: frozenset[tuple[str, ...]] = frozenset()
+    null_count: frozenset[tuple[str, ...]] = frozenset()
+    num_records: bool = False
+
+    def __or__(self, other: Needs) -> Needs:
+        return Needs(
+            self.partition_columns | other.partition_columns,
+            self.minimum | other.minimum,
+            self.maximum | other.maximum,
+            self.null_count | other.null_count,
+            self.num_records or other.num_records,
+        )
+
+
+def skipping(expr: Expr, partition_columns: Collection[str]) -> Skip:
+    """The condition on a file's facts without which no row of it can match.
+
+    ``partition_columns``: logical names, in the table's spelling.
+    """
+    return _skipping(expr, frozenset(partition_columns))
+
+
+def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
+    if isinstance(expr, Literal):
+        return KEEP if expr.value else DROP
+    if isinstance(expr, And):
+        return _all([_skipping(child, partitions) for child in _grouped(expr, partitions)])
+    paths = references(expr)
+    if paths and all(path[0] in partitions for path in paths):
+        return OnPartition(expr)
+    if isinstance(expr, Or):
+        return _any([_skipping(child, partitions) for child in _grouped(expr, partitions)])
+    if isinstance(expr, IsNull):
+        return HasNull(expr.child) if isinstance(expr.child, Column) else KEEP
+    if isinstance(expr, Not) and isinstance(expr.child, IsNull):
+        child = expr.child.child
+        return HasValue(child) if isinstance(child, Column) else KEEP
+    return _all([_has_values(expr, partitions), _values(expr)])
+
+
+def _grouped(expr: And | Or, partitions: frozenset[str]) -> tuple[Expr, ...]:
+    """The children, those over partition columns alone gathered into one, to be evaluated at once."""
+    on_partition: list[Expr] = []
+    others: list[Expr] = []
+    for child in expr.children:
+        paths = references(child)
+        (on_partition if paths and all(p[0] in partitions for p in paths) else others).append(child)
+    if len(on_partition) < 2 or not others:
+        return expr.children if others or isinstance(expr, Or) else tuple(on_partition)
+    return (type(expr)(tuple(on_partition)), *others)
+
+
+def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
+    """A comparison is only true where none of its columns is null."""
+    if isinstance(expr, (And, Or)) or _looks_at_null(expr):
+        return KEEP
+    parts: list[Skip] = []
+    for column in _columns(expr):
+        if column.path[0] in partitions:
+            parts.append(OnPartition(Not(IsNull(column))))
+        else:
+            parts.append(HasValue(column))
+    return _all(parts)
+
+
+def _columns(expr: Expr) -> list[Column]:
+    return sorted(set(columns(expr)), key=lambda column: column.path)
+
+
+def _looks_at_null(expr: Expr) -> bool:
+    return isinstance(expr, IsNull) or any(_looks_at_null(child) for child in children(expr))
+
+
+def _values(expr: Expr) -> Skip:
+    negated = isinstance(expr, Not)
+    test = expr.child if isinstance(expr, Not) else expr
+    if isinstance(test, Column) and test.data_type == BOOLEAN:
+        return Bounds(test, "=", Literal(not negated, BOOLEAN))
+    if isinstance(test, Comparison) and isinstance(test.left, Column) and isinstance(test.right, Literal):
+        value = test.right.value
+        floating = is_floating(test.left.data_type)
+        if value is None or (floating and (value != value or test.op not in ("=", "<", "<="))):
+            return KEEP
+        return Bounds(test.left, test.op, test.right)
+    if isinstance(test, In) and isinstance(test.child, Column):
+        if negated and is_floating(test.child.data_type):
+            return KEEP
+        return Within(test.child, tuple(sorted(test.values, key=_order)), negated)
+    if isinstance(test, Like) and isinstance(test.child, Column) and isinstance(test.parts[0], str):
+        if not negated:
+            return Prefix(test.child, test.parts[0])
+        if test.parts[1:] == (ANY_STRING,):
+            return Prefix(test.child, test.parts[0], negated=True)
+    return KEEP
+
+
+def _order(value: LiteralValue) -> typing.Any:
+    return value.encode("utf-8") if isinstance(value, str) else value
+
+
+def _all(parts: list[Skip]) -> Skip:
+    flat: dict[Skip, None] = {}
+    for part in parts:
+        for inner in part.parts if isinstance(part, All) else (part,):
+            if inner == DROP:
+                return DROP
+            if inner != KEEP:
+                flat[inner] = None
+    return All(tuple(flat)) if len(flat) > 1 else next(iter(flat), KEEP)
+
+
+def _any(parts: list[Skip]) -> Skip:
+    flat: dict[Skip, None] = {}
+    for part in parts:
+        for inner in part.parts if isinstance(part, Any) else (part,):
+            if inner == KEEP:
+                return KEEP
+            if inner != DROP:
+                flat[inner] = None
+    return Any(tuple(flat)) if len(flat) > 1 else next(iter(flat), DROP)
+
+
+def needs(skip: Skip) -> Needs:
+    """Which facts the condition looks at."""
+    if isinstance(skip, (All, Any)):
+        total = Needs()
+        for part in skip.parts:
+            total |= needs(part)
+        return total
+    if isinstance(skip, Constant):
+        return Needs()
+    if isinstance(skip, OnPartition):
+        return Needs(partition_columns=frozenset(path[0] for path in references(skip.expr)))
+    path = frozenset((skip.column.path,))
+    if isinstance(skip, HasNull):
+        return Needs(null_count=path)
+    if isinstance(skip, HasValue):
+        return Needs(null_count=path, num_records=True)
+    if isinstance(skip, Bounds):
+        return Needs(
+            minimum=path if skip.op in ("=", "<>", "<", "<=") else frozenset(),
+            maximum=path if skip.op in ("=", "<>", ">", ">=") else frozenset(),
+        )
+    return Needs(minimum=path, maximum=path)

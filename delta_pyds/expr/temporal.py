@@ -1,0 +1,242 @@
+"""Dates, timestamps and time zones, as Spark 4 reads and converts them.
+
+Dates are days, timestamps microseconds since 1970-01-01: any year, so Python's
+own dates, which end at 9999, are only used inside one 400-year cycle.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from zoneinfo import ZoneInfo
+
+from delta_pyds.errors import ExpressionError
+
+DAY_SECONDS = 86_400
+DAY_MICROS = DAY_SECONDS * 1_000_000
+_CYCLE_DAYS = 146_097  # 400 Gregorian years
+_EPOCH = dt.datetime(1970, 1, 1)
+_LONG_MAX = (1 << 63) - 1
+_INT_MAX = (1 << 31) - 1
+
+# what java.time.ZoneId.SHORT_IDS adds, and Spark therefore accepts
+_SHORT_IDS = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
+}  # fmt: skip
+
+_OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d{1,2})(?::(\d{2}))?|(\d{2}))?")
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?(?: *([A-Za-z+-][\w/+:-]*))?)?)?)?)?)?"
+)
+
+
+class TimeZone:
+    """A time zone by Spark's names: a region, an offset, UTC, or one of Java's short ids.
+
+    ``used`` turns true when a conversion asks the zone for an offset, so that
+    callers can say whether a result depends on the session.
+
+    Raises: ExpressionError when there is no zone of that name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.used = False
+        self._fixed: int | None = None
+        self._zone: ZoneInfo | None = None
+        known = _SHORT_IDS.get(name, name)
+        if known in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
+            self._fixed = 0
+            return
+        offset = re.sub(r"^(?:UTC|GMT|UT)(?=[+-])", "", known)
+        if _OFFSET.fullmatch(offset):
+            self._fixed = _offset_seconds(offset)
+            return
+        try:
+            self._zone = ZoneInfo(known)
+        except (KeyError, ValueError, OSError):
+            raise ExpressionError(
+                f"there is no time zone named '{name}' on this machine: use a region such as 'Europe/Paris', an "
+                "offset such as '+05:30', or 'UTC'; without a system time zone database install the package tzdata.",
+                code="INVALID_TIMEZONE",
+                time_zone=name,
+            ) from None
+
+    def _wall_offset(self, wall_seconds: int, fold: int) -> int:
+        if self._zone is None:
+            return self._fixed or 0
+        moment = _within_python(wall_seconds).replace(tzinfo=self._zone, fold=fold)
+        return _whole_seconds(moment.utcoffset())
+
+    def offset_at_instant(self, utc_seconds: int) -> int:
+        """Seconds east of UTC at an instant."""
+        self.used = True
+        if self._zone is None:
+            return self._fixed or 0
+        moment = _within_python(utc_seconds).replace(tzinfo=dt.timezone.utc)
+        return _whole_seconds(moment.astimezone(self._zone).utcoffset())
+
+    def offset_at_wall(self, wall_seconds: int) -> int:
+        """Seconds east of UTC that Java uses for a wall clock time: the earlier offset where clocks
+        are set back, the offset before where they are set forward."""
+        self.used = True
+        return self._wall_offset(wall_seconds, 0)
+
+    def wall_to_instant(self, wall_micros: int) -> int:
+        """A wall clock time (timestamp_ntz) as the instant that it names here."""
+        return wall_micros - self.offset_at_wall(wall_micros // 1_000_000) * 1_000_000
+
+    def instant_to_wall(self, micros: int) -> int:
+        """What the clock shows at an instant."""
+        return micros + self.offset_at_instant(micros // 1_000_000) * 1_000_000
+
+    def start_of_day(self, days: int) -> int:
+        """The first instant of a date, in microseconds."""
+        self.used = True
+        wall = days * DAY_SECONDS
+        before = self._wall_offset(wall, 0)
+        after = self._wall_offset(wall, 1)
+        if after <= before:
+            return (wall - before) * 1_000_000
+        # midnight does not exist that day: the day starts when the clocks jump
+        low, high = wall - after, wall - before
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.offset_at_instant(middle) == before:
+                low = middle
+            else:
+                high = middle
+        return high * 1_000_000
+
+    def offsets_around(self, micros: int) -> list[tuple[int | None, int]]:
+        """The offsets that wall clock times near ``micros`` get: (from this wall time in microseconds, seconds east).
+
+        The first entry starts at None, long before; a time two days away is outside of what matters to a caller,
+        as no offset is larger than 18 hours.
+        """
+        self.used = True
+        start = micros // 1_000_000 - 2 * DAY_SECONDS
+        pieces: list[tuple[int | None, int]] = [(None, self._wall_offset(start, 0))]
+        if self._zone is None:
+            return pieces
+        for hour in range(1, 97):
+            low, high = start + (hour - 1) * 3600, start + hour * 3600
+            if self._wall_offset(high, 0) == pieces[-1][1]:
+                continue
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self._wall_offset(middle, 0) == pieces[-1][1]:
+                    low = middle
+                else:
+                    high = middle
+            pieces.append((high * 1_000_000, self._wall_offset(high, 0)))
+        return pieces
+
+
+def _whole_seconds(offset: dt.timedelta | None) -> int:
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+def _within_python(seconds: int) -> dt.datetime:
+    """The same moment in a year that Python has and where the zone's rules are the same.
+
+    Rules repeat every 400 years after the last change on record, and nothing
+    changed before the year 2.
+    """
+    days, rest = divmod(seconds, DAY_SECONDS)
+    last = dt.date(9990, 1, 1).toordinal() - dt.date(1970, 1, 1).toordinal()
+    if days > last:
+        days -= -(-(days - last) // _CYCLE_DAYS) * _CYCLE_DAYS
+    first = dt.date(2, 1, 1).toordinal() - dt.date(1970, 1, 1).toordinal()
+    return _EPOCH + dt.timedelta(days=max(days, first), seconds=rest)
+
+
+def _offset_seconds(text: str) -> int:
+    match = _OFFSET.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    hours, minutes, seconds = int(match[2]), int(match[3] or match[5] or 0), int(match[4] or 0)
+    total = hours * 3600 + minutes * 60 + seconds
+    if minutes > 59 or seconds > 59 or total > 18 * 3600:
+        raise ExpressionError(f"'{text}' is not an offset from UTC: the largest is 18:00.", code="INVALID_TIMEZONE")
+    return -total if match[1] == "-" else total
+
+
+def days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 of a date in the proleptic Gregorian calendar; ValueError when it does not exist."""
+    cycles, small = divmod(year - 1, 400)
+    return dt.date(small + 1, month, day).toordinal() + cycles * _CYCLE_DAYS - 719_163
+
+
+def parse_date(text: str) -> int:
+    """Spark's reading of a date text: ``yyyy[-m[m][-d[d][ |T anything]]]``. Raises: ValueError."""
+    match = _DATE.fullmatch(text.strip(" \t\n\r\f\v"))
+    if not match:
+        raise ValueError(text)
+    days = days_from_civil(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    if not -_INT_MAX - 1 <= days <= _INT_MAX:
+        raise ValueError(text)
+    return days
+
+
+def parse_timestamp(text: str, zone: TimeZone | None) -> int:
+    """Spark's reading of a timestamp text, in microseconds.
+
+    ``zone``: of a text that names none; None reads a timestamp_ntz, which
+    takes no zone. A time without a date is refused: its date would be today.
+
+    Raises: ValueError.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip(" \t\n\r\f\v"))
+    if not match:
+        raise ValueError(text)
+    hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(text)
+    days = days_from_civil(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    wall = days * DAY_SECONDS + hour * 3600 + minute * 60 + second
+    named = match[8]
+    if zone is None:
+        if named is not None:
+            raise ValueError(text)
+        offset = 0
+    elif named is None:
+        offset = zone.offset_at_wall(wall)
+    else:
+        offset = _named_zone(named, text).offset_at_wall(wall)
+    micros = (wall - offset) * 1_000_000 + int((match[7] or "").ljust(6, "0")[:6])
+    if not -_LONG_MAX - 1 <= micros <= _LONG_MAX:
+        raise ValueError(text)
+    return micros
+
+
+def _named_zone(name: str, text: str) -> TimeZone:
+    if name in ("Z", "UTC", "GMT", "UT") or _OFFSET.fullmatch(name) or "/" in name:
+        return TimeZone(name)
+    raise ValueError(text)
+
+
+def show_date(days: int) -> str:
+    """``yyyy-mm-dd``, with a sign where the year has not four digits."""
+    cycles, rest = divmod(days + 719_162, _CYCLE_DAYS)
+    date = dt.date.fromordinal(rest + 1)
+    year = date.year + 400 * cycles
+    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    return f"{shown}-{date.month:02d}-{date.day:02d}"
+
+
+def show_timestamp(micros: int) -> str:
+    """``yyyy-mm-dd hh:mm:ss[.ffffff]`` of a count of microseconds."""
+    days, rest = divmod(micros, DAY_MICROS)
+    seconds, fraction = divmod(rest, 1_000_000)
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{show_date(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"

@@ -1,0 +1,1 @@
+"""The thin layer over the core: the only package that imports pyspark."""

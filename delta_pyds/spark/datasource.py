@@ -1,0 +1,87 @@
+"""The data source that Spark finds under the name ``deltapy``."""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.protocol.handoff import (
+    FILE_PATH_COLUMN,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    ROW_POSITION_COLUMN,
+)
+from delta_pyds.spark.options import ReadOptions, parse_read_options
+
+# The process in which Spark runs pushFilters has loaded this module, and no other process has.
+_PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class DeltaDataSource(DataSource):
+    """``spark.read.format("deltapy")``.
+
+    Invariant: holds options and what pins the version, never a snapshot: the
+    instance travels to every process that Spark uses.
+    """
+
+    _pinned_version: int | None = None
+    _table_id: str | None = None
+    _zone_used: bool = False
+
+    @classmethod
+    def name(cls) -> str:
+        return "deltapy"
+
+    def schema(self) -> StructType:
+        """The columns that the options select, at the version that this DataFrame is pinned to."""
+        from delta_pyds.spark.driver import open_table, plan
+        from delta_pyds.spark.types import to_spark
+
+        options = self._read_options()
+        opened = open_table(options)
+        scan = plan(opened, options)
+        self._pinned_version = opened.snapshot.version
+        self._table_id = opened.snapshot.metadata.id
+        self._zone_used = opened.zone_used
+        return StructType([*to_spark(scan.state.output).fields, *extra_fields(options)])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from delta_pyds.spark.pushdown import pushes_filters
+        from delta_pyds.spark.reader import DeltaReader, PushingDeltaReader
+
+        options = self._read_options()
+        in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
+        kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
+        return kind(options, schema, self._pinned_version, self._table_id, self._zone_used)
+
+    def _read_options(self) -> ReadOptions:
+        return parse_read_options(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        raise UnsupportedOperationError(
+            "deltapy cannot write yet: this version reads tables only. Nothing was written.", operation="write"
+        )
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        raise UnsupportedOperationError(
+            "deltapy cannot stream yet: this version reads tables in batch only.", operation="readStream"
+        )
+
+
+def extra_fields(options: ReadOptions) -> list[StructField]:
+    """The columns that rowPosition and rowIds add, always last."""
+    fields = []
+    if options.row_position:
+        fields += [
+            StructField(FILE_PATH_COLUMN, StringType(), False),
+            StructField(ROW_POSITION_COLUMN, LongType(), False),
+        ]
+    if options.row_ids:
+        fields += [
+            StructField(ROW_ID_COLUMN, LongType(), False),
+            StructField(ROW_COMMIT_VERSION_COLUMN, LongType(), False),
+        ]
+    return fields

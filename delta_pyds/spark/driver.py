@@ -1,0 +1,184 @@
+"""Planning on the driver's side: options to a snapshot, a scan and its partitions.
+
+Imported by the data source in Spark's planner processes only; executors never load it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from delta_pyds.errors import OptionError, TableNotFoundError, UserError
+from delta_pyds.expr.nodes import Expr
+from delta_pyds.log.segment import LogSegment, load_segment
+from delta_pyds.protocol.partition_values import has_zone, parse_timestamp
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.spark.options import ReadOptions
+from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.table.history import version_at
+from delta_pyds.table.packing import Packing, pack
+from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+_AT_VERSION = re.compile(r"(.+)@[vV](\d+)")
+_AT_TIME = re.compile(r"(.+)@(\d{17})")
+
+# Planner processes are reused, and every query opens its table in two of them.
+_CACHED_SNAPSHOTS = 16
+_snapshots: OrderedDict[tuple[LogSegment, str], Snapshot] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A snapshot and the time zone in force.
+
+    ``zone_assumed``: the user named none, so the machine's was taken;
+    ``zone_used``: choosing the version depended on it.
+    """
+
+    snapshot: Snapshot
+    time_zone: str
+    zone_assumed: bool
+    zone_used: bool = False
+
+
+def machine_time_zone() -> str:
+    """The zone of this machine, which Spark too takes when its session names none."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if not name:
+        try:
+            target = os.path.realpath("/etc/localtime")
+            name = target.split("zoneinfo/", 1)[1] if "zoneinfo/" in target else ""
+        except OSError:
+            name = ""
+    try:
+        return name if name and ZoneInfo(name) else "UTC"
+    except (ValueError, OSError, KeyError):
+        return "UTC"
+
+
+def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opened:
+    """Open the table that the options name, at the version that they name or at the pinned one.
+
+    ``path@v12`` and ``path@yyyyMMddHHmmssSSS`` count only where the literal path is no table.
+    Raises: TableNotFoundError, OptionError, TimeTravelError and what opening a snapshot raises.
+    """
+    zone = options.time_zone or machine_time_zone()
+    assumed = options.time_zone is None
+    if pinned_version is not None:
+        return Opened(_open(_root(options)[0], options, pinned_version), zone, assumed)
+    root, version, at = _root(options)
+    if (version is not None or at is not None) and (options.version is not None or options.timestamp is not None):
+        raise OptionError(
+            f"the path {options.path} names a version, and so does an option: give one of them.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+            path=options.path,
+        )
+    version = options.version if version is None else version
+    text = options.timestamp or (_spell_out(at) if at else None)
+    if text is None:
+        return Opened(_open(root, options, version), zone, assumed)
+    try:
+        timestamp_ms = parse_timestamp(text, zone) // 1000
+    except ValueError:
+        raise OptionError(
+            f"'{text}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
+            code="DELTA_TIMESTAMP_INVALID",
+            value=text,
+        ) from None
+    latest = _open(root, options, None)
+    version = version_at(
+        latest.storage,
+        root,
+        timestamp_ms,
+        metadata_configuration_of_latest=latest.configuration.configuration,
+        latest_version=latest.version,
+    )
+    return Opened(_open(root, options, version), zone, assumed, zone_used=not has_zone(text))
+
+
+def _root(options: ReadOptions) -> tuple[str, int | None, str | None]:
+    """The table's root, and what the path itself says of version or time."""
+    literal = normalize_table_root(options.path)
+    match = _AT_VERSION.fullmatch(literal) or _AT_TIME.fullmatch(literal)
+    if match is None:
+        return literal, None, None
+    try:
+        load_segment(resolve_storage(literal, options.storage_options), literal)
+        return literal, None, None
+    except TableNotFoundError:
+        pass
+    if _AT_VERSION.fullmatch(literal):
+        return match[1], int(match[2]), None
+    return match[1], None, match[2]
+
+
+def _spell_out(digits: str) -> str:
+    d = digits
+    return f"{d[0:4]}-{d[4:6]}-{d[6:8]} {d[8:10]}:{d[10:12]}:{d[12:14]}.{d[14:17]}"
+
+
+def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
+    """A snapshot, from the cache when the log's files are the same ones, by name, size and time."""
+    storage = resolve_storage(root, options.storage_options)
+    segment = load_segment(storage, root, version)
+    key = (segment, repr(sorted(options.storage_options.items())))
+    snapshot = _snapshots.get(key)
+    # a file that changed within the clock's resolution would look the same
+    settled = time.time() * 1000 - max((f.modification_time_ms for f in segment.commits), default=0) > 2000
+    if snapshot is None or not settled:
+        snapshot = open_snapshot(storage, root, version)
+        _snapshots[key] = snapshot
+        if len(_snapshots) > _CACHED_SNAPSHOTS:
+            _snapshots.popitem(last=False)
+    else:
+        _snapshots.move_to_end(key)
+    return snapshot
+
+
+def plan(
+    opened: Opened, options: ReadOptions, user_schema: StructType | None = None, pushed: tuple[Expr, ...] = ()
+) -> Scan:
+    """Plan the scan that the options describe."""
+    if user_schema is not None and options.columns is not None:
+        raise OptionError(
+            "a schema and the option columns are both given, and both choose columns: give one of them.",
+            option="columns",
+        )
+    return plan_scan(
+        opened.snapshot,
+        where=options.where,
+        columns=options.columns,
+        schema=user_schema,
+        pushed=pushed,
+        time_zone=opened.time_zone,
+        row_position=options.row_position,
+        row_ids=options.row_ids,
+        storage_options=options.storage_options,
+    )
+
+
+def partitions(scan: Scan, options: ReadOptions) -> list[pa.RecordBatch]:
+    """The files of a scan, packed."""
+    packing = Packing(
+        options.max_partition_bytes, options.open_cost_bytes, options.min_partitions or os.cpu_count() or 1
+    )
+    return pack(scan.batches(), packing)
+
+
+def check_same_table(snapshot: Snapshot, table_id: str) -> None:
+    """A DataFrame belongs to the table it was planned on, not to another one at the same path."""
+    if snapshot.metadata.id != table_id:
+        raise UserError(
+            f"the table at {snapshot.table_root} was replaced by another one since the DataFrame was made. Load it again.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=snapshot.table_root,
+        )
+
+

@@ -1,0 +1,199 @@
+"""What a table's protocol and metadata allow and demand: the one place that asks.
+
+Protocol: "Protocol Evolution", "Table Features", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from delta_pyds.errors import ProtocolError, UnsupportedFeatureError
+from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.features import (
+    CATALOG_FEATURES,
+    READABLE_FEATURES,
+    READER_VERSION_WITH_FEATURES,
+)
+from delta_pyds.protocol.handoff import RowIdColumns
+from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.protocol.schema import (
+    COLUMN_MAPPING_ID,
+    COLUMN_MAPPING_PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    parse_schema,
+)
+
+
+@dataclass(frozen=True)
+class TableConfiguration:
+    """Protocol and metadata of one version, checked.
+
+    Invariants, once ``load_configuration`` returned it: this version of the
+    software can read the table; the schema parses; each partition column is a
+    column of it; under column mapping every field, nested ones too, has a
+    physical name, and without it none has (a stray one must not be honoured).
+    """
+
+    table_root: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    properties: TableProperties
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Logical names, in the table's order and spelling."""
+        return tuple(self.metadata.partition_columns or ())
+
+    @property
+    def configuration(self) -> Mapping[str, str | None]:
+        return self.metadata.configuration or {}
+
+    @cached_property
+    def column_mapping_mode(self) -> str:
+        return _column_mapping_mode(self.protocol, self.properties)
+
+    @property
+    def has_row_tracking(self) -> bool:
+        """Every row has a stable id and a commit version. Protocol: "Row Tracking"."""
+        return self.properties.row_tracking and "rowTracking" in (self.protocol.writer_features or ())
+
+    def row_id_columns(self) -> RowIdColumns:
+        """Where rows keep their ids. Raises: UnsupportedFeatureError on a table without row tracking."""
+        if not self.has_row_tracking:
+            raise UnsupportedFeatureError(
+                f"the table {self.table_root} has no row tracking (version {self.version}): its rows have no ids. "
+                "Leave out the option rowIds, or set delta.enableRowTracking=true on the table.",
+                code="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+                table=self.table_root,
+                version=self.version,
+            )
+        return RowIdColumns(
+            self.properties.materialized_row_id_column, self.properties.materialized_row_commit_version_column
+        )
+
+
+def load_configuration(table_root: str, version: int, protocol: Protocol, metadata: Metadata) -> TableConfiguration:
+    """Check that the table can be read, and read its schema and properties.
+
+    Raises: UnsupportedFeatureError naming each feature that is not supported;
+        ProtocolError for a schema or property that cannot be read.
+    """
+    _check_readable(table_root, version, protocol)
+    if metadata.schema_string is None:
+        raise ProtocolError(
+            f"the metaData action of table {table_root} at version {version} has no schemaString: "
+            "the table has no columns to read.",
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=table_root,
+            version=version,
+        )
+    try:
+        schema = parse_schema(metadata.schema_string)
+        properties = parse_properties(metadata.configuration or {})
+    except ProtocolError as e:
+        raise ProtocolError(
+            f"table {table_root}, version {version}: {e.message}", code=e.code, **e.parameters
+        ) from None
+    for name in metadata.partition_columns or ():
+        if name not in schema.names:
+            raise ProtocolError(
+                f"table {table_root}, version {version}: the partition column '{name}' is not in the schema.",
+                code="DELTA_MISSING_PARTITION_COLUMN",
+                table=table_root,
+                version=version,
+                column=name,
+            )
+    mapped = _column_mapping_mode(protocol, properties) != "none"
+    return TableConfiguration(
+        table_root, version, protocol, metadata, _map_columns(schema, mapped, table_root), properties
+    )
+
+
+def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
+    reader = protocol.min_reader_version
+    if reader > READER_VERSION_WITH_FEATURES or reader < 1:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} needs reader version {reader} of the Delta protocol (version {version} of the "
+            f"table says so), and this software reads up to {READER_VERSION_WITH_FEATURES}. Use a newer release.",
+            code="DELTA_INVALID_PROTOCOL_VERSION",
+            table=table_root,
+            version=version,
+            reader_version=reader,
+        )
+    if reader < READER_VERSION_WITH_FEATURES:
+        return
+    if protocol.reader_features is None:
+        raise ProtocolError(
+            f"the protocol action of table {table_root} (version {version}) has reader version {reader} and no "
+            "readerFeatures: what the table needs cannot be known.",
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=table_root,
+            version=version,
+        )
+    features = set(protocol.reader_features)
+    managed = sorted(features & CATALOG_FEATURES)
+    if managed:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} is managed by a catalog (feature {managed[0]}): its newest commits are known to "
+            "the catalog only, so reading it by path could miss them. Open it through its catalog.",
+            code="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            table=table_root,
+            version=version,
+            features=managed,
+        )
+    unknown = sorted(features - READABLE_FEATURES)
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} (version {version}) needs table features that this software does not read: "
+            f"{', '.join(unknown)}. Use a newer release, or drop the feature from the table with the engine that "
+            "added it.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            table=table_root,
+            version=version,
+            features=unknown,
+        )
+
+
+def _column_mapping_mode(protocol: Protocol, properties: TableProperties) -> str:
+    """The mode, honoured only where the protocol action supports column mapping."""
+    supported = protocol.min_reader_version == 2 or "columnMapping" in (protocol.reader_features or ())
+    return properties.column_mapping_mode if supported else "none"
+
+
+def _map_columns(schema: StructType, mapped: bool, table_root: str) -> StructType:
+    def convert(data_type: DataType) -> DataType:
+        if isinstance(data_type, StructType):
+            return StructType(tuple(convert_field(f) for f in data_type))
+        if isinstance(data_type, ArrayType):
+            return ArrayType(convert(data_type.element_type), data_type.contains_null)
+        if isinstance(data_type, MapType):
+            return MapType(convert(data_type.key_type), convert(data_type.value_type), data_type.value_contains_null)
+        return data_type
+
+    def convert_field(f: StructField) -> StructField:
+        if mapped and COLUMN_MAPPING_PHYSICAL_NAME not in f.metadata:
+            raise ProtocolError(
+                f"the table {table_root} uses column mapping, but its field '{f.name}' has no physical name: "
+                "the column cannot be found in the data files.",
+                code="DELTA_MISSING_PHYSICAL_NAME",
+                table=table_root,
+                column=f.name,
+            )
+        metadata = f.metadata
+        if not mapped:
+            metadata = {
+                k: v for k, v in metadata.items() if k not in (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
+            }
+        return replace(f, data_type=convert(f.data_type), metadata=metadata)
+
+    converted = convert(schema)
+    assert isinstance(converted, StructType)
+    return converted

@@ -1,0 +1,364 @@
+"""What the log knows of each file's rows, as Arrow columns: partition values and statistics.
+
+Everything here may be unknown for a file (null) or for all (None); nothing may
+be wrong. A value that cannot be understood is unknown.
+
+Protocol: "Per-file Statistics", "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Context, Decimal, localcontext
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pa_json
+
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.errors import ProtocolError
+from delta_pyds.expr.stats_rewrite import Needs
+from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+
+Path = tuple[str, ...]
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_TEXTUAL = ("string", "date", "timestamp", "timestamp_ntz")
+# Statistics in JSON are cut to milliseconds: a maximum may be up to 1 ms too low.
+_CUT_MICROS = 1_000
+_MAX_INT64 = (1 << 63) - 1
+# Some writers print decimal bounds as doubles, which hold 15 digits for certain.
+_EXACT_DOUBLE_DIGITS = 15
+
+
+class FactColumns:
+    """Which fields of ``add`` a skipping predicate looks at, and how to read them.
+
+    Built once per scan from what the predicate needs; ``of`` binds it to a batch.
+    """
+
+    def __init__(self, needs: Needs, schema: StructType, time_zone: str) -> None:
+        self.time_zone = time_zone
+        self.partition_types = {
+            f.name: (f.physical_name, f.data_type) for f in schema if f.name in needs.partition_columns
+        }
+        self.physical: dict[Path, tuple[Path, DataType]] = {}
+        for path in needs.minimum | needs.maximum | needs.null_count:
+            self.physical[path] = _physical(schema, path)
+        self._leaves = tuple(
+            [("minValues", p) for p in sorted(needs.minimum)]
+            + [("maxValues", p) for p in sorted(needs.maximum)]
+            + [("nullCount", p) for p in sorted(needs.null_count)]
+        )
+        self._num_records = needs.num_records
+
+    @cached_property
+    def json_type(self) -> pa.StructType:
+        """The part of the statistics to read out of their JSON."""
+        tree: dict[str, Any] = {"numRecords": pa.int64()} if self._num_records else {}
+        for kind, path in self._leaves:
+            physical, data_type = self.physical[path]
+            leaf = pa.int64() if kind == "nullCount" else _json_leaf(data_type)
+            if leaf is None:
+                continue
+            node = tree.setdefault(kind, {})
+            for name in physical[:-1]:
+                node = node.setdefault(name, {})
+                if not isinstance(node, dict):
+                    break
+            if isinstance(node, dict):
+                node.setdefault(physical[-1], leaf)
+        return _struct(tree)
+
+    @property
+    def json_fields(self) -> tuple[str, ...]:
+        """Fields of ``add`` to read where statistics are JSON."""
+        return (*self._partition_field, *(("stats",) if self.json_type.num_fields else ()))
+
+    @property
+    def parsed_fields(self) -> tuple[str, ...]:
+        """Fields of ``add`` to read where the checkpoint has ``stats_parsed``."""
+        leaves = [".".join(("stats_parsed", kind, *self.physical[path][0])) for kind, path in self._leaves]
+        records = ("stats_parsed.numRecords",) if self._num_records else ()
+        return (*self._partition_field, *records, *leaves)
+
+    @property
+    def _partition_field(self) -> tuple[str, ...]:
+        return ("partitionValues",) if self.partition_types else ()
+
+    def of(self, add: pa.StructArray) -> AddFacts:
+        return AddFacts(self, add)
+
+
+class AddFacts:
+    """The facts about one batch of files; columns are computed when asked for, each once.
+
+    Rows are those of ``add``, an array of add actions with the fields that
+    ``FactColumns`` asked for; rows where it is null know nothing.
+    """
+
+    def __init__(self, columns: FactColumns, add: pa.StructArray) -> None:
+        self._columns = columns
+        self._add = add
+        self._memo: dict[tuple[str, object], pa.Array | None] = {}
+
+    @property
+    def num_files(self) -> int:
+        return len(self._add)
+
+    def partition(self, name: str) -> pa.Array:
+        """The typed values of a partition column. Raises: ProtocolError for a value that is not of the type."""
+        found = self._remember("partition", name, lambda: self._partition(name))
+        assert found is not None
+        return found
+
+    def minimum(self, path: Path) -> pa.Array | None:
+        return self._remember("minValues", path, lambda: self._bound("minValues", path))
+
+    def maximum(self, path: Path) -> pa.Array | None:
+        return self._remember("maxValues", path, lambda: self._bound("maxValues", path))
+
+    def null_count(self, path: Path) -> pa.Array | None:
+        physical, _ = self._columns.physical[path]
+        return self._remember("nullCount", path, lambda: _integers(_dig(self._statistics, ("nullCount", *physical))))
+
+    def num_records(self) -> pa.Array | None:
+        return self._remember("numRecords", None, lambda: _integers(_dig(self._statistics, ("numRecords",))))
+
+    def _remember(self, kind: str, key: object, compute: Callable[[], pa.Array | None]) -> pa.Array | None:
+        if (kind, key) not in self._memo:
+            self._memo[kind, key] = compute()
+        return self._memo[kind, key]
+
+    def _partition(self, name: str) -> pa.Array:
+        physical, data_type = self._columns.partition_types[name]
+        values = partition_strings(self._add, physical)
+        return typed_partition_values(values, data_type, self._columns.time_zone)
+
+    @cached_property
+    def _statistics(self) -> pa.StructArray | None:
+        names = {self._add.type.field(i).name for i in range(self._add.type.num_fields)}
+        if "stats_parsed" in names:
+            return _child(self._add, "stats_parsed")
+        if "stats" in names and self._columns.json_type.num_fields:
+            return parse_statistics(_child(self._add, "stats"), self._columns.json_type)
+        return None
+
+    def _bound(self, kind: str, path: Path) -> pa.Array | None:
+        physical, data_type = self._columns.physical[path]
+        found = _dig(self._statistics, (kind, *physical))
+        typed = None if found is None else _typed(found, data_type)
+        if typed is None:
+            return None
+        if kind == "maxValues" and pa.types.is_timestamp(typed.type):
+            return _raise_by_a_millisecond(typed)
+        if isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DOUBLE_DIGITS:
+            return _widen_decimal(typed, data_type, -1 if kind == "minValues" else 1)
+        return typed
+
+
+def partition_strings(add: pa.StructArray, physical_name: str) -> pa.Array:
+    """The strings of one partition column out of ``add.partitionValues``; null where absent."""
+    values = _child(add, "partitionValues")
+    if pa.types.is_map(values.type):
+        return pc.map_lookup(values, query_key=pa.scalar(physical_name, values.type.key_type), occurrence="last").cast(
+            pa.string()
+        )
+    return pa.nulls(len(add), pa.string())
+
+
+def typed_partition_values(values: pa.Array, data_type: DataType, time_zone: str) -> pa.Array:
+    """Type a column of partition strings; each distinct string is parsed once."""
+    encoded = values.dictionary_encode()
+    typed = pa.array(
+        [parse_partition_value(v, data_type, time_zone) for v in encoded.dictionary.to_pylist()],
+        arrow_type(data_type),
+    )
+    return typed.take(encoded.indices)
+
+
+def parse_statistics(stats: pa.Array, wanted: pa.StructType) -> pa.StructArray:
+    """Read the wanted part of a column of statistics JSON; what cannot be read is null.
+
+    The whole column is parsed at once. Should one file's text be odd (a float
+    ``"NaN"``, a line break, text that is no JSON), the column is read again row by row.
+    """
+    texts = pc.fill_null(stats.cast(pa.string()), "{}")
+    # Each line must be at least one object: then as many rows as lines means one row each.
+    # (Arrow's JSON reader does not survive a first line that is just "null".)
+    objects = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    try:
+        table = _read_lines(texts, wanted) if pc.all(objects).as_py() else None
+        if table is not None and table.num_rows == len(stats):
+            rows = table.combine_chunks().to_struct_array()
+            return rows if isinstance(rows, pa.StructArray) else rows.combine_chunks()
+    except pa.ArrowInvalid:
+        pass
+    return pa.array([_row(text, wanted) for text in stats.to_pylist()], wanted)
+
+
+def _read_lines(texts: pa.StringArray, wanted: pa.StructType) -> pa.Table:
+    lines = pc.binary_join_element_wise(texts, pa.scalar(""), pa.scalar("\n"))
+    return pa_json.read_json(
+        pa.BufferReader(pa.py_buffer(_contents(lines))),
+        read_options=pa_json.ReadOptions(block_size=1 << 22),
+        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(list(wanted)), unexpected_field_behavior="ignore"),
+    )
+
+
+def _contents(strings: pa.StringArray) -> memoryview:
+    """The characters of a string column as one run of bytes."""
+    _, offsets, data = strings.buffers()
+    positions = memoryview(offsets).cast("i")
+    return memoryview(data)[positions[strings.offset] : positions[strings.offset + len(strings)]]
+
+
+def _row(text: str | None, wanted: pa.StructType) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}", parse_float=Decimal)
+    except ValueError:
+        return {}
+    read = _fit(value, wanted)
+    return read if isinstance(read, dict) else {}
+
+
+def _fit(value: Any, wanted: pa.DataType) -> Any:
+    """A JSON value as one of the Arrow type, or None where it does not fit."""
+    if value is None:
+        return None
+    if pa.types.is_struct(wanted):
+        return {f.name: _fit(value.get(f.name), f.type) for f in wanted} if isinstance(value, dict) else None
+    try:
+        if pa.types.is_boolean(wanted) or pa.types.is_string(wanted):
+            return value if isinstance(value, bool if pa.types.is_boolean(wanted) else str) else None
+        if isinstance(value, bool):
+            return None
+        if pa.types.is_floating(wanted):
+            # the reference writes NaN and the infinities as strings
+            return float(value)
+        if pa.types.is_int64(wanted):
+            return int(value) if value == int(value) and abs(int(value)) <= _MAX_INT64 else None
+        if pa.types.is_decimal(wanted):
+            return pa.scalar(Decimal(value), wanted).as_py()
+    except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
+        return None
+    return None
+
+
+def _json_leaf(data_type: DataType) -> pa.DataType | None:
+    """How a bound of this type stands in JSON; None for types whose bounds are not used."""
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, PrimitiveType):
+        if data_type.name in _INTEGERS:
+            return pa.int64()
+        if data_type.name in ("float", "double"):
+            return pa.float64()
+        if data_type.name in _TEXTUAL:
+            return pa.string()
+        if data_type.name == "boolean":
+            return pa.bool_()
+    return None
+
+
+def _struct(tree: Mapping[str, Any]) -> pa.StructType:
+    return pa.struct([(k, _struct(v) if isinstance(v, dict) else v) for k, v in tree.items()])
+
+
+def _physical(schema: StructType, path: Path) -> tuple[Path, DataType]:
+    names = []
+    current: DataType = schema
+    for name in path:
+        assert isinstance(current, StructType)
+        field = current.find(name)
+        assert field is not None
+        names.append(field.physical_name)
+        current = field.data_type
+    return tuple(names), current
+
+
+def _child(array: pa.StructArray, name: str) -> pa.Array:
+    """A field of a struct column, null where the struct is."""
+    child = array.field(name)
+    if array.null_count:
+        return pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
+    return child
+
+
+def _dig(array: pa.StructArray | None, path: Iterable[str]) -> pa.Array | None:
+    for name in path:
+        if array is None or not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return None
+        array = _child(array, name)
+    return array
+
+
+def _integers(array: pa.Array | None) -> pa.Array | None:
+    if array is None or not pa.types.is_integer(array.type):
+        return None
+    return array.cast(pa.int64())
+
+
+def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
+    """A bound in the column's own Arrow type, null where it is not a value of it."""
+    target = arrow_type(data_type)
+    if array.type.equals(target):
+        return array
+    if pa.types.is_string(array.type):
+        return _typed_text(array, data_type, target)
+    if pa.types.is_struct(array.type) or pa.types.is_struct(target):
+        return None
+    try:
+        # statistics of a float are printed from the float: rounding back is exact
+        return array.cast(target, safe=not pa.types.is_floating(target))
+    except pa.ArrowException:
+        return None
+
+
+def _typed_text(array: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array | None:
+    if not isinstance(data_type, PrimitiveType) or data_type.name not in _TEXTUAL:
+        return None
+    try:
+        return array.cast(target)
+    except pa.ArrowException:
+        return pa.array([_one(v, data_type) for v in array.to_pylist()], target)
+
+
+def _one(text: str | None, data_type: DataType) -> Any:
+    # a timestamp without a zone, where one is needed, says too little to be used
+    if text is None or (data_type == PrimitiveType("timestamp") and not text.rstrip().endswith(("Z", "UTC"))):
+        return None
+    try:
+        return parse_partition_value(text, data_type, "UTC")
+    except ProtocolError:
+        return None
+
+
+def _widen_decimal(array: pa.Array, data_type: DecimalType, direction: int) -> pa.Array:
+    """Move bounds of more than 15 digits outwards by what a double may have rounded away."""
+    limit = Decimal(1).scaleb(_EXACT_DOUBLE_DIGITS - data_type.scale)
+    long = pc.or_(pc.greater_equal(array, pa.scalar(limit)), pc.less_equal(array, pa.scalar(-limit)))
+    if not pc.any(long).as_py():
+        return array
+    with localcontext(Context(prec=80)):
+        largest = Decimal(10**data_type.precision - 1).scaleb(-data_type.scale)
+        step = Decimal(1).scaleb(-data_type.scale)
+
+        def widen(value: Decimal | None) -> Decimal | None:
+            if value is None or abs(value) < limit:
+                return value
+            moved = (value + direction * abs(value).scaleb(-_EXACT_DOUBLE_DIGITS)).quantize(step)
+            return max(-largest, min(largest, moved))
+
+        return pa.array([widen(v) for v in array.to_pylist()], array.type)
+
+
+def _raise_by_a_millisecond(array: pa.Array) -> pa.Array:
+    micros = array.cast(pa.int64())
+    headroom = pc.less_equal(micros, pa.scalar(_MAX_INT64 - _CUT_MICROS))
+    raised = pc.if_else(headroom, pc.add(micros, pa.scalar(_CUT_MICROS)), pa.scalar(_MAX_INT64))
+    return raised.cast(array.type)

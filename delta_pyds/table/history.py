@@ -1,0 +1,258 @@
+"""When each version was committed, and by what.
+
+Protocol: "In-Commit Timestamps", "Commit Provenance Information".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, TimeTravelError
+from delta_pyds.log.commit_reader import read_commit_info
+from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
+from delta_pyds.log.segment import earliest_version, latest_version
+from delta_pyds.protocol.actions import CommitInfo
+from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.storage.base import Storage
+
+Configuration = Mapping[str, str | None]
+
+# Commits of a remote store whose provenance is fetched at once.
+_HISTORY_BATCH = 16
+
+
+@dataclass(frozen=True)
+class CommitRecord:
+    """One line of a table's history. ``commit_info`` is None where the writer left none."""
+
+    version: int
+    timestamp_ms: int
+    commit_info: CommitInfo | None
+
+
+@dataclass(frozen=True)
+class InCommitTimestamps:
+    """From which version and time on commits carry their own time."""
+
+    from_version: int
+    from_timestamp_ms: int | None
+
+    @staticmethod
+    def of(configuration: Configuration) -> InCommitTimestamps | None:
+        """None where the table's latest metadata does not enable them.
+
+        Raises: ProtocolError for properties that are not of their type.
+        """
+        properties = parse_properties(configuration)
+        if not properties.in_commit_timestamps:
+            return None
+        # both are absent where the table was born with the feature
+        return InCommitTimestamps(
+            properties.in_commit_timestamp_enablement_version or 0,
+            properties.in_commit_timestamp_enablement_timestamp_ms,
+        )
+
+
+class CommitTimes:
+    """The commit times of one table up to ``latest_version``, from one listing of its log.
+
+    Times ascend strictly with the version: by the file times of commits, each
+    raised to at least 1 ms after the one before, or by in-commit timestamps
+    where ``configuration`` (that of the latest version) has them.
+    """
+
+    def __init__(self, storage: Storage, table_root: str, *, configuration: Configuration, latest_version: int) -> None:
+        self._storage = storage
+        self._in_commit = InCommitTimestamps.of(configuration)
+        self.table_root = table_root
+        self.latest = latest_version
+        listing = _list(storage, table_root, latest_version)
+        self.earliest = earliest_version(listing)
+        self.commits: dict[int, LogFile] = by_version(listing.commits)
+        self._file_times = monotonic_file_times(listing.commits, self.earliest)
+
+    def commit_timestamp(self, version: int) -> int:
+        """The time of a version in ms.
+
+        Raises: TimeTravelError if its commit file is gone; CorruptLogError if it should carry its time and does not.
+        """
+        file = self.commits.get(version)
+        if file is None:
+            raise TimeTravelError(
+                f"The commit time of version {version} of table {self.table_root!r} is not known: "
+                "its commit file is gone from the log.",
+                table=self.table_root,
+                version=version,
+            )
+        if self._in_commit is not None and version >= self._in_commit.from_version:
+            return _in_commit_timestamp(read_commit_info(self._storage, file), file)
+        return self._file_times[version]
+
+    def version_at(self, timestamp_ms: int) -> int:
+        """The last version committed at or before the time, among those that can be recreated.
+
+        Raises: TimeTravelError for a time before the first or after the last commit.
+        """
+        versions = sorted(version for version in self.commits if self.earliest is not None and version >= self.earliest)
+        if not versions:
+            raise TimeTravelError(
+                f"No version of table {self.table_root!r} can be found by time: the log has no commit file of a "
+                "version that can be recreated. Ask for a version by its number.",
+                code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+                table=self.table_root,
+                timestamp_ms=timestamp_ms,
+            )
+        candidates = self._candidates(versions, timestamp_ms)
+        low, high = 0, len(candidates)
+        while low < high:  # the first candidate after the time
+            middle = (low + high) // 2
+            if self.commit_timestamp(candidates[middle]) <= timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            raise self._too_early(versions[0], timestamp_ms)
+        found = candidates[low - 1]
+        if found == versions[-1] and self.commit_timestamp(found) < timestamp_ms:
+            raise self._too_late(found, timestamp_ms)
+        return found
+
+    def _candidates(self, versions: Sequence[int], timestamp_ms: int) -> list[int]:
+        """The side of the table's history that the time lies in.
+
+        File times and in-commit timestamps are different clocks, so the two are never compared with each other.
+        """
+        split = self._in_commit
+        if split is None or split.from_timestamp_ms is None:
+            return list(versions)
+        if timestamp_ms >= split.from_timestamp_ms:
+            return [version for version in versions if version >= split.from_version]
+        return [version for version in versions if version < split.from_version]
+
+    def _too_early(self, first: int, timestamp_ms: int) -> TimeTravelError:
+        first_ms = self.commit_timestamp(first)
+        return TimeTravelError(
+            f"The time {_say(timestamp_ms)} is before the earliest version of table {self.table_root!r} that can be "
+            f"recreated, version {first} of {_say(first_ms)}. Ask for that time or a later one.",
+            code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+            table=self.table_root,
+            timestamp_ms=timestamp_ms,
+            earliest=first,
+            earliest_timestamp_ms=first_ms,
+        )
+
+    def _too_late(self, last: int, timestamp_ms: int) -> TimeTravelError:
+        last_ms = self.commit_timestamp(last)
+        return TimeTravelError(
+            f"The time {_say(timestamp_ms)} is after the latest version of table {self.table_root!r}, version {last} "
+            f"of {_say(last_ms)}. Ask for that time or an earlier one.",
+            code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            table=self.table_root,
+            timestamp_ms=timestamp_ms,
+            latest=last,
+            latest_timestamp_ms=last_ms,
+        )
+
+
+def version_at(
+    storage: Storage,
+    table_root: str,
+    timestamp_ms: int,
+    *,
+    metadata_configuration_of_latest: Configuration,
+    latest_version: int,
+) -> int:
+    """The version that the table had at a time. See CommitTimes.version_at."""
+    times = CommitTimes(
+        storage, table_root, configuration=metadata_configuration_of_latest, latest_version=latest_version
+    )
+    return times.version_at(timestamp_ms)
+
+
+def history(
+    storage: Storage,
+    table_root: str,
+    limit: int | None = None,
+    *,
+    metadata_configuration_of_latest: Configuration | None = None,
+) -> Iterator[CommitRecord]:
+    """The commits that the log still has, newest first, at most ``limit``.
+
+    Without the configuration a commit's own in-commit timestamp is believed.
+
+    Raises: TableNotFoundError; CorruptLogError when a damaged commit's turn comes.
+    """
+    configuration = metadata_configuration_of_latest
+    split = None if configuration is None else InCommitTimestamps.of(configuration)
+    listing = _list(storage, table_root, latest_version(storage, table_root))
+    times = monotonic_file_times(listing.commits, earliest_version(listing))
+    newest_first = listing.commits[::-1][:limit]
+    for file, info in _commit_infos(storage, newest_first):
+        timestamp_ms = times[file.version]
+        if configuration is None:
+            if info is not None and info.in_commit_timestamp is not None:
+                timestamp_ms = info.in_commit_timestamp
+        elif split is not None and file.version >= split.from_version:
+            timestamp_ms = _in_commit_timestamp(info, file)
+        yield CommitRecord(file.version, timestamp_ms, info)
+
+
+def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> dict[int, int]:
+    """Version to file time in ms, raised where needed so that times ascend strictly.
+
+    Starts anew at the earliest version that can be recreated: a stray older
+    file must not move the times of the others.
+    """
+    times: dict[int, int] = {}
+    previous: int | None = None
+    for file in commits:
+        if file.version == earliest:
+            previous = None
+        time_ms = file.modification_time_ms
+        if previous is not None and time_ms <= previous:
+            time_ms = previous + 1
+        times[file.version] = previous = time_ms
+    return times
+
+
+def _commit_infos(storage: Storage, files: Sequence[LogFile]) -> Iterator[tuple[LogFile, CommitInfo | None]]:
+    if storage.scheme == "file" or len(files) <= 1:
+        for file in files:
+            yield file, read_commit_info(storage, file)
+        return
+    with ThreadPoolExecutor(min(_HISTORY_BATCH, len(files))) as pool:
+        for start in range(0, len(files), _HISTORY_BATCH):
+            batch = files[start : start + _HISTORY_BATCH]
+            yield from zip(batch, pool.map(lambda file: read_commit_info(storage, file), batch), strict=True)
+
+
+def _list(storage: Storage, table_root: str, end_version: int) -> LogListing:
+    try:
+        return list_log(storage, table_root, 0, end_version)
+    except FileNotFoundInStorageError:
+        return LogListing(table_root, 0)
+
+
+def _in_commit_timestamp(info: CommitInfo | None, file: LogFile) -> int:
+    if info is None or info.in_commit_timestamp is None:
+        raise CorruptLogError(
+            f"The commit {file.path!r} has no inCommitTimestamp, although the table has in-commit timestamps enabled "
+            f"at version {file.version}. Ask for a version by its number.",
+            code="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
+            path=file.path,
+            version=file.version,
+        )
+    return info.in_commit_timestamp
+
+
+def _say(timestamp_ms: int) -> str:
+    """ISO 8601 in UTC, at any distance from today."""
+    import datetime
+
+    try:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds") + " UTC"

@@ -1,0 +1,181 @@
+"""A table at one version: protocol, metadata and the way to its files; never a list of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+import pyarrow.compute as pc
+
+from delta_pyds.errors import CorruptLogError, MissingLogFilesError, TimeTravelError
+from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
+from delta_pyds.log.checksum import ReplayedState, read_checksum, verify_checksum
+from delta_pyds.log.replay import LogReplay
+from delta_pyds.log.segment import LogSegment, load_segment
+from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.history import version_at
+
+logger = logging.getLogger(__name__)
+
+# Attempts to open a table past checkpoints that cannot be read.
+_CHECKPOINT_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class TableTotals:
+    """Counts over the live files; ``num_records`` is None when a file does not say."""
+
+    num_files: int
+    size_bytes: int
+
+
+class Snapshot:
+    """One version of a table.
+
+    Invariants: readable by this software (``load_configuration`` passed);
+    immutable; holds the actions of the commits after its checkpoint, and of the
+    checkpoint only what was asked for.
+    """
+
+    def __init__(self, storage: Storage, segment: LogSegment) -> None:
+        self.storage = storage
+        self.segment = segment
+        self.replay = LogReplay(storage, segment)
+        self.configuration: TableConfiguration = load_configuration(
+            segment.table_root, segment.version, self.replay.protocol, self.replay.metadata
+        )
+
+    @property
+    def table_root(self) -> str:
+        return self.segment.table_root
+
+    @property
+    def version(self) -> int:
+        return self.segment.version
+
+    @property
+    def schema(self) -> StructType:
+        return self.configuration.schema
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.configuration.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.configuration.metadata
+
+    @property
+    def transactions(self) -> Mapping[str, SetTransaction]:
+        """Application id to the last transaction it wrote. Protocol: "Transaction Identifiers"."""
+        return self.replay.transactions
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """Live domain metadata by domain. Protocol: "Domain Metadata"."""
+        return self.replay.domains
+
+    def adds(self, request: AddRequest) -> Iterator[FileBatch]:
+        """The live files as Arrow rows, in bounded memory."""
+        return self.replay.adds(request)
+
+    @cached_property
+    def totals(self) -> TableTotals:
+        files = size = 0
+        for batch in self.adds(AddRequest(columns=("size",))):
+            files += batch.files.num_rows
+            size += pc.sum(batch.files.column("size")).as_py() or 0
+        return TableTotals(files, size)
+
+    def verify_checksum(self) -> bool:
+        """Compare the version checksum file with the replayed log.
+
+        Returns: False when there is no (readable) checksum file for this version.
+        Raises: ChecksumMismatchError listing every difference.
+        Protocol: "Version Checksum File".
+        """
+        file = self.segment.checksum
+        checksum = read_checksum(self.storage, file) if file is not None else None
+        if checksum is None:
+            return False
+        vectors = deleted = 0
+        for batch in self.adds(AddRequest(columns=("deletionVector",))):
+            column = batch.files.column("deletionVector")
+            vectors += len(column) - column.null_count
+            deleted += pc.sum(column.field("cardinality").filter(column.is_valid())).as_py() or 0
+        verify_checksum(
+            checksum,
+            ReplayedState(
+                table_root=self.table_root,
+                version=self.version,
+                num_files=self.totals.num_files,
+                table_size_bytes=self.totals.size_bytes,
+                num_deletion_vectors=vectors,
+                num_deleted_records=deleted,
+                protocol=self.protocol,
+                metadata=self.metadata,
+                set_transactions=list(self.transactions.values()),
+                domain_metadata=list(self.domain_metadata.values()),
+            ),
+        )
+        return True
+
+
+def load_snapshot(
+    path: str,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Snapshot:
+    """Open a table at a version, at a time (the last commit not after it), or as it is now.
+
+    ``timestamp_ms``: milliseconds since the epoch.
+
+    Raises: TableNotFoundError, TimeTravelError, MissingLogFilesError,
+        CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had.
+    Protocol: "Snapshots", "Action Reconciliation".
+    """
+    root = normalize_table_root(path)
+    storage = resolve_storage(root, storage_options or {})
+    if timestamp_ms is not None:
+        latest = open_snapshot(storage, root)
+        version = version_at(
+            storage,
+            root,
+            timestamp_ms,
+            metadata_configuration_of_latest=latest.configuration.configuration,
+            latest_version=latest.version,
+        )
+    return open_snapshot(storage, root, version)
+
+
+def open_snapshot(storage: Storage, table_root: str, version: int | None = None) -> Snapshot:
+    """Open a version, going around a checkpoint that cannot be read as long as the commits allow it."""
+    ignoring: frozenset[str] = frozenset()
+    for attempt in range(_CHECKPOINT_ATTEMPTS):
+        segment = load_segment(storage, table_root, version, ignoring=ignoring)
+        try:
+            return Snapshot(storage, segment)
+        except (CorruptLogError, MissingLogFilesError) as e:
+            damaged = segment.checkpoint
+            if damaged is None or "path" not in e.parameters or attempt == _CHECKPOINT_ATTEMPTS - 1:
+                raise
+            ignoring |= {f.path for f in damaged.files}
+            try:
+                load_segment(storage, table_root, version, ignoring=ignoring)
+            except (MissingLogFilesError, TimeTravelError):
+                raise e from None  # nothing older to stand on: the damaged checkpoint is what the user must hear of
+            logger.warning("%s Reading the table from an older checkpoint instead.", e.message)
+    raise AssertionError("unreachable")
+
+
+

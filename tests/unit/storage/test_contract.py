@@ -1,0 +1,202 @@
+"""Every storage against the one contract."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.fsspec_store import FsspecStorage, S3Storage
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.storage.memory import MemoryStorage
+from delta_pyds.storage.resolve import resolve_storage
+
+from .contract import Put, ReadingContract, WritingContract
+
+
+def write_file(path: str, data: bytes) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_bytes(data)
+
+
+class TestLocal(WritingContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return LocalStorage()
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return str(tmp_path)
+
+    @pytest.fixture
+    def put(self) -> Put:
+        return write_file
+
+
+class TestLocalByUri(WritingContract):
+    """``file://`` paths go in and come out as they are."""
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return resolve_storage("file:///")
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return f"file://{tmp_path}"
+
+    @pytest.fixture
+    def put(self) -> Put:
+        return lambda path, data: write_file(path.removeprefix("file://"), data)
+
+
+class TestMemory(WritingContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return MemoryStorage()
+
+    @pytest.fixture
+    def root(self) -> str:
+        return "memory://t"
+
+    @pytest.fixture
+    def put(self, storage: MemoryStorage) -> Put:
+        return storage.put
+
+
+class TestFsspecMemory(ReadingContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return resolve_storage("memory://")
+
+    @pytest.fixture
+    def root(self) -> str:
+        return f"memory://{uuid.uuid4().hex}"
+
+    @pytest.fixture
+    def put(self) -> Put:
+        return lambda path, data: fsspec.filesystem("memory").pipe_file(path, data)
+
+    def test_refuses_to_create_files(self, storage: Storage, root: str) -> None:
+        with pytest.raises(StorageError, match="no atomic create has been proven for memory://"):
+            storage.put_if_absent(f"{root}/1.json", b"x")
+        assert not storage.exists(f"{root}/1.json")
+
+
+class TestFsspecLocal(ReadingContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return FsspecStorage(fsspec.filesystem("file"), "file")
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return str(tmp_path)
+
+    @pytest.fixture
+    def put(self) -> Put:
+        return write_file
+
+
+class FakeS3:
+    """The four things that S3Storage asks of s3fs, with pages of two keys."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.requests: list[dict[str, Any]] = []
+        self.req_kw = {"RequestPayer": "requester"}
+
+    def split_path(self, path: str) -> tuple[str, str, None]:
+        bucket, _, key = path.removeprefix("s3://").partition("/")
+        return bucket, key, None
+
+    def call_s3(self, method: str, **request: Any) -> dict[str, Any]:
+        assert (method, request["Bucket"], request["RequestPayer"]) == ("list_objects_v2", "bucket", "requester")
+        self.requests.append(request)
+        prefix = request["Prefix"]
+        after = request.get("ContinuationToken") or request.get("StartAfter", "")
+        keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
+        tops = sorted({prefix + key[len(prefix) :].partition("/")[0] for key in keys})
+        page = tops[: request.get("MaxKeys", 2)]
+        now = datetime.datetime.now(datetime.timezone.utc)
+        contents = [key for key in page if key in self.objects]
+        return {
+            "Contents": [{"Key": key, "Size": len(self.objects[key]), "LastModified": now} for key in contents],
+            "CommonPrefixes": [{"Prefix": f"{top}/"} for top in page if top not in self.objects],
+            "KeyCount": len(page),
+            "IsTruncated": len(page) < len(tops),
+            # past the last key, and past all keys below it where it is a folder
+            "NextContinuationToken": page[-1] + "/\U0010ffff" if page else None,
+        }
+
+
+class TestS3Listing:
+    """Listing by StartAfter; the rest is FsspecStorage."""
+
+    @pytest.fixture
+    def s3(self) -> FakeS3:
+        fake = FakeS3()
+        for version in range(10):
+            fake.objects[f"t/_delta_log/{version:020d}.json"] = b"x" * version
+        fake.objects["t/_delta_log/_sidecars/a.parquet"] = b"x"
+        fake.objects["t/_delta_log/_last_checkpoint"] = b"{}"
+        return fake
+
+    def test_starts_at_the_name_and_follows_pages(self, s3: FakeS3) -> None:
+        storage = S3Storage(s3, "s3")
+        listed = list(storage.list_from("s3://bucket/t/_delta_log", f"{3:020d}"))
+        assert [status.path for status in listed] == [
+            *(f"s3://bucket/t/_delta_log/{version:020d}.json" for version in range(3, 10)),
+            "s3://bucket/t/_delta_log/_last_checkpoint",
+        ]
+        assert [status.size_bytes for status in listed[:3]] == [3, 4, 5]
+        assert f"{2:020d}" not in s3.requests[0]["StartAfter"]
+        assert len(s3.requests) < 8
+
+    def test_a_start_name_that_is_there_is_listed(self, s3: FakeS3) -> None:
+        names = [status.name for status in S3Storage(s3, "s3").list_from("s3://bucket/t/_delta_log", f"{9:020d}.json")]
+        assert names == [f"{9:020d}.json", "_last_checkpoint"]
+
+    def test_stopping_early_asks_for_no_more_pages(self, s3: FakeS3) -> None:
+        listing = S3Storage(s3, "s3").list_from("s3://bucket/t/_delta_log", "")
+        next(listing)
+        assert len(s3.requests) == 1
+
+    def test_nothing_after_the_name_differs_from_no_directory(self, s3: FakeS3) -> None:
+        storage = S3Storage(s3, "s3")
+        assert list(storage.list_from("s3://bucket/t/_delta_log", "zzz")) == []
+        with pytest.raises(FileNotFoundInStorageError, match="s3://bucket/other"):
+            storage.list_from("s3://bucket/other", "zzz")
+
+
+def test_memory_storage_injects_faults() -> None:
+    def fail(operation: str, path: str) -> None:
+        if operation == "read":
+            raise StorageError(f"{path} is on fire.", path=path)
+
+    storage = MemoryStorage(on_call=fail, clock=lambda: 42)
+    storage.put_if_absent("/t/a", b"x")
+    assert storage.status("/t/a").modification_time_ms == 42
+    with pytest.raises(StorageError, match="on fire"):
+        storage.read("/t/a")
+
+
+def test_a_local_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    # a directory in place of a file fails for every user, root too
+    (tmp_path / "d").mkdir()
+    with pytest.raises(StorageError, match="could not be read") as caught:
+        LocalStorage().read(str(tmp_path / "d"))
+    assert caught.value.parameters["path"] == str(tmp_path / "d")
+
+
+def test_a_failed_local_create_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(StorageError, match="could not be created"):
+        LocalStorage().put_if_absent(str(tmp_path / "file" / "1.json"), b"x")
+    LocalStorage().put_if_absent(str(tmp_path / "1.json"), b"x")
+    assert sorted(os.listdir(tmp_path)) == ["1.json", "file"]

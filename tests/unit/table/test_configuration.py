@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.errors import DeltaError, ProtocolError, UnsupportedFeatureError
+from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.schema import (
+    COLUMN_MAPPING_PHYSICAL_NAME,
+    LONG,
+    STRING,
+    StructField,
+    StructType,
+    schema_to_string,
+)
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+
+PLAIN = StructType((StructField("id", LONG), StructField("p", STRING)))
+
+
+def load(protocol: Protocol, schema: StructType = PLAIN, **configuration: str) -> TableConfiguration:
+    metadata = Metadata(
+        schema_string=schema_to_string(schema),
+        partition_columns=["p"] if "p" in schema.names else [],
+        configuration={f"delta.{k.replace('_', '.')}": v for k, v in configuration.items()},
+    )
+    return load_configuration("/t", 7, protocol, metadata)
+
+
+def features(*names: str) -> Protocol:
+    return Protocol(3, 7, list(names), list(names))
+
+
+@pytest.mark.parametrize("version", [0, 4, 99])
+def test_an_unknown_reader_version_is_refused(version: int) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=f"reader version {version}") as error:
+        load(Protocol(version, 7))
+    assert error.value.code == "DELTA_INVALID_PROTOCOL_VERSION"
+
+
+def test_every_unknown_reader_feature_is_named() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="fancyOne, fancyTwo") as error:
+        load(features("deletionVectors", "fancyTwo", "fancyOne"))
+    assert error.value.code == "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+    assert error.value.parameters["features"] == ["fancyOne", "fancyTwo"]
+
+
+def test_an_unknown_writer_feature_does_not_hinder_readers() -> None:
+    assert load(Protocol(1, 7, None, ["fancyWrites"])).schema.names == ("id", "p")
+
+
+def test_a_catalog_managed_table_needs_its_catalog() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="catalog") as error:
+        load(features("catalogManaged"))
+    assert error.value.code == "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
+
+
+def test_reader_version_3_without_a_list_of_features_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="readerFeatures"):
+        load(Protocol(3, 7))
+
+
+def test_a_stray_physical_name_is_not_honoured_without_column_mapping() -> None:
+    stray = StructType((StructField("id", LONG, True, {COLUMN_MAPPING_PHYSICAL_NAME: "col-1", "comment": "kept"}),))
+    for protocol, mode in [(Protocol(1, 2), "name"), (Protocol(2, 5), "none"), (features(), "name")]:
+        configuration = load(protocol, stray, columnMapping_mode=mode)
+        assert configuration.column_mapping_mode == "none"
+        assert configuration.schema.fields[0].physical_name == "id"
+        assert configuration.schema.fields[0].metadata == {"comment": "kept"}
+
+
+@pytest.mark.parametrize("protocol", [Protocol(2, 5), features("columnMapping")])
+def test_column_mapping_demands_physical_names_at_every_level(protocol: Protocol) -> None:
+    inner = StructType((StructField("x", LONG),))
+    nested = StructType((StructField("s", inner, True, {COLUMN_MAPPING_PHYSICAL_NAME: "col-1"}),))
+    with pytest.raises(ProtocolError, match="'x'") as error:
+        load(protocol, nested, columnMapping_mode="name")
+    assert error.value.code == "DELTA_MISSING_PHYSICAL_NAME"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("columnMapping_mode", "names"), ("enableRowTracking", "yes"), ("inCommitTimestampEnablementVersion", "x")],
+)
+def test_an_impossible_property_is_named(key: str, value: str) -> None:
+    with pytest.raises(ProtocolError, match=f"'{value}'") as error:
+        load(Protocol(1, 2), **{key: value})
+    assert error.value.code == "DELTA_INVALID_TABLE_PROPERTY"
+
+
+def test_rows_have_ids_only_with_the_feature_and_the_property() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="row tracking"):
+        load(Protocol(1, 7, None, ["rowTracking"])).row_id_columns()
+    with pytest.raises(UnsupportedFeatureError, match="row tracking"):
+        load(Protocol(1, 2), enableRowTracking="true").row_id_columns()
+    tracked = load(
+        Protocol(1, 7, None, ["rowTracking", "domainMetadata"]),
+        enableRowTracking="true",
+        rowTracking_materializedRowIdColumnName="_row-id-col-1",
+    )
+    assert tracked.row_id_columns().row_id == "_row-id-col-1"
+
+
+@pytest.mark.parametrize(
+    ("schema_string", "code"),
+    [
+        (None, "DELTA_STATE_RECOVER_ERROR"),
+        ("{", "DELTA_INVALID_SCHEMA"),
+        ('"long"', "DELTA_INVALID_SCHEMA"),
+        ('{"type":"struct","fields":[{"name":"a","type":"decimal(99,1)"}]}', "DELTA_INVALID_SCHEMA"),
+        ('{"type":"struct","fields":[{"name":"a","type":"geometry"}]}', "DELTA_UNSUPPORTED_DATA_TYPES"),
+        ('{"type":"struct","fields":[{"type":"long"}]}', "DELTA_INVALID_SCHEMA"),
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_a_sentence_about_the_table(schema_string: str | None, code: str) -> None:
+    with pytest.raises(DeltaError, match="/t") as error:
+        load_configuration("/t", 7, Protocol(1, 2), Metadata(schema_string=schema_string))
+    assert error.value.code == code
+
+
+def test_a_partition_column_must_be_a_column() -> None:
+    metadata = Metadata(schema_string=schema_to_string(PLAIN), partition_columns=["gone"])
+    with pytest.raises(ProtocolError, match="'gone'"):
+        load_configuration("/t", 7, Protocol(1, 2), metadata)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_pyds.table.packing import Packing, pack
+
+MB = 1024 * 1024
+
+
+def files(sizes: list[int]) -> list[pa.RecordBatch]:
+    names = [f"f{i}" for i in range(len(sizes))]
+    return [pa.record_batch({"path": pa.array(names, pa.string()), "size": pa.array(sizes, pa.int64())})]
+
+
+def test_nothing_to_read_makes_no_partition() -> None:
+    assert pack([], Packing()) == []
+    assert pack(files([]), Packing()) == []
+
+
+def test_small_files_share_a_partition_at_the_cost_of_opening_them() -> None:
+    # 32 files of 1 byte cost 4 MB each: 128 MB
+    partitions = pack(files([1] * 64), Packing())
+    assert [p.num_rows for p in partitions] == [32, 32]
+
+
+def test_a_large_file_is_cut_into_ranges() -> None:
+    (whole,) = pack(files([300 * MB]), Packing(max_partition_bytes=1024 * MB))
+    assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB, "start": 0, "length": 300 * MB}]
+    cut = [row for p in pack(files([300 * MB]), Packing()) for row in p.to_pylist()]
+    assert sorted((r["start"], r["length"]) for r in cut) == [
+        (0, 128 * MB),
+        (128 * MB, 128 * MB),
+        (256 * MB, 44 * MB),
+    ]
+
+
+def test_few_bytes_are_spread_over_the_parallelism() -> None:
+    assert len(pack(files([40 * MB, 40 * MB]), Packing(min_partitions=2))) == 2
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 10_000), max_size=40),
+    st.integers(1, 3_000),
+    st.integers(0, 500),
+    st.integers(1, 9),
+)
+def test_every_byte_of_every_file_is_in_exactly_one_partition(
+    sizes: list[int], limit: int, open_cost: int, least: int
+) -> None:
+    partitions = pack(files(sizes), Packing(limit, open_cost, least))
+    pieces: dict[str, list[tuple[int, int]]] = {}
+    for partition in partitions:
+        assert partition.num_rows > 0
+        for row in partition.to_pylist():
+            pieces.setdefault(row["path"], []).append((row["start"], row["length"]))
+            assert row["length"] <= max(limit, 1)
+    assert set(pieces) == {f"f{i}" for i in range(len(sizes))}
+    for i, size in enumerate(sizes):
+        end = 0
+        for start, length in sorted(pieces[f"f{i}"]):
+            assert start == end
+            end += length
+        assert end == size
