@@ -243,20 +243,44 @@ class Child:
     where: Where
 
 
+class Rebuild:
+    """A ``Convert`` of nested values; it returns an array that is right already as it is."""
+
+    def __init__(self, target: pa.DataType, children: Sequence[Child], build: Convert) -> None:
+        self._target = target
+        self._build = build
+        # only the wrapping is replaced: no values are converted, moved, dropped or made
+        self._plain = all(c.index == i and _is_plain(c.convert) for i, c in enumerate(children))
+
+    def __call__(self, array: pa.Array) -> pa.Array:
+        if self._plain and array.type == self._target:
+            return array
+        return self._build(array) if len(array) else pa.array([], type=self._target)
+
+    @property
+    def is_plain(self) -> bool:
+        return self._plain
+
+
+def _is_plain(convert: MaybeConvert) -> bool:
+    return convert is None or (isinstance(convert, Rebuild) and convert.is_plain)
+
+
 def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
     """Rebuild structs with the target's fields in the target's order."""
-    straight = all(c.index == i and c.convert is None for i, c in enumerate(children))
     fields = [target.field(i) for i in range(target.num_fields)]
 
-    def run(array: pa.Array) -> pa.Array:
-        if straight and array.type == target:
-            return array
+    def build(array: pa.Array) -> pa.Array:
         parts = []
         for field, child in zip(fields, children, strict=True):
             if child.index is None:
                 parts.append(pa.nulls(len(array), field.type))
                 continue
-            part = array.field(child.index)
+            if array.null_count and not field.nullable and pt.is_struct(field.type):
+                # so that its own fields see that they are below a null
+                part = array.flatten()[child.index]
+            else:
+                part = array.field(child.index)
             if child.convert is not None:
                 part = child.convert(part)
             if not field.nullable and part.null_count:
@@ -264,7 +288,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
             parts.append(part)
         return pa.Array.from_buffers(target, len(array), [validity(array)], array.null_count, children=parts)
 
-    return run
+    return Rebuild(target, children, build)
 
 
 def _no_visible_null(parent: pa.Array, part: pa.Array, where: Where) -> None:
@@ -276,32 +300,22 @@ def _no_visible_null(parent: pa.Array, part: pa.Array, where: Where) -> None:
 
 def list_of(target: pa.DataType, element: Child) -> Convert:
     """Rebuild lists of any layout as plain lists of the target's element."""
-    straight = element.index is not None and element.convert is None
 
-    def run(array: pa.Array) -> pa.Array:
-        if straight and array.type == target:
-            return array
-        if len(array) == 0:
-            return pa.array([], type=target)
+    def build(array: pa.Array) -> pa.Array:
         offsets, values = list_parts(array)
         values = _element(values, element, target.value_field)
         return pa.Array.from_buffers(
             target, len(array), [validity(array), offsets], array.null_count, children=[values]
         )
 
-    return run
+    return Rebuild(target, [element], build)
 
 
 def map_of(target: pa.DataType, key: Child, value: Child) -> Convert:
     """Rebuild maps with the target's keys and values."""
-    straight = all(c.index is not None and c.convert is None for c in (key, value))
     entries_type = pa.struct([target.key_field, target.item_field])
 
-    def run(array: pa.Array) -> pa.Array:
-        if straight and array.type == target:
-            return array
-        if len(array) == 0:
-            return pa.array([], type=target)
+    def build(array: pa.Array) -> pa.Array:
         start, offsets, length = _offsets(array)
         keys = _element(array.keys.slice(start, length), key, target.key_field)
         values = _element(array.items.slice(start, length), value, target.item_field)
@@ -310,7 +324,7 @@ def map_of(target: pa.DataType, key: Child, value: Child) -> Convert:
             target, len(array), [validity(array), offsets], array.null_count, children=[entries]
         )
 
-    return run
+    return Rebuild(target, [key, value], build)
 
 
 def _element(values: pa.Array, child: Child, field: pa.Field) -> pa.Array:
@@ -349,4 +363,5 @@ def _offsets(array: pa.Array) -> tuple[int, pa.Buffer, int]:
     start, end = offsets[0].as_py(), offsets[-1].as_py()
     if start == 0 and offsets.offset == 0:
         return 0, offsets.buffers()[1], end
-    return start, pc.subtract(offsets, start).buffers()[1], end - start
+    # an untyped start would make 64-bit offsets of them
+    return start, pc.subtract(offsets, pa.scalar(start, pa.int32())).buffers()[1], end - start

@@ -52,22 +52,24 @@ def deserialize(data: bytes) -> BitMap64:
     Raises: BitmapError when the bytes are anything else, to the last one.
     """
     magic = struct.unpack_from("<I", data)[0] if len(data) >= 4 else None
-    if magic == MAGIC:
-        _check_portable(data)
-        return BitMap64.deserialize(data[4:])
-    if magic == NATIVE_MAGIC:
-        portable = _portable_from_native(data)
-        _check_portable(portable)
-        return BitMap64.deserialize(portable[4:])
-    raise BitmapError(f"the magic number is {magic}, not {MAGIC}", magic=True)
+    if magic != MAGIC:
+        # the protocol's own inline example is native with big-endian numbers around the bitmaps
+        for order in ("<I", ">I"):
+            if magic is not None and struct.unpack_from(order, data)[0] == NATIVE_MAGIC:
+                data = _portable_from_native(data, order)
+                break
+        else:
+            raise BitmapError(f"the magic number is {magic}, not {MAGIC}", magic=True)
+    _check_portable(data)
+    return BitMap64.deserialize(data[4:])
 
 
-def _portable_from_native(data: bytes) -> bytes:
+def _portable_from_native(data: bytes, order: str) -> bytes:
     """Before the portable format: a count, then each 32-bit bitmap after its size; the position is the key."""
-    count = _unpack("<I", data, 4)
+    count = _unpack(order, data, 4)
     buckets, at = [], 8
     for key in range(count):
-        size = _unpack("<I", data, at)
+        size = _unpack(order, data, at)
         bucket = data[at + 4 : at + 4 + size]
         if len(bucket) != size:
             raise BitmapError(f"bitmap {key} is cut short")

@@ -50,18 +50,24 @@ def arrow_type(data_type: DataType) -> pa.DataType:
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", arrow_type(data_type.element_type), nullable=data_type.contains_null))
+        return pa.list_(_field("element", data_type.element_type, data_type.contains_null))
     if isinstance(data_type, MapType):
         return pa.map_(
             pa.field("key", arrow_type(data_type.key_type), nullable=False),
-            pa.field("value", arrow_type(data_type.value_type), nullable=data_type.value_contains_null),
+            _field("value", data_type.value_type, data_type.value_contains_null),
         )
     return pa.struct([arrow_field(f) for f in data_type.fields])
 
 
 def arrow_field(field: StructField) -> pa.Field:
     """The Arrow field of a column; the column's metadata stays behind."""
-    return pa.field(field.name, arrow_type(field.data_type), nullable=field.nullable)
+    return _field(field.name, field.data_type, field.nullable)
+
+
+def _field(name: str, data_type: DataType, nullable: bool) -> pa.Field:
+    arrow = arrow_type(data_type)
+    # all that a void column can hold is null; Arrow refuses to call it anything else
+    return pa.field(name, arrow, nullable=nullable or pa.types.is_null(arrow))
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -302,7 +302,7 @@ def _require_fitting(op: str, left: Expr, literal: Literal) -> None:
         and isinstance(value, Decimal)
         and not isinstance(left, Literal)
         and op not in ("=", "<>")
-        and not -(1 << 63) <= value < (1 << 63)
+        and not -(1 << 63) <= value <= (1 << 63) - 1
     ):
         raise ExpressionError(
             f"the number {to_sql(literal)} is out of range for BIGINT, and an order between it and {to_sql(left)} is "

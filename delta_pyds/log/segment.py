@@ -171,8 +171,6 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
     if version is not None:
         checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.version <= version]
     checkpoint = checkpoints[-1] if checkpoints else None
-    if checkpoint is None and listing.start_version > 0:
-        return None
     target = _latest(listing, ignoring) if version is None else version
     if target is None:
         return None

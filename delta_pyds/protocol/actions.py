@@ -19,12 +19,12 @@ class Action(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base: JSON names are the camel case of the attribute names."""
 
 
-class Format(Action):
+class Format(Action, frozen=True):
     provider: str = "parquet"
     options: Optional[dict[str, Optional[str]]] = None
 
 
-class Metadata(Action):
+class Metadata(Action, frozen=True):
     """The table's schema, partitioning and properties. Protocol: "Change Metadata"."""
 
     id: str = ""
@@ -37,7 +37,7 @@ class Metadata(Action):
     configuration: Optional[dict[str, Optional[str]]] = None
 
 
-class Protocol(Action):
+class Protocol(Action, frozen=True):
     """What a reader and a writer must understand. Protocol: "Protocol Evolution"."""
 
     min_reader_version: int
@@ -46,7 +46,7 @@ class Protocol(Action):
     writer_features: Optional[list[str]] = None
 
 
-class AddFile(Action):
+class AddFile(Action, frozen=True):
     """A logical file that joins the table. ``size`` in bytes, ``modification_time`` in ms, ``stats`` as JSON text."""
 
     path: str
@@ -62,7 +62,7 @@ class AddFile(Action):
     clustering_provider: Optional[str] = None
 
 
-class RemoveFile(Action):
+class RemoveFile(Action, frozen=True):
     """A logical file that leaves the table; a tombstone until it expires."""
 
     path: str
@@ -78,7 +78,7 @@ class RemoveFile(Action):
     default_row_commit_version: Optional[int] = None
 
 
-class AddCDCFile(Action):
+class AddCDCFile(Action, frozen=True):
     """A file of change rows. Protocol: "Add CDC File"."""
 
     path: str
@@ -88,7 +88,7 @@ class AddCDCFile(Action):
     tags: Optional[dict[str, Optional[str]]] = None
 
 
-class SetTransaction(Action):
+class SetTransaction(Action, frozen=True):
     """The last version that an application has written. Protocol: "Transaction Identifiers"."""
 
     app_id: str
@@ -96,7 +96,7 @@ class SetTransaction(Action):
     last_updated: Optional[int] = None
 
 
-class DomainMetadata(Action):
+class DomainMetadata(Action, frozen=True):
     """Configuration of a named domain; ``removed`` is a tombstone. Protocol: "Domain Metadata"."""
 
     domain: str
@@ -104,7 +104,7 @@ class DomainMetadata(Action):
     removed: bool = False
 
 
-class Sidecar(Action):
+class Sidecar(Action, frozen=True):
     """A file of file actions that a V2 checkpoint refers to. Protocol: "Sidecar File Information"."""
 
     path: str
@@ -113,14 +113,14 @@ class Sidecar(Action):
     tags: Optional[dict[str, Optional[str]]] = None
 
 
-class CheckpointMetadata(Action):
+class CheckpointMetadata(Action, frozen=True):
     """Marks a V2 checkpoint. Protocol: "Checkpoint Metadata"."""
 
     version: int
     tags: Optional[dict[str, Optional[str]]] = None
 
 
-class CommitInfo(Action):
+class CommitInfo(Action, frozen=True):
     """Provenance of a commit; free-form but for the fields that readers use. Protocol: "Commit Provenance Information"."""
 
     timestamp: Optional[int] = None

@@ -60,6 +60,8 @@ def main() -> None:
         finally:
             spark.stop()
     print(report(sorted(lines, key=lambda line: line.name)))
+    if given.quick:
+        print("A quick run: the tables are too small for these ratios to mean anything.")
 
 
 def _settings(given: argparse.Namespace) -> Settings:

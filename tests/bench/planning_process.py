@@ -34,7 +34,7 @@ def plan_deltalake(path: str, wanted: int) -> int:
 
     adds = pa.table(DeltaTable(path).get_add_actions(flatten=True))
     keep = pc.and_kleene(pc.less_equal(adds["min.id"], wanted), pc.greater_equal(adds["max.id"], wanted))
-    return adds.filter(pc.fill_null(keep, True)).num_rows
+    return int(adds.filter(pc.fill_null(keep, True)).num_rows)
 
 
 def plan_deltalake_query(path: str, wanted: int) -> int:
@@ -43,7 +43,7 @@ def plan_deltalake_query(path: str, wanted: int) -> int:
     from deltalake import DeltaTable, QueryBuilder
 
     query = QueryBuilder().register("t", DeltaTable(path)).execute(f"select id from t where id = {wanted}")
-    return pa.table(query.read_all()).num_rows
+    return int(pa.table(query.read_all()).num_rows)
 
 
 SIDES: dict[str, Callable[[str, int], int]] = {

@@ -51,6 +51,18 @@ class Log:
             self.load(version)
         return caught.value
 
+    def watch(self) -> list[str]:
+        """The start names of listings from now on."""
+        looks: list[str] = []
+        inner = self.storage.list_from
+
+        def watched(directory: str, start_name: str):  # type: ignore[no-untyped-def]
+            looks.append(start_name)
+            return inner(directory, start_name)
+
+        self.storage.list_from = watched  # type: ignore[method-assign]
+        return looks
+
 
 def classic(version: int) -> str:
     return f"{v(version)}.checkpoint.parquet"
@@ -114,16 +126,9 @@ def test_a_checkpoint_alone_makes_a_table() -> None:
 
 def test_a_hint_spares_the_files_before_it() -> None:
     log = Log(10, classic(2), classic(6)).hint(6)
-    seen: list[str] = []
-    inner = log.storage.list_from
-
-    def watched(directory: str, start_name: str):  # type: ignore[no-untyped-def]
-        seen.append(start_name)
-        return inner(directory, start_name)
-
-    log.storage.list_from = watched  # type: ignore[method-assign]
+    looks = log.watch()
     assert names(log.load()) == [classic(6), *(f"{v(version)}.json" for version in (7, 8, 9))]
-    assert seen == [v(6)]
+    assert looks == [v(6)]
 
 
 def test_a_stale_hint_gives_way_to_a_newer_checkpoint() -> None:
@@ -150,17 +155,21 @@ def test_a_version_before_the_hint_uses_an_older_checkpoint() -> None:
     assert names(log.load(1)) == [f"{v(0)}.json", f"{v(1)}.json"]
 
 
-@pytest.mark.parametrize("checkpoint", [0, 3, 17, 35])
-def test_looking_backwards_finds_the_checkpoint_at_any_distance(
-    checkpoint: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("checkpoint", "looked_from"), [(0, [36, 30, 12, 0]), (3, [36, 30, 12, 0]), (17, [36, 30, 12]), (37, [36])]
+)
+def test_looking_backwards_goes_as_far_as_it_must(
+    checkpoint: int, looked_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segment_module, "_FIRST_WINDOW", 2)
     monkeypatch.setattr(segment_module, "_WINDOW_GROWTH", 3)
     log = Log(40, classic(checkpoint), classic(39)).hint(39)
+    looks = log.watch()
     assert names(log.load(37)) == [
         classic(checkpoint),
         *(f"{v(version)}.json" for version in range(checkpoint + 1, 38)),
     ]
+    assert looks == [v(version) for version in looked_from]
 
 
 # --- checkpoints that do not count

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import fsspec.implementations.memory
 import pytest
 
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
@@ -101,6 +102,38 @@ class TestFsspecLocal(ReadingContract):
     @pytest.fixture
     def put(self) -> Put:
         return write_file
+
+
+class CachingFilesystem(fsspec.implementations.memory.MemoryFileSystem):  # type: ignore[misc]
+    """Remembers listings, as the file systems of object stores do."""
+
+    protocol = "caching"
+    cachable = False
+
+    def ls(self, path: str, **_: Any) -> Any:
+        if path not in self.dircache:
+            self.dircache[path] = super().ls(path, detail=True)
+        return self.dircache[path]
+
+    def info(self, path: str, **_: Any) -> Any:
+        return next(entry for entry in self.ls(self._parent(path)) if entry["name"] == path)
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        while path:
+            self.dircache.pop(path, None)
+            path = self._parent(path) if path != "/" else None
+
+
+def test_cached_listings_do_not_hide_new_files() -> None:
+    filesystem = CachingFilesystem()
+    storage, root = FsspecStorage(filesystem, "caching"), f"/{uuid.uuid4().hex}"
+    filesystem.pipe_file(f"{root}/1", b"x")
+    assert [status.name for status in storage.list_from(root, "")] == ["1"]
+    filesystem.pipe_file(f"{root}/2", b"x")
+    assert [status.name for status in storage.list_from(root, "")] == ["1", "2"]
+    assert storage.status(f"{root}/1").size_bytes == 1
+    filesystem.pipe_file(f"{root}/1", b"xyz")
+    assert storage.status(f"{root}/1").size_bytes == 3
 
 
 class FakeS3:

@@ -1,0 +1,57 @@
+"""The same source through Spark Connect, in a process of its own: a session is classic or remote, not both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.table_builder import TableBuilder
+
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+
+path = sys.argv[1]
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.driver.memory", "1g")
+    .config("spark.ui.enabled", "false")
+    .config("spark.connect.grpc.binding.port", "0")
+    .config("spark.sql.session.timeZone", "UTC")
+    .getOrCreate()
+)
+assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+df = spark.read.format("deltapy").load(path)
+assert df.count() == 18, df.count()
+assert df.filter("id = 1").count() + df.count() == 19
+
+import delta_pyds
+delta_pyds.register(spark)
+assert delta_pyds.read(spark, path, where="id >= 15", columns=["id"], version=1).count() == 5
+
+spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+df = spark.read.format("deltapy").load(path)
+assert df.filter("id = 1").count() == 1
+assert df.count() == 18
+try:
+    spark.read.format("deltapy").option("versionAsOf", "77").load(path).collect()
+except Exception as e:
+    assert "DELTA_VERSION_NOT_FOUND" in str(e), e
+else:
+    raise AssertionError("version 77 was read")
+print("all is well")
+spark.stop()
+"""
+
+
+def test_reading_through_spark_connect(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))
+    table.create()
+    (add,) = table.append([{"id": i} for i in range(20)])
+    table.delete(add, [0, 5])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(table.path)], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "all is well" in done.stdout
