@@ -61,7 +61,7 @@ setup: python $(READY)
 $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once; this downloads PySpark) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev]'
 	@touch $@
 
 clean: ## Remove the environment and what the tools left

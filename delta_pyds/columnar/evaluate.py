@@ -215,5 +215,3 @@ def _remainder(values: Any, divisor: int) -> Any:
         return pc.bit_wise_xor(values, values)
     by = pa.scalar(divisor, values.type)
     return pc.subtract(values, pc.multiply(pc.divide(values, by), by))
-
-

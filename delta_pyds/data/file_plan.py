@@ -86,7 +86,7 @@ class FilePlan:
     # --- what is needed
 
     def _bound(self, field: StructField) -> _Bound:
-        if field.name in self._state.partition_columns:
+        if field.physical_name in self._state.partition_columns:
             return partition_column(self._state, self._file, field)
         binding = self._binder.bind(field)
         return null_column(binding.target) if binding.source is None else binding

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_pyds.columnar.skipping import keep
+from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.row_groups import RowGroup
 from delta_pyds.data.transform import Binding
 
@@ -71,6 +72,9 @@ class RowGroupFacts:
             return [None] * self.num_files
         return [self._metadata.row_group(g.index).column(source.first_leaf).statistics for g in self._row_groups]
 
+    def _physical(self, source: FileColumn) -> str:
+        return str(self._metadata.schema.column(source.first_leaf).physical_type)
+
     def _bounds(self, path: tuple[str, ...], which: str, cut_is_fine: bool) -> pa.Array | None:
         binding = self._bind(path)
         if binding is None or binding.source is None or binding.source.data_type != binding.target:
@@ -78,7 +82,7 @@ class RowGroupFacts:
         target = binding.target
         if self._julian and (pt.is_date(target) or pt.is_timestamp(target)):
             return None
-        physical = self._metadata.schema.column(binding.source.first_leaf).physical_type
+        physical = self._physical(binding.source)
         through = _raw_type(physical, target)
         if through is None:
             return None

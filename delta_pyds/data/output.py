@@ -69,7 +69,7 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     Raises: ProtocolError when the log's string is no value of the type, or is
         null in a NOT NULL column.
     """
-    text = file.partition_values[state.partition_columns.index(field.name)]
+    text = file.partition_values[state.partition_columns.index(field.physical_name)]
     value = parse_partition_value(text, field.data_type, state.time_zone)
     if value is None and not field.nullable:
         raise Where(file.path, field.name).null_found()

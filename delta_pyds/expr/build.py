@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
@@ -164,11 +165,12 @@ class Builder:
 
     def _constant(self, literal: Literal, target: DataType) -> Literal:
         cast = cast_literal(literal, target, self.zone)
-        if isinstance(literal.data_type, DecimalType) and isinstance(target, DecimalType) and cast.value != literal.value:
+        decimals = isinstance(literal.data_type, DecimalType) and isinstance(target, DecimalType)
+        if decimals and cast.value != literal.value:
             # Spark rounds in some of its rules and not in others
             raise ExpressionError(
-                f"the number {to_sql(literal)} has more digits after the point than a comparison in 38 digits can hold: "
-                "round it.",
+                f"the number {to_sql(literal)} has more digits after the point than a comparison in 38 digits can "
+                "hold: round it.",
             )
         return cast
 
@@ -199,7 +201,7 @@ class Builder:
     def _compare_wall_clock(self, op: str, expr: Expr, instant: int) -> Expr:
         """A timestamp_ntz against an instant: per stretch of wall clock time with one offset from UTC."""
         pieces = self.zone.offsets_around(instant)
-        for (_, before), (start, after) in zip(pieces, pieces[1:], strict=False):
+        for (_, before), (start, after) in pairwise(pieces):
             # wall clock times that do not exist come out after later ones: Spark's own answer depends on its plan
             since = instant - (start or 0) + after * 1_000_000
             if 0 <= since < (after - before) * 1_000_000:

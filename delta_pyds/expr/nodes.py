@@ -204,7 +204,8 @@ def to_sql(expr: Expr) -> str:
 
 def _operand(expr: Expr) -> str:
     text = to_sql(expr)
-    return text if isinstance(expr, (Column, Literal, Cast, IsNull)) else f"({text})"
+    plain = isinstance(expr, (Column, Literal, Cast, IsNull))
+    return text if plain or (isinstance(expr, Not) and isinstance(expr.child, IsNull)) else f"({text})"
 
 
 def _name(part: str) -> str:

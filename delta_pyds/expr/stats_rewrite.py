@@ -142,11 +142,10 @@ def skipping(expr: Expr, partition_columns: Collection[str]) -> Skip:
 def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
     if isinstance(expr, Literal):
         return KEEP if expr.value else DROP
+    if _on_partition(expr, partitions):
+        return OnPartition(expr)
     if isinstance(expr, And):
         return _all([_skipping(child, partitions) for child in _grouped(expr, partitions)])
-    paths = references(expr)
-    if paths and all(path[0] in partitions for path in paths):
-        return OnPartition(expr)
     if isinstance(expr, Or):
         return _any([_skipping(child, partitions) for child in _grouped(expr, partitions)])
     if isinstance(expr, IsNull):
@@ -157,16 +156,16 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
     return _all([_has_values(expr, partitions), _values(expr)])
 
 
-def _grouped(expr: And | Or, partitions: frozenset[str]) -> tuple[Expr, ...]:
+def _on_partition(expr: Expr, partitions: frozenset[str]) -> bool:
+    paths = references(expr)
+    return bool(paths) and all(path[0] in partitions for path in paths)
+
+
+def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
     """The children, those over partition columns alone gathered into one, to be evaluated at once."""
-    on_partition: list[Expr] = []
-    others: list[Expr] = []
-    for child in expr.children:
-        paths = references(child)
-        (on_partition if paths and all(p[0] in partitions for p in paths) else others).append(child)
-    if len(on_partition) < 2 or not others:
-        return expr.children if others or isinstance(expr, Or) else tuple(on_partition)
-    return (type(expr)(tuple(on_partition)), *others)
+    exact = [child for child in expr.children if _on_partition(child, partitions)]
+    others = [child for child in expr.children if child not in exact]
+    return [type(expr)(tuple(exact)), *others] if len(exact) > 1 else list(expr.children)
 
 
 def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:

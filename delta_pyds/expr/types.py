@@ -118,9 +118,7 @@ def is_total_cast(source: DataType, target: DataType) -> bool:
         return is_floating(target)
     if isinstance(source, DecimalType):
         if isinstance(target, DecimalType):
-            return target.scale >= source.scale and (
-                target.precision - target.scale >= source.precision - source.scale
-            )
+            return target.scale >= source.scale and (target.precision - target.scale >= source.precision - source.scale)
         return target == DOUBLE
     if source == FLOAT:
         return target == DOUBLE

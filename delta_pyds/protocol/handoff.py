@@ -44,8 +44,8 @@ class ScanState:
     for which it is true are returned. ``skip``: what ``expr.stats_rewrite``
     made of it (and of filters that Spark evaluates itself): it may rule out row
     groups by their footers.
-    ``partition_columns``: logical names, in the order of
-    ``ScanFile.partition_values``.
+    ``partition_columns``: physical names, in the order of
+    ``ScanFile.partition_values``; a user's schema may spell the logical ones its own way.
     ``time_zone``: IANA name, for partition timestamps written without a zone.
     """
 

@@ -31,6 +31,7 @@ _AT_TIME = re.compile(r"(.+)@(\d{17})")
 
 # Planner processes are reused, and every query opens its table in two of them.
 _CACHED_SNAPSHOTS = 16
+_SETTLED_MS = 2_000
 _snapshots: OrderedDict[tuple[LogSegment, str], Snapshot] = OrderedDict()
 
 
@@ -128,17 +129,19 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     """A snapshot, from the cache when the log's files are the same ones, by name, size and time."""
     storage = resolve_storage(root, options.storage_options)
     segment = load_segment(storage, root, version)
-    key = (segment, repr(sorted(options.storage_options.items())))
-    snapshot = _snapshots.get(key)
-    # a file that changed within the clock's resolution would look the same
-    settled = time.time() * 1000 - max((f.modification_time_ms for f in segment.commits), default=0) > 2000
-    if snapshot is None or not settled:
-        snapshot = open_snapshot(storage, root, version)
-        _snapshots[key] = snapshot
-        if len(_snapshots) > _CACHED_SNAPSHOTS:
-            _snapshots.popitem(last=False)
-    else:
-        _snapshots.move_to_end(key)
+    options_key = repr(sorted(options.storage_options.items()))
+    snapshot = _snapshots.get((segment, options_key))
+    files = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint else ())]
+    # a file that was replaced within the clock's resolution would look the same
+    settled = time.time() * 1000 - max(f.modification_time_ms for f in files) > _SETTLED_MS
+    if snapshot is not None and settled:
+        _snapshots.move_to_end((segment, options_key))
+        return snapshot
+    snapshot = open_snapshot(storage, root, version, segment)
+    # under the segment that it really stands on, which is another one where a checkpoint was damaged
+    _snapshots[snapshot.segment, options_key] = snapshot
+    if len(_snapshots) > _CACHED_SNAPSHOTS:
+        _snapshots.popitem(last=False)
     return snapshot
 
 

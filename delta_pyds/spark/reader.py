@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.handoff import ScanState
+from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.spark.options import ReadOptions, check_time_zone
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ def _user_schema(schema: StructType, options: ReadOptions) -> Any:
 
 
 def _has_partition_timestamp(scan: Scan) -> bool:
-    fields = (scan.snapshot.schema.find(name) for name in scan.state.partition_columns)
-    return any(f is not None and getattr(f.data_type, "name", None) == "timestamp" for f in fields)
+    partitions = scan.state.partition_columns
+    return any(f.data_type == TIMESTAMP and f.physical_name in partitions for f in scan.snapshot.schema)
 
 
 def _check_zone(assumed: str | None) -> None:

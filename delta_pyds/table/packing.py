@@ -53,7 +53,7 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
 
 
 def _split_bytes(table: pa.Table, packing: Packing) -> int:
-    total = (pc.sum(table.column("size")).as_py() or 0) + table.num_rows * packing.open_cost_bytes
+    total: int = (pc.sum(table.column("size")).as_py() or 0) + table.num_rows * packing.open_cost_bytes
     per_partition = -(-total // max(packing.min_partitions, 1))
     return max(1, min(packing.max_partition_bytes, max(packing.open_cost_bytes, per_partition)))
 

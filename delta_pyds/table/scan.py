@@ -71,11 +71,7 @@ class Scan:
                 mask = pc.and_(mask, keep(skip, bound))
             return mask
 
-        partitions = [
-            f.physical_name
-            for name in self.state.partition_columns
-            if (f := self.snapshot.schema.find(name)) is not None
-        ]
+        partitions = self.state.partition_columns
         request = AddRequest(
             columns=(*_FILE_FIELDS, *(("partitionValues",) if partitions else ())),
             facts=facts.json_fields,
@@ -233,7 +229,7 @@ def plan_scan(
         output=output,
         inputs=inputs,
         partition_columns=tuple(
-            f.name
+            f.physical_name
             for f in snapshot.schema
             if f.name in configuration.partition_columns and f.physical_name in used
         ),

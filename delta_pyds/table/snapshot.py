@@ -158,11 +158,16 @@ def load_snapshot(
     return open_snapshot(storage, root, version)
 
 
-def open_snapshot(storage: Storage, table_root: str, version: int | None = None) -> Snapshot:
-    """Open a version, going around a checkpoint that cannot be read as long as the commits allow it."""
+def open_snapshot(
+    storage: Storage, table_root: str, version: int | None = None, segment: LogSegment | None = None
+) -> Snapshot:
+    """Open a version, going around a checkpoint that cannot be read as long as the commits allow it.
+
+    ``segment``: that of the version, if the caller has listed the log already.
+    """
     ignoring: frozenset[str] = frozenset()
     for attempt in range(_CHECKPOINT_ATTEMPTS):
-        segment = load_segment(storage, table_root, version, ignoring=ignoring)
+        segment = segment or load_segment(storage, table_root, version, ignoring=ignoring)
         try:
             return Snapshot(storage, segment)
         except (CorruptLogError, MissingLogFilesError) as e:
@@ -171,7 +176,7 @@ def open_snapshot(storage: Storage, table_root: str, version: int | None = None)
                 raise
             ignoring |= {f.path for f in damaged.files}
             try:
-                load_segment(storage, table_root, version, ignoring=ignoring)
+                segment = load_segment(storage, table_root, segment.version, ignoring=ignoring)
             except (MissingLogFilesError, TimeTravelError):
                 raise e from None  # nothing older to stand on: the damaged checkpoint is what the user must hear of
             logger.warning("%s Reading the table from an older checkpoint instead.", e.message)

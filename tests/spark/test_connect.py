@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,7 @@ from pyspark.sql import SparkSession
 path = sys.argv[1]
 spark = (
     SparkSession.builder.remote("local[2]")
-    .config("spark.driver.memory", "1g")
-    .config("spark.ui.enabled", "false")
-    .config("spark.connect.grpc.binding.port", "0")
+    .config("spark.connect.grpc.binding.address", "127.0.0.1")
     .config("spark.sql.session.timeZone", "UTC")
     .getOrCreate()
 )
@@ -51,7 +50,19 @@ def test_reading_through_spark_connect(tmp_path: Path) -> None:
     (add,) = table.append([{"id": i} for i in range(20)])
     table.delete(add, [0, 5])
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(table.path)], capture_output=True, text=True, timeout=300, cwd=tmp_path
+        [sys.executable, "-c", SCRIPT, str(table.path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            # the one way to have server and client agree on a free port
+            "SPARK_TESTING": "1",
+            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
+        },
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "all is well" in done.stdout

@@ -136,8 +136,8 @@ def test_row_ids_come_from_the_file_or_the_materialised_columns(spark: SparkSess
         },
     )
     table.create()
-    table.append([{"id": 10}, {"id": 11}], base_row_id=0, default_row_commit_version=1)
-    table.append([{"id": 12}], base_row_id=2, default_row_commit_version=2)
+    table.append([{"id": 10}, {"id": 11}], baseRowId=0, defaultRowCommitVersion=1)
+    table.append([{"id": 12}], baseRowId=2, defaultRowCommitVersion=2)
     found = rows(load(spark, table.path, rowIds=True))
     assert found == [(10, 0, 1), (11, 1, 1), (12, 2, 2)]
 

@@ -1,0 +1,114 @@
+"""The condition on a file that a predicate becomes, and the facts that it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.expr.nodes import Column
+from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.expr.stats_rewrite import (
+    DROP,
+    KEEP,
+    All,
+    Any,
+    Bounds,
+    HasNull,
+    HasValue,
+    Needs,
+    OnPartition,
+    Prefix,
+    Skip,
+    Within,
+    needs,
+    skipping,
+)
+from delta_pyds.protocol.schema import DATE, DOUBLE, INTEGER, LONG, STRING, StructField, StructType
+
+NESTED = StructType((StructField("x", LONG),))
+SCHEMA = StructType(
+    (
+        StructField("i", INTEGER),
+        StructField("j", INTEGER),
+        StructField("d", DOUBLE),
+        StructField("s", STRING),
+        StructField("st", NESTED),
+        StructField("p", INTEGER),
+        StructField("q", DATE),
+    )
+)
+S = Column(("s",), STRING)
+
+
+def skip_of(text: str) -> Skip:
+    return skipping(parse_predicate(text, SCHEMA, time_zone="UTC").expr, ("p", "q"))
+
+
+def kinds(skip: Skip) -> list[type]:
+    return [type(part) for part in skip.parts] if isinstance(skip, (All, Any)) else [type(skip)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i = 1", [HasValue, Bounds]),
+        ("NOT i = 1", [HasValue, Bounds]),
+        ("i IN (1, 2)", [HasValue, Within]),
+        ("i NOT IN (1, 2)", [HasValue, Within]),
+        ("i IS NULL", [HasNull]),
+        ("i IS NOT NULL", [HasValue]),
+        ("s LIKE 'ab%'", [HasValue, Prefix]),
+        ("s LIKE 'ab_d'", [HasValue, Prefix]),
+        ("s NOT LIKE 'ab%'", [HasValue, Prefix]),
+        ("s NOT LIKE 'ab%c'", [HasValue]),
+        ("s LIKE '%ab'", [HasValue]),
+        ("i % 2 = 1", [HasValue]),
+        ("i < j", [HasValue, HasValue]),
+        ("d <= 1.5", [HasValue, Bounds]),
+        ("d > 1.5", [HasValue]),
+        ("d >= 1.5", [HasValue]),
+        ("d <> 1.5", [HasValue]),
+        ("d NOT IN (1.5, 2D)", [HasValue]),
+        ("d = 'NaN'", [HasValue]),
+        ("p = 1", [OnPartition]),
+        ("p % 2 = 1 OR q IS NULL", [OnPartition]),
+        ("p = 1 AND q > '2020-01-01' AND i = 1", [OnPartition, HasValue, Bounds]),
+        ("p < i", [HasValue, OnPartition]),
+        ("(i = 1 AND j = 1) IS NULL", [type(KEEP)]),
+    ],
+)
+def test_each_test_becomes_what_statistics_can_say(text: str, expected: list[type]) -> None:
+    assert kinds(skip_of(text)) == expected
+
+
+def test_constants_decide_at_once() -> None:
+    assert skip_of("1 = 1") == KEEP
+    assert skip_of("i = NULL") == DROP
+    assert skip_of("i = 1 AND NULL") == DROP
+    assert skip_of("i = 1.5") == DROP
+    assert skip_of("i = 1 OR true") == KEEP
+
+
+def test_a_disjunction_skips_only_where_all_its_parts_do() -> None:
+    skip = skip_of("i = 1 OR (i = 1 AND j = 1) IS NULL")
+    assert skip == KEEP
+    assert isinstance(skip_of("i = 1 OR j % 2 = 1"), Any)
+
+
+def test_in_lists_are_sorted_as_the_values_compare() -> None:
+    skip = skip_of("s IN ('\\uFFFF', 'b', '\\U0001F600', 'a')")
+    assert isinstance(skip, All)
+    assert skip.parts[1] == Within(S, ("a", "b", "\uffff", "\U0001f600"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i < 1", Needs(minimum=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
+        ("i > 1", Needs(maximum=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
+        ("st.x IS NULL", Needs(null_count=frozenset({("st", "x")}))),
+        ("p = 1 AND q IS NULL", Needs(partition_columns=frozenset({"p", "q"}))),
+        ("1 = 1", Needs()),
+    ],
+)
+def test_only_the_facts_that_matter_are_asked_for(text: str, expected: Needs) -> None:
+    assert needs(skip_of(text)) == expected
