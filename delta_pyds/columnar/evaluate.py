@@ -31,7 +31,7 @@ from delta_pyds.expr.nodes import (
     Wildcard,
     type_of,
 )
-from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType
+from delta_pyds.protocol.schema import TIMESTAMP, DataType, DecimalType, PrimitiveType
 
 Resolver = Callable[[tuple[str, ...]], pa.Array]
 
@@ -202,6 +202,8 @@ def _regex(parts: tuple[str | Wildcard, ...]) -> str:
 
 def _cast(values: Any, source: DataType, target: DataType) -> Any:
     to = arrow_type(target)
+    # expr.build turns these into comparisons of dates: a zone cannot be had here
+    assert target != TIMESTAMP or source == TIMESTAMP
     if isinstance(source, DecimalType) and pa.types.is_floating(to):
         # the direct cast does not round to the nearest double; parsing text does
         return values.cast(pa.string()).cast(to)

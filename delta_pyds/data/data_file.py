@@ -86,7 +86,11 @@ class DataFile:
             promised -= batch.num_rows
             yield batch
         if promised:
-            raise _corrupt(self.table, self.path, f"its row groups hold {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says")
+            raise _corrupt(
+                self.table,
+                self.path,
+                f"its row groups hold {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
+            )
 
 
 @contextmanager

@@ -146,7 +146,10 @@ class Builder:
         require_comparable(left, other)
         if not isinstance(other, Literal):
             target = common_type(type_of(left), type_of(other))
-            return Comparison(op, self._side(left, target), self._side(other, target))
+            sides = self._side(left, target), self._side(other, target)
+            for side in sides:
+                _refuse_zoned(side)
+            return Comparison(op, *sides)
         if other.value is None or (isinstance(left, Literal) and left.value is None):
             common_type(type_of(left), type_of(other))
             return NULL
@@ -176,10 +179,9 @@ class Builder:
 
     def _side(self, expr: Expr, target: DataType) -> Expr:
         source = type_of(expr)
-        zoned = target == TIMESTAMP and source != TIMESTAMP
         if source == target:
             return expr
-        if not is_total_cast(source, target) or (zoned and not isinstance(unwrap(expr), Column)):
+        if not is_total_cast(source, target):
             raise ExpressionError(
                 f"comparing {to_sql(expr)} here needs a cast of every row from {display(source).upper()} to "
                 f"{display(target).upper()}, which is not supported because it can fail or change the value: "
@@ -286,6 +288,17 @@ def remainder(expr: Expr, divisor: Expr) -> Expr:
 
 def _operand(left: Expr, right: object) -> Expr:
     return right if isinstance(right, Expr) else literal_of(right, type_of(left))
+
+
+def _refuse_zoned(side: Expr) -> None:
+    """The start of a day in the session's zone can be told for a constant, but not for every row."""
+    while isinstance(side, Cast):
+        if side.data_type == TIMESTAMP and type_of(side.child) != TIMESTAMP:
+            raise ExpressionError(
+                f"comparing {to_sql(side.child)} with a TIMESTAMP column needs the session's time zone for every row, "
+                "which is not supported: compare each of them with a literal."
+            )
+        side = side.child
 
 
 def _literal_type(side: Expr, other: Expr) -> DataType:

@@ -10,6 +10,7 @@ Protocol: "Checkpoints", "V2 Spec", "Classic checkpoint".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -270,7 +271,9 @@ class _Part:
         with self._explaining():
             if not self._present(names):
                 columns = ["add.path"]
-            for batch in self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+            batches = self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
+            more = self._file.metadata.row_group(group).num_rows > BATCH_ROWS
+            for batch in _decoded_ahead(batches) if more else batches:
                 yield batch.column(0)
 
 
@@ -303,6 +306,15 @@ class _Selector:
         if len(add):
             facts = add if self._request.with_facts else None
             yield FileBatch(conform_add(add, self._request.columns), facts)
+
+
+def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each decoded while the one before is looked at."""
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(next, batches, None)
+        while (batch := pending.result()) is not None:
+            pending = pool.submit(next, batches, None)
+            yield batch
 
 
 def _all_null(column: pq.ColumnChunkMetaData) -> bool:

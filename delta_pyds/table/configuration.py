@@ -189,9 +189,7 @@ def _map_columns(schema: StructType, mapped: bool, table_root: str) -> StructTyp
             )
         metadata = f.metadata
         if not mapped:
-            metadata = {
-                k: v for k, v in metadata.items() if k not in (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
-            }
+            metadata = {k: v for k, v in metadata.items() if k not in (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)}
         return replace(f, data_type=convert(f.data_type), metadata=metadata)
 
     converted = convert(schema)

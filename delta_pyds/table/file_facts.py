@@ -8,21 +8,20 @@ Protocol: "Per-file Statistics", "Partition Value Serialization".
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pa_json
 
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+from delta_pyds.table.statistics_json import StatisticsReader, struct_of
 
 Path = tuple[str, ...]
 
@@ -72,7 +71,11 @@ class FactColumns:
                     break
             if isinstance(node, dict):
                 node.setdefault(physical[-1], leaf)
-        return _struct(tree)
+        return struct_of(tree)
+
+    @cached_property
+    def statistics(self) -> StatisticsReader:
+        return StatisticsReader(self.json_type)
 
     @property
     def json_fields(self) -> tuple[str, ...]:
@@ -145,7 +148,7 @@ class AddFacts:
         if "stats_parsed" in names:
             return _child(self._add, "stats_parsed")
         if "stats" in names and self._columns.json_type.num_fields:
-            return parse_statistics(_child(self._add, "stats"), self._columns.json_type)
+            return self._columns.statistics.read(_child(self._add, "stats"))
         return None
 
     def _bound(self, kind: str, path: Path) -> pa.Array | None:
@@ -181,74 +184,6 @@ def typed_partition_values(values: pa.Array, data_type: DataType, time_zone: str
     return typed.take(encoded.indices)
 
 
-def parse_statistics(stats: pa.Array, wanted: pa.StructType) -> pa.StructArray:
-    """Read the wanted part of a column of statistics JSON; what cannot be read is null.
-
-    The whole column is parsed at once. Should one file's text be odd (a float
-    ``"NaN"``, a line break, text that is no JSON), the column is read again row by row.
-    """
-    texts = pc.fill_null(stats.cast(pa.string()), "{}")
-    # Each line must be at least one object: then as many rows as lines means one row each.
-    # (Arrow's JSON reader does not survive a first line that is just "null".)
-    objects = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-    try:
-        table = _read_lines(texts, wanted) if pc.all(objects).as_py() else None
-        if table is not None and table.num_rows == len(stats):
-            rows = table.combine_chunks().to_struct_array()
-            return rows if isinstance(rows, pa.StructArray) else rows.combine_chunks()
-    except pa.ArrowInvalid:
-        pass
-    return pa.array([_row(text, wanted) for text in stats.to_pylist()], wanted)
-
-
-def _read_lines(texts: pa.StringArray, wanted: pa.StructType) -> pa.Table:
-    lines = pc.binary_join_element_wise(texts, pa.scalar(""), pa.scalar("\n"))
-    return pa_json.read_json(
-        pa.BufferReader(pa.py_buffer(_contents(lines))),
-        read_options=pa_json.ReadOptions(block_size=1 << 22),
-        parse_options=pa_json.ParseOptions(explicit_schema=pa.schema(list(wanted)), unexpected_field_behavior="ignore"),
-    )
-
-
-def _contents(strings: pa.StringArray) -> memoryview:
-    """The characters of a string column as one run of bytes."""
-    _, offsets, data = strings.buffers()
-    positions = memoryview(offsets).cast("i")
-    return memoryview(data)[positions[strings.offset] : positions[strings.offset + len(strings)]]
-
-
-def _row(text: str | None, wanted: pa.StructType) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}", parse_float=Decimal)
-    except ValueError:
-        return {}
-    read = _fit(value, wanted)
-    return read if isinstance(read, dict) else {}
-
-
-def _fit(value: Any, wanted: pa.DataType) -> Any:
-    """A JSON value as one of the Arrow type, or None where it does not fit."""
-    if value is None:
-        return None
-    if pa.types.is_struct(wanted):
-        return {f.name: _fit(value.get(f.name), f.type) for f in wanted} if isinstance(value, dict) else None
-    try:
-        if pa.types.is_boolean(wanted) or pa.types.is_string(wanted):
-            return value if isinstance(value, bool if pa.types.is_boolean(wanted) else str) else None
-        if isinstance(value, bool):
-            return None
-        if pa.types.is_floating(wanted):
-            # the reference writes NaN and the infinities as strings
-            return float(value)
-        if pa.types.is_int64(wanted):
-            return int(value) if value == int(value) and abs(int(value)) <= _MAX_INT64 else None
-        if pa.types.is_decimal(wanted):
-            return pa.scalar(Decimal(value), wanted).as_py()
-    except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
-        return None
-    return None
-
-
 def _json_leaf(data_type: DataType) -> pa.DataType | None:
     """How a bound of this type stands in JSON; None for types whose bounds are not used."""
     if isinstance(data_type, DecimalType):
@@ -263,10 +198,6 @@ def _json_leaf(data_type: DataType) -> pa.DataType | None:
         if data_type.name == "boolean":
             return pa.bool_()
     return None
-
-
-def _struct(tree: Mapping[str, Any]) -> pa.StructType:
-    return pa.struct([(k, _struct(v) if isinstance(v, dict) else v) for k, v in tree.items()])
 
 
 def _physical(schema: StructType, path: Path) -> tuple[Path, DataType]:

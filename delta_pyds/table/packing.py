@@ -82,5 +82,3 @@ def _with_ranges(table: pa.Table, limit: int) -> pa.RecordBatch:
     whole = whole.take(pc.sort_indices(whole, sort_keys=[("length", "descending")]))
     batches = whole.combine_chunks().to_batches()
     return batches[0]
-
-

@@ -5,8 +5,8 @@ Protocol: "Per-file Statistics", "Column Mapping", "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 import operator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any

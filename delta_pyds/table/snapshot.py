@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-
 import pyarrow.compute as pc
 
 from delta_pyds.errors import CorruptLogError, MissingLogFilesError, TimeTravelError
@@ -181,6 +180,3 @@ def open_snapshot(
                 raise e from None  # nothing older to stand on: the damaged checkpoint is what the user must hear of
             logger.warning("%s Reading the table from an older checkpoint instead.", e.message)
     raise AssertionError("unreachable")
-
-
-

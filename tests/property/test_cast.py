@@ -20,7 +20,9 @@ def _nest(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
     keys = st.sampled_from([t for t in PRIMITIVES if t != VOID])
     maps = st.builds(lambda k, t, n: MapType(k, t, nullable(t, n)), keys, inner, st.booleans())
     fields = st.lists(st.tuples(inner, st.booleans()), min_size=1, max_size=4)
-    structs = fields.map(lambda fs: StructType(tuple(StructField(f"f{i}", t, nullable(t, n)) for i, (t, n) in enumerate(fs))))
+    structs = fields.map(
+        lambda fs: StructType(tuple(StructField(f"f{i}", t, nullable(t, n)) for i, (t, n) in enumerate(fs)))
+    )
     return arrays | maps | structs
 
 

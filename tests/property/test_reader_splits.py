@@ -28,7 +28,9 @@ def test_any_splits_of_a_file_give_each_live_row_once_with_its_position(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        table = pa.table({"a": pa.array(range(num_rows), pa.int64()), "s": pa.array(map(str, range(num_rows)), pa.string())})
+        table = pa.table(
+            {"a": pa.array(range(num_rows), pa.int64()), "s": pa.array(map(str, range(num_rows)), pa.string())}
+        )
         whole = write(root / "f.parquet", table, row_group_size=row_group_size)
         gone = sorted(d for d in deleted if d < num_rows)
         descriptor = msgspec.convert(write_vectors(root, [gone])[0], DeletionVectorDescriptor)

@@ -84,7 +84,7 @@ def test_required_fields_of_spark_files(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_dates_that_spark_wrote_in_the_old_calendar(spark: SparkSession, tmp_path: Path) -> None:
-    frame = spark.sql("SELECT explode(sequence(DATE'0001-01-01', DATE'1700-01-01', INTERVAL 13 DAYS)) d")
+    frame = spark.sql("SELECT date_add(DATE'0001-01-01', CAST(id * 13 AS int)) d FROM range(48000)")
     writing = {
         "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
         "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
@@ -93,7 +93,9 @@ def test_dates_that_spark_wrote_in_the_old_calendar(spark: SparkSession, tmp_pat
         spark.conf.set(key, value)
     try:
         frame.coalesce(1).write.parquet(str(tmp_path / "d"))
-        old = spark.sql("SELECT TIMESTAMP'1500-03-04 05:06:07.000008' ts UNION ALL SELECT TIMESTAMP'1899-12-31 23:00:00'")
+        old = spark.sql(
+            "SELECT TIMESTAMP'1500-03-04 05:06:07.000008' ts UNION ALL SELECT TIMESTAMP'1899-12-31 23:00:00'"
+        )
         old.coalesce(1).write.parquet(str(tmp_path / "t"))
     finally:
         for key in writing:
@@ -110,18 +112,39 @@ def test_types_that_spark_refuses_are_refused_alike(spark: SparkSession, tmp_pat
         frame.write.parquet(str(tmp_path / "t"))
     finally:
         spark.conf.unset("spark.sql.parquet.outputTimestampType")
-    for column, narrower in (("l", "int"), ("d", "float"), ("dec", "decimal(8,2)"), ("dec", "decimal(10,1)"), ("s", "bigint"), ("ts", "timestamp_ntz")):
+    for column, narrower in (
+        ("l", "int"),
+        ("d", "float"),
+        ("dec", "decimal(8,2)"),
+        ("dec", "decimal(10,1)"),
+        ("s", "bigint"),
+        ("ts", "timestamp_ntz"),
+    ):
         wanted = spark.sql(f"SELECT CAST(NULL AS {narrower}) {column}").schema
         with pytest.raises(SchemaMismatchError):
             _ours(frame, tmp_path / "t", parse_schema(wanted.json()))
 
 
-@pytest.mark.parametrize("shape", ["", "a bigint", "a string, b struct<c: int>, l array<string>", "a decimal(10,2), l array<variant>"])
+@pytest.mark.parametrize(
+    "shape", ["", "a bigint", "a string, b struct<c: int>, l array<string>", "a decimal(10,2), l array<variant>"]
+)
 def test_variants_as_spark_shreds_them(spark: SparkSession, tmp_path: Path, shape: str) -> None:
-    texts = ['{"a": 1, "b": {"c": 5, "d": "x"}, "l": ["p", "q", 3]}', '{"a": "text", "e": null}', "7", '"s"', "[1, {}]", "null", '{"l": [], "a": 1.25}', "true"]
+    texts = [
+        '{"a": 1, "b": {"c": 5, "d": "x"}, "l": ["p", "q", 3]}',
+        '{"a": "text", "e": null}',
+        "7",
+        '"s"',
+        "[1, {}]",
+        "null",
+        '{"l": [], "a": 1.25}',
+        "true",
+    ]
     rows = ", ".join(f"('{t}')" for t in texts)
     frame = spark.sql(f"SELECT parse_json(t) v FROM VALUES {rows}, (NULL) AS (t)")
-    writing = {"spark.sql.variant.writeShredding.enabled": str(bool(shape)).lower(), "spark.sql.variant.forceShreddingSchemaForTest": shape}
+    writing = {
+        "spark.sql.variant.writeShredding.enabled": str(bool(shape)).lower(),
+        "spark.sql.variant.forceShreddingSchemaForTest": shape,
+    }
     for key, value in writing.items():
         spark.conf.set(key, value)
     try:

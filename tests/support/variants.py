@@ -144,7 +144,11 @@ def _fits(value: Any, shape: pa.DataType) -> bool:
     if pa.types.is_boolean(shape):
         return isinstance(value, bool)
     if pa.types.is_integer(shape):
-        return isinstance(value, int) and not isinstance(value, bool) and -(2 ** (shape.bit_width - 1)) <= value < 2 ** (shape.bit_width - 1)
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and -(2 ** (shape.bit_width - 1)) <= value < 2 ** (shape.bit_width - 1)
+        )
     if pa.types.is_floating(shape):
         return isinstance(value, float)
     return pa.types.is_string(shape) and isinstance(value, str)

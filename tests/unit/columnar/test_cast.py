@@ -148,7 +148,9 @@ def test_bytes_without_annotation_are_a_string_as_they_are() -> None:
 
 
 def test_nullability_is_rebuilt_at_every_depth_without_copying_values() -> None:
-    loose = pa.struct([("l", pa.list_(pa.field("item", pa.struct([("x", pa.int32())])))), ("m", pa.map_("string", "int32"))])
+    loose = pa.struct(
+        [("l", pa.list_(pa.field("item", pa.struct([("x", pa.int32())])))), ("m", pa.map_("string", "int32"))]
+    )
     strict = pa.struct(
         [
             pa.field("l", pa.list_(pa.field("element", pa.struct([pa.field("x", pa.int32(), False)]), False)), False),
@@ -159,7 +161,10 @@ def test_nullability_is_rebuilt_at_every_depth_without_copying_values() -> None:
     array = pa.array(rows, loose)
     result = _conform(array, strict)
     assert result.to_pylist() == rows
-    assert result.field("l").values.field("x").buffers()[1].address == array.field("l").values.field("x").buffers()[1].address
+    assert (
+        result.field("l").values.field("x").buffers()[1].address
+        == array.field("l").values.field("x").buffers()[1].address
+    )
     assert _conform(array.slice(1), strict).to_pylist() == rows[1:]
     assert _conform(array.slice(2), strict).to_pylist() == rows[2:]
     assert _conform(array.slice(3), strict).to_pylist() == []
@@ -167,9 +172,7 @@ def test_nullability_is_rebuilt_at_every_depth_without_copying_values() -> None:
 
 def test_not_null_fields_below_a_null_are_no_violation_at_any_depth() -> None:
     inner = pa.StructArray.from_arrays([pa.array([1, None], pa.int32())], fields=[pa.field("x", pa.int32())])
-    array = pa.StructArray.from_arrays(
-        [inner], fields=[pa.field("b", inner.type, False)], mask=pa.array([False, True])
-    )
+    array = pa.StructArray.from_arrays([inner], fields=[pa.field("b", inner.type, False)], mask=pa.array([False, True]))
     strict = pa.struct([pa.field("b", pa.struct([pa.field("x", pa.int32(), False)]), False)])
     assert _conform(array, strict).to_pylist() == [{"b": {"x": 1}}, None]
 
@@ -185,7 +188,9 @@ def test_null_in_a_not_null_field_is_refused_only_where_the_parent_is_there() ->
 
 
 def test_struct_fields_are_matched_by_name_reordered_and_filled() -> None:
-    array = pa.array([{"b": 1, "a": "x", "gone": 0}, None], pa.struct([("b", "int32"), ("a", "string"), ("gone", "int8")]))
+    array = pa.array(
+        [{"b": 1, "a": "x", "gone": 0}, None], pa.struct([("b", "int32"), ("a", "string"), ("gone", "int8")])
+    )
     target = pa.struct([("a", pa.string()), ("new", pa.list_(pa.int64())), ("b", pa.int64())])
     assert _conform(array, target).to_pylist() == [{"a": "x", "new": None, "b": 1}, None]
     with pytest.raises(SchemaMismatchError, match="NOT NULL"):

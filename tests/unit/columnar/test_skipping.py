@@ -117,6 +117,7 @@ def test_whole_numbers(text: str, expected: list[int]) -> None:
         ("d <> 2", [1, 1, 1, 1]),
         ("d = 'NaN'", [1, 1, 1, 1]),
         ("d NOT IN (2)", [1, 1, 1, 1]),
+        ("d NOT IN (2, 7)", [1, 1, 1, 1]),
         ("NOT (d <= 2)", [1, 1, 1, 1]),
         ("d IN (0, 0.5)", [0, 0, 1, 1]),
     ],

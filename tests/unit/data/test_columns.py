@@ -11,11 +11,23 @@ import pytest
 
 from delta_pyds.data import data_file
 from delta_pyds.errors import ProtocolError, SchemaMismatchError
-from delta_pyds.protocol.schema import INTEGER, LONG, STRING, VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_pyds.protocol.schema import (
+    INTEGER,
+    LONG,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 from tests.support.scans import scan, state_of, struct, write
 
 
-def _mapped(name: str, data_type: DataType, field_id: int | None, physical: str | None = None, nullable: bool = True) -> StructField:
+def _mapped(
+    name: str, data_type: DataType, field_id: int | None, physical: str | None = None, nullable: bool = True
+) -> StructField:
     metadata: dict[str, Any] = {"delta.columnMapping.physicalName": physical or f"col-{field_id}"}
     if field_id is not None:
         metadata["delta.columnMapping.id"] = field_id
@@ -110,7 +122,9 @@ def test_struct_of_which_the_file_has_no_requested_field_keeps_its_nulls(
         {
             "s": pa.array([{"big": big[0], "small": 1}, None, {"big": None, "small": None}]),
             "l": pa.array([[{"big": big[1]}, None], None, []]),
-            "m": pa.array([[("k", {"big": big[2]}), ("n", None)], None, []], pa.map_("string", pa.struct([("big", "string")]))),
+            "m": pa.array(
+                [[("k", {"big": big[2]}), ("n", None)], None, []], pa.map_("string", pa.struct([("big", "string")]))
+            ),
         }
     )
     file = write(tmp_path / "f", table)

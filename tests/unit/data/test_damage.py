@@ -47,7 +47,9 @@ def test_missing_file_names_table_and_file_and_says_what_to_do(tmp_path: Path) -
     assert f"'{tmp_path}'" in str(error) and "VACUUM" in str(error) and "FSCK" in str(error)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"not a Parquet file at all, really", b"PAR1" + b"\xff" * 50 + b"PAR1"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"PAR1PAR1", b"not a Parquet file at all, really", b"PAR1" + b"\xff" * 50 + b"PAR1"]
+)
 def test_what_is_no_parquet_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "f").write_bytes(content)
     for size in (len(content), 0):

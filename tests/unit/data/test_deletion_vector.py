@@ -69,7 +69,12 @@ def test_any_changed_bit_of_the_bitmap_fails_the_checksum(tmp_path: Path) -> Non
 
 def test_size_that_is_not_the_promised_one(tmp_path: Path) -> None:
     value = write_vectors(tmp_path, [[1, 2, 3]])[0]
-    changes: list[dict[str, Any]] = [{"sizeInBytes": value["sizeInBytes"] + 4}, {"offset": 0}, {"offset": 1000}, {"offset": -1}]
+    changes: list[dict[str, Any]] = [
+        {"sizeInBytes": value["sizeInBytes"] + 4},
+        {"offset": 0},
+        {"offset": 1000},
+        {"offset": -1},
+    ]
     for change in changes:
         assert _broken(tmp_path, _descriptor(value, **change)).code == "DELTA_DELETION_VECTOR_SIZE_MISMATCH"
 

@@ -32,7 +32,9 @@ from tests.support.scans import scan, state_of, struct, write
 FAR = [-62_135_596_800_000_000, -1, 0, 253_402_300_799_999_999]
 
 
-def _one(tmp_path: Path, array: pa.Array, data_type: DataType, footer: dict[str, str] | None = None, **options: Any) -> pa.ChunkedArray:
+def _one(
+    tmp_path: Path, array: pa.Array, data_type: DataType, footer: dict[str, str] | None = None, **options: Any
+) -> pa.ChunkedArray:
     table = pa.table({"c": array}).replace_schema_metadata(footer)
     return scan(state_of(tmp_path, struct(("c", data_type))), write(tmp_path / "part-1", table, **options)).column("c")
 
@@ -162,7 +164,9 @@ def test_julian_timestamps_of_utc_are_moved_and_others_refused(tmp_path: Path) -
     for footer in (OLD, MARKED, MARKED | {"org.apache.spark.timeZone": "Europe/Paris"}):
         with pytest.raises(UnsupportedFeatureError, match="part-1"):
             _one(tmp_path, _micros(values), TIMESTAMP, footer)
-        assert _one(tmp_path, _micros([-2_208_988_800_000_000]), TIMESTAMP, footer).cast(pa.int64()).to_pylist() == [-2_208_988_800_000_000]
+        assert _one(tmp_path, _micros([-2_208_988_800_000_000]), TIMESTAMP, footer).cast(pa.int64()).to_pylist() == [
+            -2_208_988_800_000_000
+        ]
 
 
 def test_values_before_the_year_one_in_old_files_are_refused(tmp_path: Path) -> None:
@@ -177,7 +181,10 @@ def test_values_before_the_year_one_in_old_files_are_refused(tmp_path: Path) -> 
 def test_int96_has_marks_of_its_own(tmp_path: Path) -> None:
     values = [-3_000_000_000_000_000]
     options = {"use_deprecated_int96_timestamps": True}
-    for footer in ({"org.apache.spark.version": "3.0.1"}, {"org.apache.spark.version": "3.1", "org.apache.spark.legacyINT96": ""}):
+    for footer in (
+        {"org.apache.spark.version": "3.0.1"},
+        {"org.apache.spark.version": "3.1", "org.apache.spark.legacyINT96": ""},
+    ):
         with pytest.raises(UnsupportedFeatureError):
             _one(tmp_path, _micros(values), TIMESTAMP, footer, **options)
         # the other timestamps of such a file are of today's calendar
@@ -185,7 +192,9 @@ def test_int96_has_marks_of_its_own(tmp_path: Path) -> None:
     assert _one(tmp_path, _micros(values), TIMESTAMP, MARKED, **options).cast(pa.int64()).to_pylist() == values
 
 
-@pytest.mark.parametrize("footer", [None, {"org.apache.spark.version": "3.5.0"}, {"org.apache.spark.legacyDateTime": ""}], ids=str)
+@pytest.mark.parametrize(
+    "footer", [None, {"org.apache.spark.version": "3.5.0"}, {"org.apache.spark.legacyDateTime": ""}], ids=str
+)
 def test_unmarked_files_are_taken_at_their_word(tmp_path: Path, footer: dict[str, str] | None) -> None:
     days = pa.array([-500_000], pa.int32()).cast(pa.date32())
     assert _one(tmp_path, days, DATE, footer).cast(pa.int32()).to_pylist() == [-500_000]

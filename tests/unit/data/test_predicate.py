@@ -16,7 +16,17 @@ from delta_pyds.expr.nodes import And, Column, Comparison, Expr, In, IsNull, Lit
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.handoff import ScanFile
-from delta_pyds.protocol.schema import DATE, DOUBLE, LONG, STRING, TIMESTAMP, ArrayType, DataType, DecimalType, StructType
+from delta_pyds.protocol.schema import (
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    StructType,
+)
 from tests.support.bitmaps import write_vectors
 from tests.support.scans import scan, state_of, struct, write
 
@@ -25,7 +35,9 @@ ROWS = 1000
 
 
 def _table() -> pa.Table:
-    return pa.table({"a": list(range(ROWS)), "s": [f"v{i:04}" for i in range(ROWS)], "l": [[i, -i] for i in range(ROWS)]})
+    return pa.table(
+        {"a": list(range(ROWS)), "s": [f"v{i:04}" for i in range(ROWS)], "l": [[i, -i] for i in range(ROWS)]}
+    )
 
 
 def _compare(path: str, op: str, value: Any, data_type: DataType = LONG) -> Expr:
@@ -110,10 +122,14 @@ def test_predicate_on_a_column_that_is_not_returned(tmp_path: Path) -> None:
     file = write(tmp_path / "f", _table(), row_group_size=300)
     got = _scan(tmp_path, file, _compare("a", ">=", 998), output=struct(("s", STRING)))
     assert got.column("s").to_pylist() == ["v0998", "v0999"]
-    assert _scan(tmp_path, file, _compare("a", ">=", 998), output=StructType(())).column("_row_position").to_pylist() == [998, 999]
+    assert _scan(tmp_path, file, _compare("a", ">=", 998), output=StructType(())).column(
+        "_row_position"
+    ).to_pylist() == [998, 999]
 
 
-def test_predicate_on_part_of_a_nested_column(tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+def test_predicate_on_part_of_a_nested_column(
+    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> None:
     rows = [{"x": i, "y": f"y{i}"} if i % 10 else None for i in range(100)]
     file = write(tmp_path / "f", pa.table({"s": rows, "b": list(range(100))}))
     part, whole = struct(("s", struct(("x", LONG)))), struct(("s", struct(("x", LONG), ("y", STRING))), ("b", LONG))
@@ -199,7 +215,9 @@ def test_footers_in_doubt_rule_out_nothing(tmp_path: Path) -> None:
 
 
 def test_null_counts_of_footers(tmp_path: Path) -> None:
-    table = pa.table({"c": [1, 2, None, None, None, 3], "s": [{"x": 1}, {"x": 1}, {"x": None}, None, {"x": 2}, {"x": 2}]})
+    table = pa.table(
+        {"c": [1, 2, None, None, None, 3], "s": [{"x": 1}, {"x": 1}, {"x": None}, None, {"x": 2}, {"x": 2}]}
+    )
     file = write(tmp_path / "f", table, row_group_size=2)
     schema = struct(("c", LONG), ("s", struct(("x", LONG))), ("new", LONG))
 
@@ -227,7 +245,10 @@ class _Cut:
         self.min_raw, self.max_raw = low, high
 
 
-@pytest.mark.parametrize(("writer", "length", "trusted"), [("other 1.0", 16, False), ("other 1.0", 15, True), ("parquet-mr version 1.12.0", 64, True)])
+@pytest.mark.parametrize(
+    ("writer", "length", "trusted"),
+    [("other 1.0", 16, False), ("other 1.0", 15, True), ("parquet-mr version 1.12.0", 64, True)],
+)
 def test_long_maxima_of_unknown_writers_are_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, length: int, trusted: bool
 ) -> None:
@@ -237,7 +258,9 @@ def test_long_maxima_of_unknown_writers_are_not_trusted(
     class Metadata:
         created_by = writer
 
-    facts = RowGroupFacts(Metadata(), [RowGroup(0, 0, 1)], lambda path: None, lambda name: pa.scalar(None), julian=False)
+    facts = RowGroupFacts(
+        Metadata(), [RowGroup(0, 0, 1)], lambda path: None, lambda name: pa.scalar(None), julian=False
+    )
     high = b"x" * length
     binding = _string_binding(tmp_path)
     monkeypatch.setattr(facts, "_bind", lambda path: binding)

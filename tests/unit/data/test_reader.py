@@ -120,7 +120,9 @@ def test_wide_rows_come_in_smaller_batches(tmp_path: Path) -> None:
 # --- deletion vectors and positions
 
 
-@pytest.mark.parametrize("positions", [[], [0], [999], list(range(0, 1000, 3)), list(range(300, 600)), list(range(1000))])
+@pytest.mark.parametrize(
+    "positions", [[], [0], [999], list(range(0, 1000, 3)), list(range(300, 600)), list(range(1000))]
+)
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 100}, {"row_group_size": 77}], ids=str)
 def test_deleted_rows_are_gone_and_the_others_keep_their_positions(
     tmp_path: Path, positions: list[int], options: dict[str, Any]
@@ -169,12 +171,18 @@ PARTITIONS: list[tuple[DataType, str, Any]] = [
     (TIMESTAMP, "1970-01-01 00:00:00.000001", dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.timezone.utc)),
     (TIMESTAMP, "1970-01-01T00:00:00.000001Z", dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.timezone.utc)),
     (TIMESTAMP_NTZ, "1970-01-01 00:00:01", dt.datetime(1970, 1, 1, 0, 0, 1)),
-    (DecimalType(38, 10), "1234567890123456789012345678.0000000001", Decimal("1234567890123456789012345678.0000000001")),
+    (
+        DecimalType(38, 10),
+        "1234567890123456789012345678.0000000001",
+        Decimal("1234567890123456789012345678.0000000001"),
+    ),
     (BINARY, "\x01\x02", b"\x01\x02"),
 ]
 
 
-@pytest.mark.parametrize(("data_type", "text", "value"), PARTITIONS, ids=[f"{display(t)}-{v!r}" for t, v, _ in PARTITIONS])
+@pytest.mark.parametrize(
+    ("data_type", "text", "value"), PARTITIONS, ids=[f"{display(t)}-{v!r}" for t, v, _ in PARTITIONS]
+)
 def test_partition_values_of_every_type(tmp_path: Path, data_type: DataType, text: str, value: Any) -> None:
     file = dataclasses.replace(_numbers(tmp_path, 3), partition_values=(text, None))
     schema = struct(("p", data_type), ("a", LONG), ("q", data_type))

@@ -17,7 +17,11 @@ ONE = {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}
 
 
 def _read(tmp_path: Path, array: pa.Array, data_type: DataType = VARIANT) -> list[Any]:
-    return scan(state_of(tmp_path, struct(("v", data_type))), write(tmp_path / "part-2", pa.table({"v": array}))).column("v").to_pylist()
+    return (
+        scan(state_of(tmp_path, struct(("v", data_type))), write(tmp_path / "part-2", pa.table({"v": array})))
+        .column("v")
+        .to_pylist()
+    )
 
 
 def _group(rows: list[Any], *fields: tuple[str, pa.DataType]) -> pa.Array:
@@ -60,7 +64,11 @@ SHREDDED: list[tuple[pa.DataType, Any, Any]] = [
     (pa.time64("us"), dt.time(0, 0, 1), (17, 1_000_000)),
     (pa.decimal128(9, 2), Decimal("-1.23"), Decimal("-1.23")),
     (pa.decimal128(18, 0), Decimal(10**17), Decimal(10**17)),
-    (pa.decimal128(38, 3), Decimal("-12345678901234567890123456789.012"), Decimal("-12345678901234567890123456789.012")),
+    (
+        pa.decimal128(38, 3),
+        Decimal("-12345678901234567890123456789.012"),
+        Decimal("-12345678901234567890123456789.012"),
+    ),
     (pa.binary(16), b"0123456789abcdef", (20, b"0123456789abcdef")),
 ]
 
@@ -97,7 +105,9 @@ def test_variant_without_the_plain_value_column(tmp_path: Path) -> None:
     assert [decode(r["value"], r["metadata"]) for r in got] == [5, None]
 
 
-@pytest.mark.parametrize("data_type", [pa.uint8(), pa.binary(5), pa.map_(pa.string(), pa.string()), pa.timestamp("ms")], ids=str)
+@pytest.mark.parametrize(
+    "data_type", [pa.uint8(), pa.binary(5), pa.map_(pa.string(), pa.string()), pa.timestamp("ms")], ids=str
+)
 def test_shredding_into_a_type_that_variants_do_not_have_is_refused(tmp_path: Path, data_type: pa.DataType) -> None:
     rows = [{"metadata": metadata([]), "value": b"\x00", "typed_value": None}]
     with pytest.raises(UnsupportedFeatureError, match="part-2") as caught:
@@ -106,7 +116,12 @@ def test_shredding_into_a_type_that_variants_do_not_have_is_refused(tmp_path: Pa
 
 
 def test_group_that_is_no_variant_is_refused(tmp_path: Path) -> None:
-    for array in (pa.array([{"a": 1}]), pa.array([{"metadata": b""}]), pa.array([1]), pa.array([{"metadata": 1, "value": 2}])):
+    for array in (
+        pa.array([{"a": 1}]),
+        pa.array([{"metadata": b""}]),
+        pa.array([1]),
+        pa.array([{"metadata": 1, "value": 2}]),
+    ):
         with pytest.raises(SchemaMismatchError, match="part-2"):
             _read(tmp_path, array)
 
