@@ -36,8 +36,8 @@ def place(op: str, base: Expr, where: Cut) -> Expr:
         return Comparison(operator, base, Literal(value, data_type))
 
     def below(value: LiteralValue, any_below: bool) -> Expr:
-        if value is None:  # everything is below, but for NaN
-            return compare_nan("<", base, data_type)
+        if value is None:
+            return always(base)
         return compared("<", value) if any_below else never(base)
 
     if where.single:

@@ -170,10 +170,10 @@ def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
 
 def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
     """A comparison is only true where none of its columns is null."""
-    if isinstance(expr, (And, Or)) or _looks_at_null(expr):
+    if _takes_null(expr):
         return KEEP
     parts: list[Skip] = []
-    for column in _columns(expr):
+    for column in sorted(set(columns(expr)), key=lambda column: column.path):
         if column.path[0] in partitions:
             parts.append(OnPartition(Not(IsNull(column))))
         else:
@@ -181,12 +181,9 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
     return _all(parts)
 
 
-def _columns(expr: Expr) -> list[Column]:
-    return sorted(set(columns(expr)), key=lambda column: column.path)
-
-
-def _looks_at_null(expr: Expr) -> bool:
-    return isinstance(expr, IsNull) or any(_looks_at_null(child) for child in children(expr))
+def _takes_null(expr: Expr) -> bool:
+    """Whether the expression may have a value where one of its columns is null."""
+    return isinstance(expr, (And, Or, IsNull)) or any(_takes_null(child) for child in children(expr))
 
 
 def _values(expr: Expr) -> Skip:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from delta_pyds.errors import ProtocolError
@@ -188,6 +188,21 @@ def _parse_name(text: str) -> DataType:
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         type=text,
     )
+
+
+def change_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
+    """The schema with ``change`` applied to every field at every level, inner ones first."""
+
+    def within(data_type: DataType) -> DataType:
+        if isinstance(data_type, StructType):
+            return change_fields(data_type, change)
+        if isinstance(data_type, ArrayType):
+            return ArrayType(within(data_type.element_type), data_type.contains_null)
+        if isinstance(data_type, MapType):
+            return MapType(within(data_type.key_type), within(data_type.value_type), data_type.value_contains_null)
+        return data_type
+
+    return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
 
 
 def type_to_json(data_type: DataType) -> Any:

@@ -21,11 +21,9 @@ from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_PHYSICAL_NAME,
-    ArrayType,
-    DataType,
-    MapType,
     StructField,
     StructType,
+    change_fields,
     parse_schema,
 )
 
@@ -169,16 +167,7 @@ def _column_mapping_mode(protocol: Protocol, properties: TableProperties) -> str
 
 
 def _map_columns(schema: StructType, mapped: bool, table_root: str) -> StructType:
-    def convert(data_type: DataType) -> DataType:
-        if isinstance(data_type, StructType):
-            return StructType(tuple(convert_field(f) for f in data_type))
-        if isinstance(data_type, ArrayType):
-            return ArrayType(convert(data_type.element_type), data_type.contains_null)
-        if isinstance(data_type, MapType):
-            return MapType(convert(data_type.key_type), convert(data_type.value_type), data_type.value_contains_null)
-        return data_type
-
-    def convert_field(f: StructField) -> StructField:
+    def check(f: StructField) -> StructField:
         if mapped and COLUMN_MAPPING_PHYSICAL_NAME not in f.metadata:
             raise ProtocolError(
                 f"the table {table_root} uses column mapping, but its field '{f.name}' has no physical name: "
@@ -187,11 +176,9 @@ def _map_columns(schema: StructType, mapped: bool, table_root: str) -> StructTyp
                 table=table_root,
                 column=f.name,
             )
-        metadata = f.metadata
-        if not mapped:
-            metadata = {k: v for k, v in metadata.items() if k not in (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)}
-        return replace(f, data_type=convert(f.data_type), metadata=metadata)
+        if mapped:
+            return f
+        stray = (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
+        return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in stray})
 
-    converted = convert(schema)
-    assert isinstance(converted, StructType)
-    return converted
+    return change_fields(schema, check)

@@ -210,7 +210,7 @@ def plan_scan(
     predicate: Expr | None = None
     uses_time_zone = False
     if where is not None and where.strip():
-        # imported here: parsing needs sqlglot, and most scans have no predicate
+        # imported here: most scans have no predicate
         from delta_pyds.expr.parse import parse_predicate
 
         parsed = parse_predicate(where, snapshot.schema, time_zone=time_zone)

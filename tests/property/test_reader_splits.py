@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -37,7 +38,7 @@ def test_any_splits_of_a_file_give_each_live_row_once_with_its_position(
         bounds = sorted({0, whole.size_bytes, *(int(c * whole.size_bytes) for c in cuts)})
         splits = [
             dataclasses.replace(whole, start=start, length=end - start, deletion_vector=descriptor if gone else None)
-            for start, end in zip(bounds, bounds[1:], strict=False)
+            for start, end in pairwise(bounds)
         ]
         state = state_of(root, struct(("s", STRING), ("a", LONG)), row_position=True, batch_rows=batch_rows)
         got = scan(state, *splits)

@@ -154,6 +154,8 @@ SPECS = st.recursive(
         st.tuples(st.just("and"), inner, inner),
         st.tuples(st.just("or"), inner, inner),
         st.tuples(st.just("not"), inner),
+        st.tuples(st.just("booleans"), st.sampled_from(OPS), inner, inner),
+        st.tuples(st.just("unknown"), inner),
     ),
     max_leaves=6,
 )
@@ -169,6 +171,11 @@ def build(spec: tuple[Any, ...]) -> Expr:
         return not_(build(spec[1]))
     if kind == "constant":
         return Literal(spec[1], BOOLEAN)
+    if kind == "unknown":
+        return is_null(build(spec[1]))
+    if kind == "booleans":
+        left, right = build(spec[2]), build(spec[3])
+        return builder.null_safe_equal(left, right) if spec[1] == "<=>" else builder.compare(spec[1], left, right)
     if kind == "columns":
         left, right = (bind_column([name], SCHEMA) for name in spec[1])
         return builder.null_safe_equal(left, right) if spec[2] == "<=>" else builder.compare(spec[2], left, right)
@@ -224,6 +231,10 @@ def naive(spec: tuple[Any, ...], row: dict[str, Any]) -> bool | None:
         return None if inner is None else not inner
     if kind == "constant":
         return None
+    if kind == "unknown":
+        return naive(spec[1], row) is None
+    if kind == "booleans":
+        return _compare(spec[1], naive(spec[2], row), BOOLEAN, naive(spec[3], row), BOOLEAN)
     if kind == "columns":
         left, right = spec[1]
         return _compare(spec[2], row[left], TYPES[left], row[right], TYPES[right])
@@ -402,7 +413,7 @@ def test_no_file_with_a_matching_row_is_skipped(name: str) -> None:
     check()
 
 
-@settings(_SETTINGS, max_examples=200)
+@settings(_SETTINGS, max_examples=400)
 @given(SPECS, _seeds)
 def test_no_file_is_skipped_by_a_compound_predicate_that_matches_it(spec: tuple[Any, ...], seed: int) -> None:
     expr = build(spec)

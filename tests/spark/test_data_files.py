@@ -27,7 +27,8 @@ EVERYTHING = """
       timestamp_micros(-62135596800000000 + id * 70000000000000000) ts,
       TIMESTAMP_NTZ'1969-12-31 23:59:59.999999' + make_dt_interval(CAST(id AS int)) ntz,
       CAST(id - 0.05 AS decimal(5, 2)) d5, CAST(id AS decimal(18, 3)) d18, CAST(id AS decimal(38, 10)) d38,
-      IF(id = 1, NULL, array(id, NULL, 2)) l, array(named_struct('x', id, 'y', 'a')) ls, array(array(1), NULL, array()) ll,
+      IF(id = 1, NULL, array(id, NULL, 2)) l, array(named_struct('x', id, 'y', 'a')) ls,
+      array(array(1), NULL, array()) ll,
       IF(id = 2, NULL, map('k', id, 'n', NULL)) m, map(id, named_struct('x', array(id))) ms,
       named_struct('a', id, 'b', IF(id = 3, NULL, named_struct('c', 'z', 'l', array(id)))) st
     FROM range(5)
@@ -46,7 +47,7 @@ def _ours(frame: DataFrame, directory: Path, schema: StructType | None = None) -
 
 def _plain(table: pa.Table) -> list[str]:
     """Rows without Python's limits on dates, in any order."""
-    return sorted(str([_counts(c)[i] for c in table.columns]) for i in range(table.num_rows))
+    return sorted(map(str, zip(*map(_counts, table.columns), strict=True)))
 
 
 def _counts(column: pa.ChunkedArray) -> list[Any]:

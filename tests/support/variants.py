@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from decimal import Context, Decimal
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -67,7 +67,7 @@ def decode(value: bytes, meta: bytes) -> Any:
     count = int.from_bytes(meta[1 : 1 + width], "little")
     ends = [int.from_bytes(meta[1 + width * (i + 1) :][:width], "little") for i in range(count + 1)]
     names = meta[1 + width * (count + 2) :]
-    return _decode(value, [names[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)])
+    return _decode(value, [names[a:b].decode() for a, b in pairwise(ends)])
 
 
 def _decode(value: bytes, keys: list[str]) -> Any:
@@ -111,7 +111,7 @@ def _primitive(kind: int, data: bytes) -> Any:
 
 
 def group_type(shape: Any) -> pa.DataType:
-    """The Parquet group of a shape: an Arrow type, ``[shape]`` for arrays, ``{name: shape}`` for objects, None for plain."""
+    """The Parquet group of a shape: an Arrow type, ``[shape]`` arrays, ``{name: shape}`` objects, None for plain."""
     fields = [pa.field("value", pa.binary())]
     if isinstance(shape, dict):
         typed = pa.struct([pa.field(k, group_type(s), nullable=False) for k, s in shape.items()])

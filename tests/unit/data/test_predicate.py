@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.data import data_file
+from delta_pyds.data.file_schema import file_columns
+from delta_pyds.data.footer_statistics import RowGroupFacts
+from delta_pyds.data.row_groups import RowGroup
+from delta_pyds.data.transform import Binder
 from delta_pyds.expr.nodes import And, Column, Comparison, Expr, In, IsNull, Literal, Not, Or
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -25,6 +30,7 @@ from delta_pyds.protocol.schema import (
     ArrayType,
     DataType,
     DecimalType,
+    StructField,
     StructType,
 )
 from tests.support.bitmaps import write_vectors
@@ -179,20 +185,20 @@ def _kept(tmp_path: Path, array: pa.Array, data_type: DataType, op: str, value: 
 
 
 def test_footer_bounds_of_every_comparable_type(tmp_path: Path) -> None:
-    from decimal import Decimal
-
     def stamps(values: list[int]) -> pa.Array:
         return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
 
+    cents = [Decimal(i).scaleb(-2) for i in range(1, 5)]
+    whole = {"store_decimal_as_integer": True}
     cases: list[tuple[pa.Array, DataType, Any, dict[str, Any]]] = [
         (pa.array([1, 2, 3, 4]), LONG, 3, {}),
         (pa.array([0.5, 1.5, 2.5, 3.5]), DOUBLE, 2.5, {}),
         (pa.array(["a", "b", "c", "d"]), STRING, "c", {}),
         (pa.array([1, 2, 3, 4], pa.int32()).cast(pa.date32()), DATE, 3, {}),
         (stamps([1, 2, 3, 4]), TIMESTAMP, 3, {}),
-        (pa.array(map(Decimal, ["0.01", "0.02", "0.03", "0.04"]), pa.decimal128(5, 2)), DecimalType(5, 2), Decimal("0.03"), {"store_decimal_as_integer": True}),
-        (pa.array(map(Decimal, ["0.01", "0.02", "0.03", "0.04"]), pa.decimal128(12, 2)), DecimalType(12, 2), Decimal("0.03"), {"store_decimal_as_integer": True}),
-    ]  # fmt: skip
+        (pa.array(cents, pa.decimal128(5, 2)), DecimalType(5, 2), cents[2], whole),
+        (pa.array(cents, pa.decimal128(12, 2)), DecimalType(12, 2), cents[2], whole),
+    ]
     for array, data_type, value, options in cases:
         assert _kept(tmp_path, array, data_type, "=", value, **options) == array.to_pylist()[2:]
 
@@ -238,41 +244,40 @@ class _Cut:
     """Statistics of a writer that cuts long values."""
 
     has_min_max = True
-    has_null_count = True
-    null_count = 0
 
     def __init__(self, low: bytes, high: bytes) -> None:
         self.min_raw, self.max_raw = low, high
+
+
+class _Footer:
+    """The footer of a file with one row group of one string column."""
+
+    def __init__(self, writer: str, statistics: _Cut) -> None:
+        self.created_by = writer
+        self.physical_type = "BYTE_ARRAY"
+        self.statistics = statistics
+
+    @property
+    def schema(self) -> _Footer:
+        return self
+
+    def row_group(self, _: int) -> _Footer:
+        return self
+
+    def column(self, _: int) -> _Footer:
+        return self
 
 
 @pytest.mark.parametrize(
     ("writer", "length", "trusted"),
     [("other 1.0", 16, False), ("other 1.0", 15, True), ("parquet-mr version 1.12.0", 64, True)],
 )
-def test_long_maxima_of_unknown_writers_are_not_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, length: int, trusted: bool
-) -> None:
-    from delta_pyds.data.footer_statistics import RowGroupFacts
-    from delta_pyds.data.row_groups import RowGroup
-
-    class Metadata:
-        created_by = writer
-
-    facts = RowGroupFacts(
-        Metadata(), [RowGroup(0, 0, 1)], lambda path: None, lambda name: pa.scalar(None), julian=False
-    )
+def test_long_maxima_of_unknown_writers_are_not_trusted(writer: str, length: int, trusted: bool) -> None:
     high = b"x" * length
-    binding = _string_binding(tmp_path)
-    monkeypatch.setattr(facts, "_bind", lambda path: binding)
-    monkeypatch.setattr(facts, "_statistics", lambda b: [_Cut(b"a" * 40, high)])
-    monkeypatch.setattr(facts, "_physical", lambda b: "BYTE_ARRAY")
-    assert facts.minimum(("c",)).to_pylist() == ["a" * 40]  # type: ignore[union-attr]
-    assert facts.maximum(("c",)).to_pylist() == [high.decode() if trusted else None]  # type: ignore[union-attr]
-
-
-def _string_binding(tmp_path: Path) -> Any:
-    from delta_pyds.data.file_schema import file_columns
-    from delta_pyds.data.transform import Binder
-
-    columns = file_columns(pa.schema([("c", pa.string())]))
-    return Binder("f", columns, "none").bind(struct(("c", STRING)).fields[0])
+    footer = _Footer(writer, _Cut(b"a" * 40, high))
+    binding = Binder("f", file_columns(pa.schema([("c", pa.string())])), "none").bind(StructField("c", STRING))
+    null = pa.scalar(None)
+    facts = RowGroupFacts(footer, [RowGroup(0, 0, 1)], lambda _: binding, lambda _: null, julian=False)
+    low, top = facts.minimum(("c",)), facts.maximum(("c",))
+    assert low is not None and low.to_pylist() == ["a" * 40]
+    assert top is not None and top.to_pylist() == [high.decode() if trusted else None]

@@ -11,7 +11,7 @@ import pytest
 from delta_pyds.errors import CorruptDataFileError, DeltaError, SchemaMismatchError, UnsupportedFeatureError
 from delta_pyds.protocol.schema import STRING, VARIANT, ArrayType, DataType, MapType
 from tests.support.scans import scan, state_of, struct, write
-from tests.support.variants import encode, metadata, shredded_array, decode
+from tests.support.variants import decode, encode, metadata, shredded_array
 
 ONE = {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}
 

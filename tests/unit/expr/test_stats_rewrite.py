@@ -74,6 +74,9 @@ def kinds(skip: Skip) -> list[type]:
         ("p = 1 AND q > '2020-01-01' AND i = 1", [OnPartition, HasValue, Bounds]),
         ("p < i", [HasValue, OnPartition]),
         ("(i = 1 AND j = 1) IS NULL", [type(KEEP)]),
+        ("(i = 1) = (j IS NULL)", [type(KEEP)]),
+        ("(i = 1) = (j = 1 OR i = 2)", [type(KEEP)]),
+        ("(i = 1) <= (j = 1)", [HasValue, HasValue]),
     ],
 )
 def test_each_test_becomes_what_statistics_can_say(text: str, expected: list[type]) -> None:
