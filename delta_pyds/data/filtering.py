@@ -7,19 +7,32 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
-# when fewer rows than this go, copying the runs between them is faster than picking the rows that stay
-_FEW_DROPPED = 0.01
+# A batch is filtered by picking the rows that stay, which suits values of fixed width. Text is faster
+# copied in the runs between the dropped rows, while these runs are long enough.
+_TEXT_IN_RUNS = 0.5
+# and so is everything when next to nothing goes
+_ALL_IN_RUNS = 0.99
 
 
 def filter_arrays(arrays: Sequence[pa.Array], mask: pa.BooleanArray, count: int) -> list[pa.Array]:
     """The rows for which the mask, which has no nulls, is true. ``count``: how many these are."""
     if count == len(mask) or not arrays:
         return list(arrays)
-    if len(mask) - count < _FEW_DROPPED * len(mask):
-        return [pc.array_filter(a, mask) for a in arrays]
-    indices = pc.indices_nonzero(mask)
-    return [pc.array_take(a, indices, boundscheck=False) for a in arrays]
+    share = count / len(mask)
+    in_runs = [share > _ALL_IN_RUNS or (share > _TEXT_IN_RUNS and _is_text(a.type)) for a in arrays]
+    picked = [a for a, runs in zip(arrays, in_runs, strict=True) if not runs]
+    if picked:
+        # all at once, so that the mask is turned into row numbers once
+        batch = pa.RecordBatch.from_arrays(picked, names=[""] * len(picked))
+        picked = batch.filter(mask).columns
+    rest = iter(picked)
+    return [pc.array_filter(a, mask) if runs else next(rest) for a, runs in zip(arrays, in_runs, strict=True)]
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pt.is_string(data_type) or pt.is_binary(data_type))
 
 
 class ArrayQueue:

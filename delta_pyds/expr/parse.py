@@ -8,13 +8,12 @@ parser does not evaluate is refused by its name.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import NoReturn
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.build import Builder, bind_column, remainder
-from delta_pyds.expr.casts import nearest_float
 from delta_pyds.expr.lexer import Token, syntax_error, tokenize
+from delta_pyds.expr.literals import number_literal
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_, require_boolean
 from delta_pyds.expr.nodes import FALSE, NULL, TRUE, Expr, Literal, Predicate, to_sql, type_of
 from delta_pyds.expr.patterns import like, text_match
@@ -52,7 +51,6 @@ _TEXT_FUNCTIONS = ("STARTSWITH", "ENDSWITH", "CONTAINS")
 _CONSTRUCTS = frozenset(("CASE", "EXISTS", "SELECT", "WITH", "INTERVAL", "EXTRACT", "TIME"))
 _NAMELESS = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_USER", "USER", "SESSION_USER", "CURRENT_TIME"))
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "ESCAPE", "RLIKE", "ILIKE", "REGEXP"))
-_BITS = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 # each level takes about eight Python frames, of the thousand that there are
 _MAX_DEPTH = 64
 
@@ -244,7 +242,7 @@ class _Parser:
         if self.token.is_symbol("-", "+"):
             sign = self.take().text
             if self.token.kind == "number":
-                return self.number(negative=sign == "-")
+                return number_literal(self.take(), negative=sign == "-")
             self.refuse(f"{sign} before anything but a number")
         if self.token.is_symbol("~"):
             self.refuse("the operator ~")
@@ -256,7 +254,7 @@ class _Parser:
     def primary(self) -> Expr:
         token = self.token
         if token.kind == "number":
-            return self.number(negative=False)
+            return number_literal(self.take(), negative=False)
         if token.kind == "string":
             return self.string()
         if self.accept("("):
@@ -358,44 +356,6 @@ class _Parser:
 
     # literals
 
-    def number(self, *, negative: bool) -> Literal:
-        token = self.take()
-        digits, suffix = str(token.value), token.suffix
-        if negative:
-            digits = "-" + digits
-        if suffix in ("L", "S", "Y") or (not suffix and digits.lstrip("-").isdigit()):
-            return self.whole_number(int(digits), {"L": LONG, "S": SHORT, "Y": BYTE}.get(suffix), token)
-        if suffix == "F":
-            return self.floating(nearest_float(Decimal(digits)), FLOAT, token)
-        if suffix == "D" or (not suffix and "e" in digits.lower()):
-            return self.floating(float(digits), DOUBLE, token)
-        return self.decimal(Decimal(digits), token)
-
-    def whole_number(self, value: int, data_type: DataType | None, token: Token) -> Literal:
-        for candidate in (INTEGER, LONG) if data_type is None else (data_type,):
-            limit = 1 << (_BITS[candidate] - 1)  # type: ignore[index]
-            if -limit <= value < limit:
-                return Literal(value, candidate)
-        if data_type is None:
-            return self.decimal(Decimal(value), token)
-        raise _out_of_range(token, display(data_type))
-
-    def floating(self, value: float, data_type: PrimitiveType, token: Token) -> Literal:
-        if value in (float("inf"), float("-inf")):
-            raise _out_of_range(token, data_type.name)
-        return Literal(value, data_type)
-
-    def decimal(self, value: Decimal, token: Token) -> Literal:
-        _, digits, exponent = value.as_tuple()
-        assert isinstance(exponent, int)
-        if exponent > 0:
-            digits, exponent = digits + (0,) * exponent, 0
-        significant = len("".join(map(str, digits)).lstrip("0")) or 1
-        if max(significant, -exponent) > 38:
-            raise _out_of_range(token, "decimal")
-        plain = Decimal((value.as_tuple().sign, digits, exponent))
-        return Literal(plain if plain else abs(plain), DecimalType(max(significant, -exponent), -exponent))
-
     def string(self) -> Literal:
         text = str(self.take().value)
         while self.token.kind == "string":
@@ -415,9 +375,3 @@ class _Parser:
             return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), BINARY)
         except ValueError:
             raise syntax_error(self.text, token.start, f"near '{digits}': not a hexadecimal number") from None
-
-
-def _out_of_range(token: Token, name: str) -> ExpressionError:
-    return ExpressionError(
-        f"the number {token.text} is out of range for {name.upper()}.", code="INVALID_NUMERIC_LITERAL_RANGE"
-    )

@@ -10,6 +10,7 @@ from delta_pyds.protocol.schema import DataType
 
 
 def compare_boolean(op: str, expr: Expr, constant: bool) -> Expr:
+    """``expr op constant`` over booleans, false below true."""
     if op in ("=", "<>"):
         return expr if (op == "=") == constant else not_(expr)
     if op in ("<", ">="):
@@ -37,6 +38,7 @@ def place(op: str, base: Expr, where: Cut) -> Expr:
 
     def below(value: LiteralValue, any_below: bool) -> Expr:
         if value is None:
+            # never so for floats, whose last value is infinity: NaN needs no thought
             return always(base)
         return compared("<", value) if any_below else never(base)
 

@@ -349,6 +349,8 @@ def test_what_cannot_be_evaluated_exactly_is_refused_by_name(text: str, named: s
         ("d = 1e400", "INVALID_NUMERIC_LITERAL_RANGE"),
         ("i = 999999999999999999999999999999999999999", "INVALID_NUMERIC_LITERAL_RANGE"),
         ("by = cast(300 as tinyint)", "CAST_OVERFLOW"),
+        ("dec = 1e99999999BD", "INVALID_NUMERIC_LITERAL_RANGE"),
+        ("f = 1e99999999F", "INVALID_NUMERIC_LITERAL_RANGE"),
         ("i % 0 = 1", "REMAINDER_BY_ZERO"),
         (r"s LIKE 'a\\b'", "INVALID_FORMAT.ESC_IN_THE_MIDDLE"),
         (r"s LIKE 'a\\'", "INVALID_FORMAT.ESC_AT_THE_END"),

@@ -1,0 +1,65 @@
+"""Number literals: which type the digits and the suffix of a number stand for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.casts import nearest_float
+from delta_pyds.expr.lexer import Token
+from delta_pyds.expr.nodes import Literal
+from delta_pyds.expr.types import INTEGER_BITS
+from delta_pyds.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DecimalType, PrimitiveType, display
+
+
+def number_literal(token: Token, *, negative: bool) -> Literal:
+    """A number token as a constant: whole numbers as int, bigint or decimal, by their size.
+
+    Raises: ExpressionError (INVALID_NUMERIC_LITERAL_RANGE).
+    """
+    digits, suffix = str(token.value), token.suffix
+    if negative:
+        digits = "-" + digits
+    if suffix in ("L", "S", "Y") or (not suffix and digits.lstrip("-").isdigit()):
+        return _whole_number(int(digits), {"L": LONG, "S": SHORT, "Y": BYTE}.get(suffix), token)
+    if suffix == "F":
+        return _floating(nearest_float(Decimal(digits)), FLOAT, token)
+    if suffix == "D" or (not suffix and "e" in digits.lower()):
+        return _floating(float(digits), DOUBLE, token)
+    return _decimal(Decimal(digits), token)
+
+
+def _whole_number(value: int, data_type: PrimitiveType | None, token: Token) -> Literal:
+    for candidate in (INTEGER, LONG) if data_type is None else (data_type,):
+        limit = 1 << (INTEGER_BITS[candidate.name] - 1)
+        if -limit <= value < limit:
+            return Literal(value, candidate)
+    if data_type is None:
+        return _decimal(Decimal(value), token)
+    raise _out_of_range(token, display(data_type))
+
+
+def _floating(value: float, data_type: PrimitiveType, token: Token) -> Literal:
+    if value in (float("inf"), float("-inf")):
+        raise _out_of_range(token, data_type.name)
+    return Literal(value, data_type)
+
+
+def _decimal(value: Decimal, token: Token) -> Literal:
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent > 38:
+        raise _out_of_range(token, "decimal")
+    if exponent > 0:
+        digits, exponent = digits + (0,) * exponent, 0
+    significant = len("".join(map(str, digits)).lstrip("0")) or 1
+    if max(significant, -exponent) > 38:
+        raise _out_of_range(token, "decimal")
+    plain = Decimal((value.as_tuple().sign, digits, exponent))
+    return Literal(plain if plain else abs(plain), DecimalType(max(significant, -exponent), -exponent))
+
+
+def _out_of_range(token: Token, name: str) -> ExpressionError:
+    return ExpressionError(
+        f"the number {token.text} is out of range for {name.upper()}.", code="INVALID_NUMERIC_LITERAL_RANGE"
+    )
