@@ -34,7 +34,6 @@ from delta_pyds.expr.nodes import (
 )
 from delta_pyds.expr.ordering import cut, domain, image, is_nan, unwrap
 from delta_pyds.expr.placement import compare_boolean, compare_nan, place
-from delta_pyds.expr.temporal import TimeZone
 from delta_pyds.expr.types import common_type, common_type_of_list, is_integral, is_total_cast
 from delta_pyds.protocol.schema import (
     BOOLEAN,
@@ -46,6 +45,7 @@ from delta_pyds.protocol.schema import (
     StructType,
     display,
 )
+from delta_pyds.protocol.temporal import TimeZone
 
 
 def bind_column(path: Sequence[str], schema: StructType) -> Column:

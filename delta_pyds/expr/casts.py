@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Literal, LiteralValue
-from delta_pyds.expr.temporal import DAY_MICROS, TimeZone, parse_date, parse_timestamp
 from delta_pyds.expr.types import INTEGER_BITS, is_floating, is_integral
 from delta_pyds.protocol.schema import (
     BINARY,
@@ -26,6 +25,7 @@ from delta_pyds.protocol.schema import (
     PrimitiveType,
     display,
 )
+from delta_pyds.protocol.temporal import DAY_MICROS, TimeZone, parse_date, parse_timestamp
 
 EXACT = Context(prec=1000)
 _BLANK = " \t\n\r\f\v"

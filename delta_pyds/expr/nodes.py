@@ -230,7 +230,7 @@ def _pattern(parts: tuple[str | Wildcard, ...]) -> str:
 
 def literal_to_sql(literal: Literal) -> str:
     """One constant as SQL; dates and timestamps readable, timestamps in UTC."""
-    from delta_pyds.expr.temporal import show_date, show_timestamp
+    from delta_pyds.protocol.temporal import show_date, show_timestamp
 
     value, data_type = literal.value, literal.data_type
     if value is None:

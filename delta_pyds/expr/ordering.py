@@ -19,7 +19,6 @@ from decimal import Decimal
 
 from delta_pyds.expr.casts import EXACT, nearest_float
 from delta_pyds.expr.nodes import Cast, Expr, LiteralValue, type_of
-from delta_pyds.expr.temporal import DAY_MICROS, TimeZone
 from delta_pyds.expr.types import INTEGER_BITS, is_floating, is_integral
 from delta_pyds.protocol.schema import (
     DATE,
@@ -31,6 +30,7 @@ from delta_pyds.protocol.schema import (
     DecimalType,
     PrimitiveType,
 )
+from delta_pyds.protocol.temporal import DAY_MICROS, TimeZone
 
 Number = int | float | Decimal
 

@@ -248,7 +248,7 @@ class _Part:
         select = _Selector(request, touched)
         for group in self._row_groups_with("add"):
             # without something to test there is nothing to be gained by decoding twice
-            if request.keep is None or request.with_facts or set(request.columns) <= set((*facts, *key)):
+            if request.keep is None or request.with_facts or set(request.columns) <= {*facts, *key}:
                 for add in self._read(group, needed):
                     mask = select(add)
                     yield from select.finish(add if mask is None else add.filter(mask))
@@ -256,14 +256,12 @@ class _Part:
             masks = [select(add) for add in self._read(group, (*facts, *key))]
             if not any(mask is None or mask.true_count for mask in masks):
                 continue
-            for add, mask in zip(self._read(group, ("path", *request.columns)), masks):
+            for add, mask in zip(self._read(group, ("path", *request.columns)), masks, strict=True):
                 if mask is None or mask.true_count:
                     yield from select.finish(add if mask is None else add.filter(mask))
 
     def _present(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(
-            n for n in names if any(p == "add." + n or p.startswith("add." + n + ".") for p in self._leaves)
-        )
+        return tuple(n for n in names if any(p == "add." + n or p.startswith("add." + n + ".") for p in self._leaves))
 
     def _read(self, group: int, names: Sequence[str]) -> Iterator[pa.StructArray]:
         """The ``add`` column of a row group with just these fields, batch by batch, null rows included."""
@@ -344,12 +342,9 @@ def _plain(value: Any, data_type: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(data_type):
-        return {
-            f.name: _plain(value[f.name], f.type) for f in data_type if value.get(f.name) is not None
-        }
+        return {f.name: _plain(value[f.name], f.type) for f in data_type if value.get(f.name) is not None}
     if pa.types.is_map(data_type):
         return {k: _plain(v, data_type.item_type) for k, v in value}
     if pa.types.is_list(data_type):
         return [_plain(v, data_type.value_type) for v in value]
     return value
-

@@ -6,7 +6,7 @@ protocol demands of readers.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import msgspec
 
@@ -21,20 +21,20 @@ class Action(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 class Format(Action, frozen=True):
     provider: str = "parquet"
-    options: Optional[dict[str, Optional[str]]] = None
+    options: dict[str, str | None] | None = None
 
 
 class Metadata(Action, frozen=True):
     """The table's schema, partitioning and properties. Protocol: "Change Metadata"."""
 
     id: str = ""
-    name: Optional[str] = None
-    description: Optional[str] = None
-    format: Optional[Format] = None
-    schema_string: Optional[str] = None
-    partition_columns: Optional[list[str]] = None
-    created_time: Optional[int] = None
-    configuration: Optional[dict[str, Optional[str]]] = None
+    name: str | None = None
+    description: str | None = None
+    format: Format | None = None
+    schema_string: str | None = None
+    partition_columns: list[str] | None = None
+    created_time: int | None = None
+    configuration: dict[str, str | None] | None = None
 
 
 class Protocol(Action, frozen=True):
@@ -42,50 +42,50 @@ class Protocol(Action, frozen=True):
 
     min_reader_version: int
     min_writer_version: int
-    reader_features: Optional[list[str]] = None
-    writer_features: Optional[list[str]] = None
+    reader_features: list[str] | None = None
+    writer_features: list[str] | None = None
 
 
 class AddFile(Action, frozen=True):
     """A logical file that joins the table. ``size`` in bytes, ``modification_time`` in ms, ``stats`` as JSON text."""
 
     path: str
-    partition_values: Optional[dict[str, Optional[str]]] = None
+    partition_values: dict[str, str | None] | None = None
     size: int = 0
     modification_time: int = 0
     data_change: bool = True
-    stats: Optional[str] = None
-    tags: Optional[dict[str, Optional[str]]] = None
-    deletion_vector: Optional[DeletionVectorDescriptor] = None
-    base_row_id: Optional[int] = None
-    default_row_commit_version: Optional[int] = None
-    clustering_provider: Optional[str] = None
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
 
 
 class RemoveFile(Action, frozen=True):
     """A logical file that leaves the table; a tombstone until it expires."""
 
     path: str
-    deletion_timestamp: Optional[int] = None
+    deletion_timestamp: int | None = None
     data_change: bool = True
-    extended_file_metadata: Optional[bool] = None
-    partition_values: Optional[dict[str, Optional[str]]] = None
-    size: Optional[int] = None
-    stats: Optional[str] = None
-    tags: Optional[dict[str, Optional[str]]] = None
-    deletion_vector: Optional[DeletionVectorDescriptor] = None
-    base_row_id: Optional[int] = None
-    default_row_commit_version: Optional[int] = None
+    extended_file_metadata: bool | None = None
+    partition_values: dict[str, str | None] | None = None
+    size: int | None = None
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
 
 
 class AddCDCFile(Action, frozen=True):
     """A file of change rows. Protocol: "Add CDC File"."""
 
     path: str
-    partition_values: Optional[dict[str, Optional[str]]] = None
+    partition_values: dict[str, str | None] | None = None
     size: int = 0
     data_change: bool = False
-    tags: Optional[dict[str, Optional[str]]] = None
+    tags: dict[str, str | None] | None = None
 
 
 class SetTransaction(Action, frozen=True):
@@ -93,7 +93,7 @@ class SetTransaction(Action, frozen=True):
 
     app_id: str
     version: int
-    last_updated: Optional[int] = None
+    last_updated: int | None = None
 
 
 class DomainMetadata(Action, frozen=True):
@@ -110,22 +110,25 @@ class Sidecar(Action, frozen=True):
     path: str
     size_in_bytes: int = 0
     modification_time: int = 0
-    tags: Optional[dict[str, Optional[str]]] = None
+    tags: dict[str, str | None] | None = None
 
 
 class CheckpointMetadata(Action, frozen=True):
     """Marks a V2 checkpoint. Protocol: "Checkpoint Metadata"."""
 
     version: int
-    tags: Optional[dict[str, Optional[str]]] = None
+    tags: dict[str, str | None] | None = None
 
 
 class CommitInfo(Action, frozen=True):
-    """Provenance of a commit; free-form but for the fields that readers use. Protocol: "Commit Provenance Information"."""
+    """Provenance of a commit; free-form but for the fields that readers use.
 
-    timestamp: Optional[int] = None
-    in_commit_timestamp: Optional[int] = None
-    operation: Optional[str] = None
+    Protocol: "Commit Provenance Information".
+    """
+
+    timestamp: int | None = None
+    in_commit_timestamp: int | None = None
+    operation: str | None = None
     operation_parameters: Any = None
     operation_metrics: Any = None
     user_metadata: Any = None
@@ -145,16 +148,16 @@ class CommitInfo(Action, frozen=True):
 class SingleAction(msgspec.Struct, frozen=True, rename="camel"):
     """One line of a commit file: exactly one field is set, or none for an action of a later protocol."""
 
-    add: Optional[AddFile] = None
-    remove: Optional[RemoveFile] = None
-    meta_data: Optional[Metadata] = None
-    protocol: Optional[Protocol] = None
-    txn: Optional[SetTransaction] = None
-    domain_metadata: Optional[DomainMetadata] = None
-    cdc: Optional[AddCDCFile] = None
-    commit_info: Optional[CommitInfo] = None
-    sidecar: Optional[Sidecar] = None
-    checkpoint_metadata: Optional[CheckpointMetadata] = None
+    add: AddFile | None = None
+    remove: RemoveFile | None = None
+    meta_data: Metadata | None = None
+    protocol: Protocol | None = None
+    txn: SetTransaction | None = None
+    domain_metadata: DomainMetadata | None = None
+    cdc: AddCDCFile | None = None
+    commit_info: CommitInfo | None = None
+    sidecar: Sidecar | None = None
+    checkpoint_metadata: CheckpointMetadata | None = None
 
 
 def file_key(file: AddFile | RemoveFile) -> tuple[str, str | None]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import Optional
 
 import msgspec
 
@@ -34,8 +33,8 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
     path_or_inline_dv: str
     size_in_bytes: int
     cardinality: int
-    offset: Optional[int] = None
-    max_row_index: Optional[int] = None
+    offset: int | None = None
+    max_row_index: int | None = None
 
     @property
     def unique_id(self) -> str:

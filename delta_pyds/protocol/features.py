@@ -50,7 +50,9 @@ _FEATURES = (
     TableFeature("variantShredding", for_readers=True, requires=("variantType",)),
     TableFeature("variantShredding-preview", for_readers=True, requires=("variantType",)),
     # refused with a message of its own: such a table is read through its catalog
-    TableFeature(CATALOG_MANAGED, for_readers=True, readable=False, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
+    TableFeature(
+        CATALOG_MANAGED, for_readers=True, readable=False, requires=("inCommitTimestamp", "vacuumProtocolCheck")
+    ),
     TableFeature("catalogOwned-preview", for_readers=True, readable=False, requires=("inCommitTimestamp",)),
     TableFeature("rowTracking", requires=("domainMetadata",)),
     TableFeature("domainMetadata"),

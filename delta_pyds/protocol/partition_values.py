@@ -5,25 +5,25 @@ Protocol: "Partition Value Serialization".
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from decimal import Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Union
-from zoneinfo import ZoneInfo
 
-from delta_pyds.errors import ProtocolError
+from delta_pyds.errors import ExpressionError, ProtocolError
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, display
+from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp
 
 PartitionValue = Union[None, bool, int, float, str, bytes, Decimal]
 
-_DATE = re.compile(r"\s*([+-]?\d{4,})-(\d{1,2})-(\d{1,2})\s*")
-_TIMESTAMP = re.compile(
-    r"\s*([+-]?\d{4,})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.](\d{1,9}))?)?)?"
-    r"\s*(Z|UTC|GMT|[+-]\d{1,2}:?\d{2})?\s*"
-)
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_SPECIAL_FLOATS = {"nan": "nan", "infinity": "inf", "+infinity": "inf", "-infinity": "-inf", "inf": "inf", "-inf": "-inf"}
-DAY_MICROS = 86_400_000_000
+_SPECIAL_FLOATS = {
+    "nan": "nan",
+    "infinity": "inf",
+    "+infinity": "inf",
+    "-infinity": "-inf",
+    "inf": "inf",
+    "-inf": "-inf",
+}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
 
@@ -46,7 +46,7 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: str 
             return _decimal(text, data_type)
         if isinstance(data_type, PrimitiveType):
             return _primitive(text, data_type.name, time_zone)
-    except (ValueError, OverflowError, InvalidOperation):
+    except (ValueError, OverflowError, InvalidOperation, ExpressionError):
         pass
     raise ProtocolError(
         f"the partition value {text!r} is not a {display(data_type)}: the log is damaged or was written by a "
@@ -72,15 +72,20 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
         known = {"true": True, "false": False}
         return known[text.strip().lower()] if text.strip().lower() in known else _no()
     if name == "date":
-        return _days(text)
+        return parse_date(text)
     if name == "timestamp":
-        return parse_timestamp(text, time_zone)
+        return parse_timestamp(text, _zone(time_zone))
     if name == "timestamp_ntz":
         return parse_timestamp(text, None)
     if name == "binary":
         # one character per byte: the protocol's escapes are JSON's, already undone
         return text.encode("utf-8")
     return _no()
+
+
+@lru_cache(maxsize=16)
+def _zone(name: str) -> TimeZone:
+    return TimeZone(name)
 
 
 def _no() -> PartitionValue:
@@ -95,68 +100,3 @@ def _decimal(text: str, data_type: DecimalType) -> Decimal:
     if scaled != scaled.to_integral_value() or scaled.adjusted() >= data_type.precision:
         raise ValueError(text)
     return value
-
-
-def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a proleptic Gregorian date, any year; ValueError when there is no such date."""
-    # a year of the same shape within Python's range, moved by whole 400-year cycles
-    cycles, small = divmod(year - 1, 400)
-    return dt.date(small + 1, month, day).toordinal() + cycles * 146_097 - 719_163
-
-
-def _days(text: str) -> int:
-    match = _DATE.fullmatch(text)
-    if match:
-        return days_from_civil(int(match[1]), int(match[2]), int(match[3]))
-    # Spark's cast also accepts a timestamp and drops the time
-    return parse_timestamp(text, None) // DAY_MICROS
-
-
-def has_zone(text: str) -> bool:
-    """True when a timestamp's text says in which zone it is."""
-    match = _TIMESTAMP.fullmatch(text)
-    return match is not None and match[8] is not None
-
-
-def parse_timestamp(text: str, time_zone: str | None) -> int:
-    """Microseconds since the epoch; ``time_zone`` None means wall clock time (timestamp_ntz).
-
-    Raises: ValueError when the text is no timestamp.
-    """
-    match = _TIMESTAMP.fullmatch(text)
-    if not match:
-        raise ValueError(text)
-    year, month, day = int(match[1]), int(match[2]), int(match[3])
-    hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(text)
-    micros = int((match[7] or "").ljust(6, "0")[:6] or 0)
-    wall = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
-    zone = match[8]
-    if time_zone is None:
-        offset = 0
-    elif zone is None:
-        offset = _offset_seconds(wall, time_zone)
-    elif zone in ("Z", "UTC", "GMT"):
-        offset = 0
-    else:
-        offset = _fixed_offset_seconds(zone)
-    return (wall - offset) * 1_000_000 + micros
-
-
-def _fixed_offset_seconds(text: str) -> int:
-    digits = text[1:].replace(":", "").rjust(4, "0")
-    return (int(digits[:2]) * 60 + int(digits[2:])) * 60 * (-1 if text[0] == "-" else 1)
-
-
-def _offset_seconds(wall_seconds: int, time_zone: str) -> int:
-    """Seconds east of UTC that the zone keeps at this wall clock time."""
-    if time_zone in ("UTC", "Z", "GMT", "Etc/UTC"):
-        return 0
-    if time_zone[0] in "+-":
-        return _fixed_offset_seconds(time_zone)
-    seconds = min(max(wall_seconds, -62_135_596_800), 253_402_300_799)  # the years 1 to 9999
-    moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
-    zone = ZoneInfo(time_zone)
-    offset = moment.replace(tzinfo=zone).utcoffset()
-    return int(offset.total_seconds()) if offset is not None else 0

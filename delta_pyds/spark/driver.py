@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from delta_pyds.errors import OptionError, TableNotFoundError, UserError
+from delta_pyds.errors import ExpressionError, OptionError, TableNotFoundError, UserError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.log.segment import LogSegment, load_segment
-from delta_pyds.protocol.partition_values import has_zone, parse_timestamp
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
 from delta_pyds.spark.options import ReadOptions
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
 from delta_pyds.table.history import version_at
@@ -86,8 +86,9 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     if text is None:
         return Opened(_open(root, options, version), zone, assumed)
     try:
-        timestamp_ms = parse_timestamp(text, zone) // 1000
-    except ValueError:
+        rules = TimeZone(zone)
+        timestamp_ms = parse_timestamp(text, rules) // 1000
+    except (ValueError, ExpressionError):
         raise OptionError(
             f"'{text}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
             code="DELTA_TIMESTAMP_INVALID",
@@ -101,7 +102,7 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
         metadata_configuration_of_latest=latest.configuration.configuration,
         latest_version=latest.version,
     )
-    return Opened(_open(root, options, version), zone, assumed, zone_used=not has_zone(text))
+    return Opened(_open(root, options, version), zone, assumed, zone_used=rules.used)
 
 
 def _root(options: ReadOptions) -> tuple[str, int | None, str | None]:
@@ -183,5 +184,3 @@ def check_same_table(snapshot: Snapshot, table_id: str) -> None:
             code="DELTA_TABLE_ID_MISMATCH",
             table=snapshot.table_root,
         )
-
-

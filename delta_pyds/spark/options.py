@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import ExpressionError, OptionError, UnsupportedOperationError
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = logging.getLogger(__name__)
@@ -154,30 +154,13 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def check_time_zone(text: str) -> str:
-    """A zone that Spark, Python and Arrow all understand: an IANA name, or an offset like ``+05:30``.
-
-    Raises: OptionError for anything else.
-    """
-    offset = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", text)
-    if offset and int(offset[2]) <= 18:
-        return f"{offset[1]}{int(offset[2]):02d}:{offset[3] or '00'}"
-    try:
-        if text:
-            ZoneInfo("UTC" if text == "Z" else text)
-            return "UTC" if text in ("Z", "GMT") else text
-    except (ValueError, OSError, KeyError):
-        pass
-    raise OptionError(
-        f"the option timeZone is '{text}', which is no time zone that is known here. Give an id such as "
-        "Europe/Paris, UTC or +02:00.",
-        option="timeZone",
-        value=text,
-    )
-
-
 def _time_zone(text: str | None) -> str | None:
-    return None if text is None else check_time_zone(text.strip())
+    if text is None:
+        return None
+    try:
+        return TimeZone(text.strip()).name
+    except ExpressionError as e:
+        raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
 
 
 def _storage_options(text: str | None) -> Mapping[str, Any]:

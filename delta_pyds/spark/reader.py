@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import TIMESTAMP
-from delta_pyds.spark.options import ReadOptions, check_time_zone
+from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.spark.options import ReadOptions
 
 if TYPE_CHECKING:
     from delta_pyds.expr.nodes import Expr
@@ -134,7 +135,7 @@ def _check_zone(assumed: str | None) -> None:
     """Refuse to go on where the session's time zone is not the one that planning had to assume."""
     context = TaskContext.get()
     session = context.getLocalProperty(_SESSION_TIME_ZONE) if assumed and context else None
-    if session is None or assumed is None or _same_zone(session, assumed):
+    if session is None or assumed is None or TimeZone(session).same_as(TimeZone(assumed)):
         return
     raise OptionError(
         f"the session's time zone is {session}, but Spark does not tell a Python data source so when it plans, and "
@@ -142,10 +143,3 @@ def _check_zone(assumed: str | None) -> None:
         f'.option("timeZone", "{session}"), or read with delta_pyds.read, which does.',
         option="timeZone",
     )
-
-
-def _same_zone(left: str, right: str) -> bool:
-    try:
-        return check_time_zone(left) == check_time_zone(right) or {left, right} <= {"UTC", "Etc/UTC", "Z", "GMT"}
-    except OptionError:
-        return False

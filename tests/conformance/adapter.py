@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.data.reader import output_schema, read as read_file
+from delta_pyds.data.reader import output_schema
+from delta_pyds.data.reader import read as read_file
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.table.history import history as commit_history
 from delta_pyds.table.history import version_at as find_version
@@ -74,5 +75,3 @@ def _history(path: str) -> Iterator[dict[str, Any]]:
     for record in commit_history(snapshot.storage, snapshot.table_root):
         info = record.commit_info
         yield {"version": record.version, "operation": info.operation if info else None}
-
-

@@ -32,9 +32,7 @@ values = {
     "ts": st.integers(0, 2_000_000).map(lambda us: EPOCH + dt.timedelta(microseconds=us)),
     "n": st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(-2, 2)}),
 }
-rows = st.lists(
-    st.fixed_dictionaries({k: st.none() | v for k, v in values.items()}), min_size=1, max_size=6
-)
+rows = st.lists(st.fixed_dictionaries({k: st.none() | v for k, v in values.items()}), min_size=1, max_size=6)
 files = st.tuples(
     rows,
     st.none() | st.integers(0, 2),

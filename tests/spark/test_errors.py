@@ -117,9 +117,7 @@ def test_a_damaged_data_file_is_named(spark: SparkSession, table: TableBuilder) 
     assert "FAILED_READ_FILE" in message and file.name in message
 
 
-def test_a_damaged_checkpoint_is_named_when_there_is_no_way_around_it(
-    spark: SparkSession, table: TableBuilder
-) -> None:
+def test_a_damaged_checkpoint_is_named_when_there_is_no_way_around_it(spark: SparkSession, table: TableBuilder) -> None:
     (file,) = table.checkpoint()
     table.truncate(file, 100)
     assert spark.read.format("deltapy").load(str(table.path)).count() == 6  # the commits are still there
@@ -129,9 +127,7 @@ def test_a_damaged_checkpoint_is_named_when_there_is_no_way_around_it(
 
 
 @pytest.mark.parametrize("storage", ["u", "i", "p"])
-def test_a_damaged_deletion_vector_is_never_applied(
-    spark: SparkSession, tmp_path: Path, storage: str
-) -> None:
+def test_a_damaged_deletion_vector_is_never_applied(spark: SparkSession, tmp_path: Path, storage: str) -> None:
     table = TableBuilder(tmp_path / storage, {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))
     table.create()
     (add,) = table.append([{"id": i} for i in range(10)])

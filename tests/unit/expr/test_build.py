@@ -14,7 +14,6 @@ from delta_pyds.expr.build import Builder, bind_column, literal_of
 from delta_pyds.expr.casts import cast_literal, nearest_float
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
 from delta_pyds.expr.nodes import FALSE, NULL, TRUE, Column, Expr, In, Literal, Not, to_sql
-from delta_pyds.expr.temporal import TimeZone
 from delta_pyds.expr.types import common_type, wider_decimal
 from delta_pyds.protocol.schema import (
     BINARY,
@@ -32,6 +31,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from delta_pyds.protocol.temporal import TimeZone
 
 WHOLE, B, S = Column(("i",), INTEGER), Column(("b",), BOOLEAN), Column(("s",), STRING)
 UTC = TimeZone("UTC")

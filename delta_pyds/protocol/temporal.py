@@ -71,6 +71,12 @@ class TimeZone:
                 time_zone=name,
             ) from None
 
+    def same_as(self, other: TimeZone) -> bool:
+        """True when the two names mean one zone: the same region, or the same offset all year."""
+        if self._zone is None or other._zone is None:
+            return self._zone is other._zone and self._fixed == other._fixed
+        return self._zone.key == other._zone.key
+
     def _wall_offset(self, wall_seconds: int, fold: int) -> int:
         if self._zone is None:
             return self._fixed or 0

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
+from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
 
 UTC = TimeZone("UTC")
 SECOND = 1_000_000
