@@ -7,23 +7,14 @@ from __future__ import annotations
 
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Union
 
 from delta_pyds.errors import ExpressionError, ProtocolError
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, display
 from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp
 
-PartitionValue = Union[None, bool, int, float, str, bytes, Decimal]
+PartitionValue = bool | int | float | str | bytes | Decimal | None
 
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_SPECIAL_FLOATS = {
-    "nan": "nan",
-    "infinity": "inf",
-    "+infinity": "inf",
-    "-infinity": "-inf",
-    "inf": "inf",
-    "-inf": "-inf",
-}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
 
@@ -67,7 +58,7 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
             raise ValueError(text)
         return value
     if name in ("float", "double"):
-        return float(_SPECIAL_FLOATS.get(text.strip().lower(), text))
+        return float(text)  # NaN, Infinity and their like in any case
     if name == "boolean":
         known = {"true": True, "false": False}
         return known[text.strip().lower()] if text.strip().lower() in known else _no()

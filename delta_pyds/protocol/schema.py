@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import Any
 
 from delta_pyds.errors import ProtocolError
 
@@ -107,7 +107,7 @@ class StructType:
         return close[0] if len(close) == 1 else None
 
 
-DataType = Union[PrimitiveType, DecimalType, ArrayType, MapType, StructType]
+DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 STRING = PrimitiveType("string")
 LONG = PrimitiveType("long")

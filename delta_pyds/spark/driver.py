@@ -180,7 +180,8 @@ def check_same_table(snapshot: Snapshot, table_id: str) -> None:
     """A DataFrame belongs to the table it was planned on, not to another one at the same path."""
     if snapshot.metadata.id != table_id:
         raise UserError(
-            f"the table at {snapshot.table_root} was replaced by another one since the DataFrame was made. Load it again.",
+            f"the table at {snapshot.table_root} was replaced by another one since the DataFrame was made. "
+            "Load it again.",
             code="DELTA_TABLE_ID_MISMATCH",
             table=snapshot.table_root,
         )

@@ -102,7 +102,7 @@ def test_a_user_schema_selects_reorders_and_respells(spark: SparkSession, people
         ("team <=> NULL", lambda r: r[2] is None),
         ("name LIKE 'n1%'", lambda r: r[1] is not None and r[1].startswith("n1")),
         ("NOT (id < 100)", lambda r: r[0] >= 100),
-        ("1 = 0", lambda r: False),
+        ("1 = 0", lambda _: False),
     ],
 )
 def test_where_is_part_of_what_the_dataframe_is(

@@ -127,8 +127,9 @@ def test_parsed_statistics_of_a_narrower_type_are_widened() -> None:
     schema = StructType((StructField("c", LONG),))
     columns = FactColumns(Needs(frozenset(), frozenset({("c",)}), frozenset(), frozenset(), False), schema, "UTC")
     assert columns.parsed_fields == ("stats_parsed.minValues.c",)
-    parsed = pa.array([{"stats_parsed": {"minValues": {"c": 4}}}, {"stats_parsed": None}, None],
-                      pa.struct([("stats_parsed", pa.struct([("minValues", pa.struct([("c", pa.int32())]))]))]))  # fmt: skip
+    narrow = pa.struct([("minValues", pa.struct([("c", pa.int32())]))])
+    rows = [{"stats_parsed": {"minValues": {"c": 4}}}, {"stats_parsed": None}, None]
+    parsed = pa.array(rows, pa.struct([("stats_parsed", narrow)]))
     found = columns.of(parsed).minimum(("c",))
     assert found.type == pa.int64()
     assert found.to_pylist() == [4, None, None]
