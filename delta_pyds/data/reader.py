@@ -83,7 +83,8 @@ class _FileReader:
         self._sizer = BatchSizer(data.metadata, leaves, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        groups = self._plan.kept(row_groups_in(self._data.metadata, self._file.start, self._file.length))
+        file = self._file
+        groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
         if self._deleted is not None:
             groups = [g for g in groups if self._deleted.count_in(g.first_row, g.num_rows) < g.num_rows]
         # with a predicate every row group is decided on its own, unless it is tiny

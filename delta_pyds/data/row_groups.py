@@ -20,16 +20,18 @@ class RowGroup:
     num_rows: int
 
 
-def row_groups_in(metadata: Any, start: int, length: int | None) -> list[RowGroup]:
+def row_groups_in(metadata: Any, start: int, length: int | None, size_bytes: int) -> list[RowGroup]:
     """The row groups whose midpoint lies in ``[start, start + length)``; all of them without a length.
 
-    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``.
+    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``. ``size_bytes``:
+    of the file, as the splits were cut.
     """
     found, first_row = [], 0
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
         num_rows = group.num_rows
-        if (start == 0 and length is None) or _within(_midpoint(group), start, length):
+        # a footer that lies about offsets must not put a row group behind the last split
+        if (start == 0 and length is None) or _within(min(_midpoint(group), size_bytes - 1), start, length):
             found.append(RowGroup(index, first_row, num_rows))
         first_row += num_rows
     return found

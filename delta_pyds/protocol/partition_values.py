@@ -10,11 +10,12 @@ from functools import lru_cache
 
 from delta_pyds.errors import ExpressionError, ProtocolError
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, display
-from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp
+from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
 
 PartitionValue = bool | int | float | str | bytes | Decimal | None
 
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+_SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
 
@@ -72,6 +73,42 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
         # one character per byte: the protocol's escapes are JSON's, already undone
         return text.encode("utf-8")
     return _no()
+
+
+def format_partition_value(value: PartitionValue, data_type: DataType) -> str | None:
+    """The string that the log holds for a typed value, of the form that ``parse_partition_value`` gives.
+
+    Null and the empty string are null. Timestamps are written in UTC, with
+    the zone, as the protocol recommends, so that every reader sees the same instant.
+
+    Raises: ProtocolError for bytes that are no UTF-8: a string of the log cannot hold them.
+    Protocol: "Partition Value Serialization".
+    """
+    if value is None or value == "":
+        return None
+    name = data_type.name if isinstance(data_type, PrimitiveType) else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8") or None
+        except UnicodeDecodeError:
+            raise ProtocolError(
+                f"the bytes X'{value.hex()}' cannot be a partition value: the log keeps text, and they are no UTF-8. "
+                "Partition by another column.",
+                code="DELTA_INVALID_PARTITION_VALUE",
+            ) from None
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, float):
+        return _SPECIAL_FLOATS.get(str(value)) or str(value)
+    if isinstance(value, int):
+        if name == "date":
+            return show_date(value)
+        if name in ("timestamp", "timestamp_ntz"):
+            day, time = show_timestamp(value).rsplit(" ", 1)
+            return f"{day}T{time}Z" if name == "timestamp" else f"{day} {time}"
+    return str(value)
 
 
 @lru_cache(maxsize=16)
