@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import delta_pyds
 
 TABLE = str(Path(__file__).resolve().parent / "tables" / "dv-partitioned-with-checkpoint")
-WHERE = "part >= 7 AND col1 < 40"
+WHERE = "part >= 7 AND col1 > 40"
 
 
 def main() -> None:
