@@ -196,11 +196,15 @@ def _cover(
 
     Between equals the single commit wins.
     """
+    reach = 0  # versions that the files can hold at most: far fewer than asked for, if the version is absurd
     starting: dict[int, list[LogFile]] = {}
     for file in compactions:
         end = file.name.end_version
         if end is not None and first <= file.version <= end <= last:
             starting.setdefault(file.version, []).append(file)
+            reach += end + 1 - file.version
+    if last + 1 - first > reach + len(commits):
+        return None
     if not starting:
         files = [commits[version] for version in range(first, last + 1) if version in commits]
         return tuple(files) if len(files) == last + 1 - first else None

@@ -5,6 +5,7 @@ Protocol: "Partition Value Serialization".
 
 from __future__ import annotations
 
+import re
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, 
 
 PartitionValue = bool | int | float | str | bytes | Decimal | None
 
+_INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # the default context rounds to 28 digits, and decimals here have up to 38
@@ -53,6 +55,8 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name == "string":
         return text
     if name in _INTEGER_RANGES:
+        if not _INTEGER.fullmatch(text.strip()):
+            raise ValueError(text)
         value = int(text)
         limit = 1 << (_INTEGER_RANGES[name] - 1)
         if not -limit <= value < limit:

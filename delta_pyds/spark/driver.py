@@ -82,7 +82,7 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
             path=options.path,
         )
     version = options.version if version is None else version
-    text = options.timestamp or (_spell_out(at) if at else None)
+    text = options.timestamp if options.timestamp is not None else _spell_out(at) if at else None
     if text is None:
         return Opened(_open(root, options, version), zone, assumed)
     try:
@@ -127,15 +127,16 @@ def _spell_out(digits: str) -> str:
 
 
 def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
-    """A snapshot, from the cache when the log's files are the same ones, by name, size and time."""
+    """A snapshot, from the cache when the log's files are the same ones: by name, size, time and generation."""
     storage = resolve_storage(root, options.storage_options)
     segment = load_segment(storage, root, version)
     options_key = repr(sorted(options.storage_options.items()))
     snapshot = _snapshots.get((segment, options_key))
     files = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint else ())]
-    # a file that was replaced within the clock's resolution would look the same
-    settled = time.time() * 1000 - max(f.modification_time_ms for f in files) > _SETTLED_MS
-    if snapshot is not None and settled:
+    # without a generation, a file that was replaced within the clock's resolution would look the same
+    newest = max(f.modification_time_ms for f in files)
+    certain = all(f.generation for f in files) or 0 < newest < time.time() * 1000 - _SETTLED_MS
+    if snapshot is not None and certain:
         _snapshots.move_to_end((segment, options_key))
         return snapshot
     snapshot = open_snapshot(storage, root, version, segment)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from pyspark.sql import datasource as spark
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.build import Builder, bind_column
 from delta_pyds.expr.logic import is_null, not_
-from delta_pyds.expr.nodes import ANY_STRING, Expr, Like
+from delta_pyds.expr.nodes import ANY_STRING, Expr, Like, Wildcard
 from delta_pyds.protocol.schema import STRING, StructType
 
 _COMPARISONS: dict[type[spark.Filter], str] = {
@@ -20,7 +21,7 @@ _COMPARISONS: dict[type[spark.Filter], str] = {
     spark.LessThanOrEqual: "<=",
 }
 
-_PATTERNS: dict[type[spark.Filter], Callable[[str], tuple[object, ...]]] = {
+_PATTERNS: dict[type[spark.Filter], Callable[[Any], tuple[str | Wildcard, ...]]] = {
     spark.StringStartsWith: lambda text: (text, ANY_STRING),
     spark.StringEndsWith: lambda text: (ANY_STRING, text),
     spark.StringContains: lambda text: (ANY_STRING, text, ANY_STRING),
@@ -49,11 +50,12 @@ def _convert(item: spark.Filter, schema: StructType, builder: Builder) -> Expr |
     if attribute is None:
         return None
     column = bind_column(attribute, schema)
+    value = getattr(item, "value", None)
     kind = type(item)
     if kind in _COMPARISONS:
-        return builder.compare(_COMPARISONS[kind], column, item.value)  # type: ignore[attr-defined]
+        return builder.compare(_COMPARISONS[kind], column, value)
     if isinstance(item, spark.EqualNullSafe):
-        return builder.null_safe_equal(column, item.value)
+        return builder.null_safe_equal(column, value)
     if isinstance(item, spark.In):
         return builder.is_in(column, list(item.value))
     if isinstance(item, spark.IsNull):
@@ -61,5 +63,5 @@ def _convert(item: spark.Filter, schema: StructType, builder: Builder) -> Expr |
     if isinstance(item, spark.IsNotNull):
         return not_(is_null(column))
     if kind in _PATTERNS and column.data_type == STRING and not column.collated:
-        return Like(column, _PATTERNS[kind](item.value))  # type: ignore[attr-defined,arg-type]
+        return Like(column, _PATTERNS[kind](value))
     return None

@@ -106,18 +106,14 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
 def _version(text: str | None) -> int | None:
     if text is None:
         return None
-    try:
-        version = int(text.strip())
-    except ValueError:
-        version = -1
-    if version < 0:
+    if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
         raise OptionError(
             f"the option versionAsOf is '{text}', but must be a version number, 0 or more.",
             code="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
             option="versionAsOf",
             value=text,
         )
-    return version
+    return int(text)
 
 
 def _boolean(given: Mapping[str, str], key: str, name: str) -> bool | None:

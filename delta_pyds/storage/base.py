@@ -15,11 +15,16 @@ from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageErr
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch."""
+    """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch.
+
+    ``generation`` changes when the file is replaced, even by one of the same
+    size and time; empty where the store cannot tell.
+    """
 
     path: str
     size_bytes: int
     modification_time_ms: int
+    generation: str = ""
 
     @property
     def name(self) -> str:

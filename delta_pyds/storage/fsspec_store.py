@@ -151,7 +151,11 @@ class FsspecStorage:
             self._filesystem.rm_file(self._key(path))
 
     def _status(self, path: str, entry: Mapping[str, Any]) -> FileStatus:
-        return FileStatus(path, int(entry.get("size") or 0), _modification_time_ms(entry))
+        return FileStatus(path, int(entry.get("size") or 0), _modification_time_ms(entry), _generation(entry))
+
+
+def _generation(entry: Mapping[str, Any]) -> str:
+    return str(next((entry[k] for k in ("ETag", "etag", "generation", "ino") if entry.get(k)), ""))
 
 
 class S3Storage(FsspecStorage):
@@ -177,7 +181,7 @@ class S3Storage(FsspecStorage):
             for entry in page.get("Contents", ()):
                 name = str(entry["Key"])[len(prefix) :]
                 if name and name >= start_name:
-                    yield FileStatus(base + name, int(entry["Size"]), _modification_time_ms(entry))
+                    yield FileStatus(base + name, int(entry["Size"]), _modification_time_ms(entry), _generation(entry))
             if not page.get("IsTruncated"):
                 return
             page = self._page(directory, bucket, prefix, ContinuationToken=page["NextContinuationToken"])

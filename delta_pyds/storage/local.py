@@ -60,7 +60,7 @@ class LocalStorage:
             except OSError as error:
                 raise _failed("examined", f"{directory}/{name}", error) from error
             if stat_module.S_ISREG(found.st_mode):
-                yield FileStatus(f"{directory}/{name}", found.st_size, found.st_mtime_ns // 1_000_000)
+                yield _status(f"{directory}/{name}", found)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         try:
@@ -90,7 +90,7 @@ class LocalStorage:
             raise _failed("examined", path, error) from error
         if not stat_module.S_ISREG(found.st_mode):
             raise file_not_found(path)
-        return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000)
+        return _status(path, found)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         target = local_path(path)
@@ -151,3 +151,9 @@ def _sync_directory(directory: str) -> None:
 
 def _failed(verb: str, path: str, error: OSError) -> StorageError:
     return StorageError(f"{path!r} could not be {verb}: {error.strerror or error}.", path=path)
+
+
+def _status(path: str, found: os.stat_result) -> FileStatus:
+    # no tool sets the time of the last status change, and a copied or renamed file gets a new one
+    generation = f"{found.st_ino}-{found.st_ctime_ns}"
+    return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000, generation)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from delta_pyds.errors import CorruptLogError, MissingLogFilesError, TimeTravelError
+from delta_pyds.errors import CorruptLogError, MissingLogFilesError, OptionError, TimeTravelError
 from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
 from delta_pyds.log.checksum import ReplayedState, read_checksum, verify_checksum
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
@@ -108,8 +109,9 @@ class Snapshot:
         vectors = deleted = 0
         for batch in self.adds(AddRequest(columns=("deletionVector",))):
             column = batch.files.column("deletionVector")
-            vectors += len(column) - column.null_count
-            deleted += pc.sum(column.field("cardinality").filter(column.is_valid())).as_py() or 0
+            present = pc.and_(column.is_valid(), column.field("storageType").is_valid())
+            vectors += present.true_count
+            deleted += pc.sum(column.field("cardinality").filter(present)).as_py() or 0
         verify_checksum(
             checksum,
             ReplayedState(
@@ -143,6 +145,11 @@ def load_snapshot(
         CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had.
     Protocol: "Snapshots", "Action Reconciliation".
     """
+    if version is not None and timestamp_ms is not None:
+        raise OptionError(
+            "a version and a time are both given: a table is opened at one or at the other.",
+            code="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
     root = normalize_table_root(path)
     storage = resolve_storage(root, storage_options or {})
     if timestamp_ms is not None:
@@ -170,13 +177,24 @@ def open_snapshot(
         try:
             return Snapshot(storage, segment)
         except (CorruptLogError, MissingLogFilesError) as e:
-            damaged = segment.checkpoint
-            if damaged is None or "path" not in e.parameters or attempt == _CHECKPOINT_ATTEMPTS - 1:
+            damaged = _replaceable(segment, e.parameters.get("path"))
+            if not damaged or attempt == _CHECKPOINT_ATTEMPTS - 1:
                 raise
-            ignoring |= {f.path for f in damaged.files}
+            ignoring |= damaged
             try:
                 segment = load_segment(storage, table_root, segment.version, ignoring=ignoring)
             except (MissingLogFilesError, TimeTravelError):
                 raise e from None  # nothing older to stand on: the damaged checkpoint is what the user must hear of
-            logger.warning("%s Reading the table from an older checkpoint instead.", e.message)
+            logger.warning("%s Reading the table without that file.", e.message)
     raise AssertionError("unreachable")
+
+
+def _replaceable(segment: LogSegment, path: str | None) -> frozenset[str]:
+    """The files to do without when this one is damaged: a log compaction, or the checkpoint that it is of."""
+    if path is None:
+        return frozenset()
+    if any(f.path == path and f.name.kind is LogFileKind.COMPACTION for f in segment.commits):
+        return frozenset({path})
+    if segment.checkpoint is None or any(f.path == path for f in segment.commits):
+        return frozenset()
+    return frozenset(f.path for f in segment.checkpoint.files)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MAX_INT64 = (1 << 63) - 1
+_MAX_DIGITS = 40
 
 
 class StatisticsReader:
@@ -127,8 +128,12 @@ def _fit(value: Any, wanted: pa.DataType) -> Any:
         if pa.types.is_floating(wanted):
             return float(value)
         if pa.types.is_int64(wanted):
+            if isinstance(value, Decimal) and value.adjusted() > _MAX_DIGITS:
+                return None  # int() of 1e9999999 would not come back
             return int(value) if value == int(value) and abs(int(value)) <= _MAX_INT64 else None
         if pa.types.is_decimal(wanted):
+            if abs(Decimal(value).adjusted()) > _MAX_DIGITS:
+                return None
             return pa.scalar(Decimal(value), wanted).as_py()
     except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
         return None

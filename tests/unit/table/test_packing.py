@@ -27,13 +27,25 @@ def test_small_files_share_a_partition_at_the_cost_of_opening_them() -> None:
 
 def test_a_large_file_is_cut_into_ranges() -> None:
     (whole,) = pack(files([300 * MB]), Packing(max_partition_bytes=1024 * MB))
-    assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB, "start": 0, "length": 300 * MB}]
+    assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB, "start": 0, "length": None}]
     cut = [row for p in pack(files([300 * MB]), Packing()) for row in p.to_pylist()]
     assert sorted((r["start"], r["length"]) for r in cut) == [
         (0, 128 * MB),
         (128 * MB, 128 * MB),
         (256 * MB, 44 * MB),
     ]
+
+
+def test_a_file_of_unknown_size_is_read_whole() -> None:
+    sizes = pa.array([None, 10 * MB, 0, -5], pa.int64())
+    batch = pa.record_batch({"path": ["a", "b", "c", "d"], "size": sizes})
+    rows = [r for p in pack([batch], Packing(6 * MB, 1)) for r in p.to_pylist()]
+    assert sorted((r["path"], r["start"], r["length"]) for r in rows if r["path"] != "b") == [
+        ("a", 0, None),
+        ("c", 0, None),
+        ("d", 0, None),
+    ]
+    assert sorted((r["start"], r["length"]) for r in rows if r["path"] == "b") == [(0, 6 * MB), (6 * MB, 4 * MB)]
 
 
 def test_few_bytes_are_spread_over_the_parallelism() -> None:
@@ -55,8 +67,9 @@ def test_every_byte_of_every_file_is_in_exactly_one_partition(
     for partition in partitions:
         assert partition.num_rows > 0
         for row in partition.to_pylist():
-            pieces.setdefault(row["path"], []).append((row["start"], row["length"]))
-            assert row["length"] <= max(limit, 1)
+            length = row["size"] if row["length"] is None else row["length"]
+            pieces.setdefault(row["path"], []).append((row["start"], length))
+            assert length <= max(limit, 1)
     assert set(pieces) == {f"f{i}" for i in range(len(sizes))}
     for i, size in enumerate(sizes):
         end = 0
