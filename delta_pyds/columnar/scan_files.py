@@ -9,10 +9,12 @@ the piece of the file to read, in bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from delta_pyds.errors import DeletionVectorError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.paths import resolve_data_path
@@ -25,16 +27,28 @@ def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
     names = batch.schema.names
     partitions = sorted((n for n in names if n.startswith(PARTITION_PREFIX)), key=lambda n: int(n.split(":")[1]))
     for row in batch.to_pylist():
-        vector = row["deletionVector"]
         yield ScanFile(
             path=resolve_data_path(table_root, row["path"]),
-            size_bytes=row["size"],
+            size_bytes=row["size"] or 0,
             partition_values=tuple(row[n] for n in partitions),
-            deletion_vector=None
-            if vector is None or vector["storageType"] is None
-            else msgspec.convert(vector, DeletionVectorDescriptor),
+            deletion_vector=_descriptor(row["deletionVector"], row["path"]),
             base_row_id=row["baseRowId"],
             default_row_commit_version=row["defaultRowCommitVersion"],
             start=row.get("start", 0),
             length=row.get("length"),
         )
+
+
+def _descriptor(vector: dict[str, Any] | None, path: str) -> DeletionVectorDescriptor | None:
+    # some writers of checkpoints have a struct of nulls where there is no deletion vector
+    if vector is None or vector["storageType"] is None:
+        return None
+    try:
+        return msgspec.convert(vector, DeletionVectorDescriptor)
+    except msgspec.ValidationError as e:
+        raise DeletionVectorError(
+            f"the log's deletion vector of the file '{path}' lacks what it must say ({e}): without it deleted rows "
+            "cannot be told from live ones. Restore the log, or the table to an earlier version.",
+            code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
+            path=path,
+        ) from None

@@ -70,7 +70,16 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
         null in a NOT NULL column.
     """
     text = file.partition_values[state.partition_columns.index(field.physical_name)]
-    value = parse_partition_value(text, field.data_type, state.time_zone)
+    try:
+        value = parse_partition_value(text, field.data_type, state.time_zone)
+    except ProtocolError as e:
+        raise ProtocolError(
+            f"the log of table '{state.table_root}' has a wrong value for column '{field.name}' of the file "
+            f"'{file.path}': {e.message}",
+            code=e.code,
+            file=file.path,
+            **e.parameters,
+        ) from None
     if value is None and not field.nullable:
         raise Where(file.path, field.name).null_found()
     return Constant(pa.scalar(value, arrow_type(field.data_type)))

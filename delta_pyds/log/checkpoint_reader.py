@@ -196,7 +196,7 @@ class _Part:
                 code="DELTA_MISSING_PART_FILES",
                 path=self.path,
             ) from None
-        except (pa.ArrowException, OSError, msgspec.ValidationError) as e:
+        except (pa.ArrowException, OSError, msgspec.ValidationError, KeyError, TypeError) as e:
             raise CorruptLogError(
                 f"the checkpoint file {self.path} cannot be read ({e}). Restore it, or delete the checkpoint it "
                 "belongs to if all commits of the log are still there.",
@@ -242,6 +242,23 @@ class _Part:
         return found
 
     def adds(self, request: AddRequest, touched: Touched) -> Iterator[FileBatch]:
+        with self._explaining():
+            self._check_add({*request.columns, *request.facts})
+            yield from self._adds(request, touched)
+
+    def _check_add(self, names: set[str]) -> None:
+        """Refuse an ``add`` column of another shape, which would read as a table without files or without values."""
+        schema = self._file.schema_arrow
+        if "add" not in schema.names:
+            return
+        add = schema.field("add").type
+        fields = {f.name: f.type for f in add} if pa.types.is_struct(add) else {}
+        if "path" not in fields:
+            raise pa.ArrowInvalid("its column add has no field path")
+        if "partitionValues" in names and not pa.types.is_map(fields.get("partitionValues", pa.null())):
+            raise pa.ArrowInvalid("its column add has no map partitionValues")
+
+    def _adds(self, request: AddRequest, touched: Touched) -> Iterator[FileBatch]:
         parsed = any(path.startswith("add.stats_parsed.") for path in self._leaves)
         facts = self._present(request.parsed_facts if parsed else request.facts)
         key = KEY_COLUMNS if touched else ()
@@ -286,7 +303,10 @@ class _Selector:
 
     def __call__(self, add: pa.StructArray) -> pa.BooleanArray | None:
         """A mask over the rows, or None when all of them are wanted."""
-        mask = add.is_valid() if add.null_count else None
+        # some writers have a struct of nulls where there is no add
+        path = add.field("path") if add.type.get_field_index("path") >= 0 else None
+        present = add if path is None or not path.null_count else path
+        mask = present.is_valid() if present.null_count else None
         if self._touched:
             mask = _and(mask, self._untouched(add))
         if self._request.keep is not None:
@@ -294,14 +314,17 @@ class _Selector:
         return mask
 
     def _untouched(self, add: pa.StructArray) -> pa.BooleanArray | None:
-        hits = pc.indices_nonzero(pc.is_in(add.field("path"), value_set=self._paths))
+        paths = add.field("path").cast(pa.string())
+        hits = pc.indices_nonzero(pc.is_in(paths, value_set=self._paths)).to_pylist()
         # a path may live on with another deletion vector: ask for the whole key, in the few rows that matter
-        shadowed = [i.as_py() for i in hits if _key_id(add[i.as_py()]) in self._touched[add[i.as_py()]["path"].as_py()]]
+        shadowed = [i for i in hits if _key_id(add[i]) in self._touched[paths[i].as_py()]]
         if not shadowed:
             return None
         return pc.invert(pc.is_in(_positions(len(add)), value_set=pa.array(shadowed, pa.int64())))
 
     def finish(self, add: pa.StructArray) -> Iterator[FileBatch]:
+        if add.field("path").null_count:
+            add = add.filter(add.field("path").is_valid())
         if len(add):
             facts = add if self._request.with_facts else None
             yield FileBatch(conform_add(add, self._request.columns), facts)

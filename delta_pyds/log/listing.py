@@ -68,9 +68,7 @@ def list_log(storage: Storage, table_root: str, start_version: int = 0, end_vers
         if end_version is not None and name.version > end_version:
             break
         found[name.kind].append(
-            LogFile(
-                status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation
-            )
+            LogFile(status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation)
         )
     return LogListing(
         table_root,

@@ -28,6 +28,7 @@ _CHAR = re.compile(r"(?:var)?char\(\s*\d+\s*\)")
 COLUMN_MAPPING_ID = "delta.columnMapping.id"
 COLUMN_MAPPING_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 COLLATIONS = "__COLLATIONS"
+TYPE_CHANGES = "delta.typeChanges"
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
     ROW_COMMIT_VERSION_COLUMN,
@@ -15,6 +17,9 @@ from delta_pyds.protocol.handoff import (
     ROW_POSITION_COLUMN,
 )
 from delta_pyds.spark.options import ReadOptions, parse_read_options
+
+if TYPE_CHECKING:
+    from delta_pyds.spark.driver import Opened
 
 # The process in which Spark runs pushFilters has loaded this module, and no other process has.
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -30,6 +35,7 @@ class DeltaDataSource(DataSource):
     _pinned_version: int | None = None
     _table_id: str | None = None
     _zone_used: bool = False
+    _schema_is_ours: bool = False
 
     @classmethod
     def name(cls) -> str:
@@ -43,19 +49,38 @@ class DeltaDataSource(DataSource):
         options = self._read_options()
         opened = open_table(options)
         scan = plan(opened, options)
+        self._pin(opened)
+        self._schema_is_ours = True
+        return StructType([*to_spark(scan.state.output).fields, *extra_fields(options)])
+
+    def _pin(self, opened: Opened) -> None:
         self._pinned_version = opened.snapshot.version
         self._table_id = opened.snapshot.metadata.id
         self._zone_used = opened.zone_used
-        return StructType([*to_spark(scan.state.output).fields, *extra_fields(options)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pin the version before the instance leaves the process that made it.
+
+        Spark makes one instance for a load and pickles it once; with a user's
+        schema it does not ask for ours, and would let each reader find a version of its own.
+        """
+        if self._pinned_version is None:
+            from delta_pyds.spark.driver import open_table
+
+            # an error shows when the table is read; a write has no table to pin yet
+            with contextlib.suppress(DeltaError):
+                self._pin(open_table(self._read_options()))
+        return dict(self.__dict__)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from delta_pyds.spark.pushdown import pushes_filters
-        from delta_pyds.spark.reader import DeltaReader, PushingDeltaReader
+        from delta_pyds.spark.reader import DeltaReader, Pinned, PushingDeltaReader
 
         options = self._read_options()
         in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
         kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
-        return kind(options, schema, self._pinned_version, self._table_id, self._zone_used)
+        pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)
+        return kind(options, pinned, None if self._schema_is_ours else schema)
 
     def _read_options(self) -> ReadOptions:
         return parse_read_options(self.options)

@@ -10,7 +10,6 @@ import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
 from delta_pyds.spark.options import ReadOptions
+from delta_pyds.spark.time_zone import assumed_time_zone
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
 from delta_pyds.table.history import version_at
 from delta_pyds.table.packing import Packing, pack
@@ -39,7 +39,7 @@ _snapshots: OrderedDict[tuple[LogSegment, str], Snapshot] = OrderedDict()
 class Opened:
     """A snapshot and the time zone in force.
 
-    ``zone_assumed``: the user named none, so the machine's was taken;
+    ``zone_assumed``: the user named none, so that of Spark's JVM was taken;
     ``zone_used``: choosing the version depended on it.
     """
 
@@ -49,28 +49,13 @@ class Opened:
     zone_used: bool = False
 
 
-def machine_time_zone() -> str:
-    """The zone of this machine, which Spark too takes when its session names none."""
-    name = os.environ.get("TZ", "").lstrip(":")
-    if not name:
-        try:
-            target = os.path.realpath("/etc/localtime")
-            name = target.split("zoneinfo/", 1)[1] if "zoneinfo/" in target else ""
-        except OSError:
-            name = ""
-    try:
-        return name if name and ZoneInfo(name) else "UTC"
-    except (ValueError, OSError, KeyError):
-        return "UTC"
-
-
 def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opened:
     """Open the table that the options name, at the version that they name or at the pinned one.
 
     ``path@v12`` and ``path@yyyyMMddHHmmssSSS`` count only where the literal path is no table.
     Raises: TableNotFoundError, OptionError, TimeTravelError and what opening a snapshot raises.
     """
-    zone = options.time_zone or machine_time_zone()
+    zone = options.time_zone or assumed_time_zone()
     assumed = options.time_zone is None
     if pinned_version is not None:
         return Opened(_open(_root(options)[0], options, pinned_version), zone, assumed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,6 +34,15 @@ class FilePartition(InputPartition):
         self.files = files
 
 
+@dataclass(frozen=True)
+class Pinned:
+    """What a load was made at. ``zone_used``: choosing the version depended on the time zone."""
+
+    version: int | None
+    table_id: str | None
+    zone_used: bool
+
+
 class DeltaReader(DataSourceReader):
     """Reads the rows that the options select.
 
@@ -39,18 +50,18 @@ class DeltaReader(DataSourceReader):
     that tasks need is planned in the constructor; the snapshot stays behind.
     """
 
-    def __init__(
-        self, options: ReadOptions, schema: StructType, version: int | None, table_id: str | None, zone_used: bool
-    ) -> None:
+    def __init__(self, options: ReadOptions, pinned: Pinned, user_schema: StructType | None) -> None:
         from delta_pyds.spark.driver import check_same_table, open_table
 
+        # Spark reads pushed literals after this, in this process: the default of 28 digits would round decimals
+        decimal.getcontext().prec = 60
         self._options = options
-        opened: Opened = open_table(options, version)
-        if table_id is not None:
-            check_same_table(opened.snapshot, table_id)
+        opened: Opened = open_table(options, pinned.version)
+        if pinned.table_id is not None:
+            check_same_table(opened.snapshot, pinned.table_id)
         self._opened: Opened | None = opened
-        self._user_schema = None if version is not None else _user_schema(schema, options)
-        self._zone_used = zone_used or opened.zone_used
+        self._user_schema = None if user_schema is None else _user_schema(user_schema, options)
+        self._zone_used = pinned.zone_used or opened.zone_used
         self._plan(())
 
     def _plan(self, pushed: tuple[Expr, ...]) -> None:
@@ -139,7 +150,7 @@ def _check_zone(assumed: str | None) -> None:
         return
     raise OptionError(
         f"the session's time zone is {session}, but Spark does not tell a Python data source so when it plans, and "
-        f"{assumed} (the machine's) was taken. A timestamp without a zone means another moment then. Add "
+        f"{assumed} (that of its JVM) was taken. A timestamp without a zone means another moment then. Add "
         f'.option("timeZone", "{session}"), or read with delta_pyds.read, which does.',
         option="timeZone",
     )

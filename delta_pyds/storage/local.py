@@ -17,6 +17,8 @@ def local_path(path: str) -> str:
 
     The path of a ``file:`` URI is literal, as Hadoop's ``Path`` has it: no percent-decoding.
     """
+    if "\0" in path:
+        raise StorageError(f"{path!r} holds a NUL character, which no file name can have.", path=path)
     if path[:6].lower() != "file:/":
         return path
     rest = path[5:]

@@ -20,7 +20,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.protocol.partition_values import parse_partition_value
-from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+from delta_pyds.protocol.schema import TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.table.statistics_json import StatisticsReader, struct_of
 
 Path = tuple[str, ...]
@@ -46,8 +46,12 @@ class FactColumns:
             f.name: (f.physical_name, f.data_type) for f in schema if f.name in needs.partition_columns
         }
         self.physical: dict[Path, tuple[Path, DataType]] = {}
+        self.without_bounds: set[Path] = set()
         for path in needs.minimum | needs.maximum | needs.null_count:
-            self.physical[path] = _physical(schema, path)
+            physical, data_type, widened = _physical(schema, path)
+            self.physical[path] = physical, data_type
+            if widened:
+                self.without_bounds.add(path)
         self._leaves = tuple(
             [("minValues", p) for p in sorted(needs.minimum)]
             + [("maxValues", p) for p in sorted(needs.maximum)]
@@ -152,6 +156,8 @@ class AddFacts:
         return None
 
     def _bound(self, kind: str, path: Path) -> pa.Array | None:
+        if path in self._columns.without_bounds:
+            return None
         physical, data_type = self._columns.physical[path]
         found = _dig(self._statistics, (kind, *physical))
         typed = None if found is None else _typed(found, data_type)
@@ -200,16 +206,24 @@ def _json_leaf(data_type: DataType) -> pa.DataType | None:
     return None
 
 
-def _physical(schema: StructType, path: Path) -> tuple[Path, DataType]:
+def _physical(schema: StructType, path: Path) -> tuple[Path, DataType, bool]:
+    """The physical path, the type, and whether it was a float before it was widened.
+
+    A float is printed in its shortest form, 0.7 for what is 0.699999988 as a
+    double: such bounds lie on either side of the values that they bound.
+    """
     names = []
     current: DataType = schema
+    widened = False
     for name in path:
         assert isinstance(current, StructType)
         field = current.find(name)
         assert field is not None
         names.append(field.physical_name)
         current = field.data_type
-    return tuple(names), current
+        changes = field.metadata.get(TYPE_CHANGES) or ()
+        widened = any(isinstance(c, dict) and c.get("fromType") == "float" for c in changes)
+    return tuple(names), current, widened
 
 
 def _child(array: pa.StructArray, name: str) -> pa.Array:

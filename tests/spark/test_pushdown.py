@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,3 +127,16 @@ def test_pushed_filters_rule_out_files(spark: SparkSession, table: TableBuilder)
     table.data_file(table.active()[0]).unlink()
     pushed = session.read.format("deltapy").option("pushFilters", "true").load(str(table.path))
     assert [r.a for r in pushed.filter("p = 'p2'").collect()] == [2]
+
+
+def test_decimals_of_more_digits_than_python_keeps_by_default_are_pushed_exactly(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    session.conf.set(CONF, "true")
+    value = "1234567890123456789012345678.0123456789"
+    built = TableBuilder(tmp_path / "d", {"a": "long", "d": "decimal(38,10)"}, partition_columns=["d"])
+    built.create()
+    built.commit([built.write_file([{"a": 1}], {"d": Decimal(value)})])
+    pushed = session.read.format("deltapy").option("pushFilters", "true").load(str(built.path))
+    assert pushed.filter(f"d = {value}").count() == 1

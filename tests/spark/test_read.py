@@ -196,3 +196,16 @@ def test_one_dataframe_serves_many_queries(spark: SparkSession, people: TableBui
     assert df.count() == total
     assert df.filter("id = 1").union(df.filter("id = 2")).count() == 2
     assert df.alias("a").join(df.alias("b"), "id").count() == total
+
+
+def test_a_user_schema_is_pinned_too_even_where_spark_makes_a_reader_per_filter(
+    spark: SparkSession, people: TableBuilder
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    df = session.read.format("deltapy").schema("id bigint").load(str(people.path))
+    before = len(expected(people))
+    assert df.filter("id >= 0").count() == before
+    people.append([{"id": 555, "name": "late", "team": "red"}])
+    assert df.filter("id >= 1").count() == before - sum(r[0] == 0 for r in expected(people))
+    assert df.count() == before

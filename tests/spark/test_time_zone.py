@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.spark.driver import machine_time_zone
+from delta_pyds.spark.time_zone import assumed_time_zone
 from tests.support.table_builder import TableBuilder
 
 NEW_YORK = "America/New_York"
@@ -52,7 +55,7 @@ def test_read_takes_the_sessions_time_zone(new_york: SparkSession, table: TableB
 
 
 def test_an_assumed_zone_that_is_not_the_sessions_is_refused(new_york: SparkSession, table: TableBuilder) -> None:
-    assert machine_time_zone() != NEW_YORK
+    assert assumed_time_zone() != NEW_YORK
     with pytest.raises(PySparkException, match='"timeZone", "America/New_York"'):
         ids(new_york, table, where="ts >= '2024-03-01 10:00:00'")
     with pytest.raises(PySparkException, match="timeZone"):
@@ -79,3 +82,34 @@ def test_partition_timestamps_without_a_zone_are_the_sessions(new_york: SparkSes
     df = new_york.read.format("deltapy").option("timeZone", NEW_YORK).load(str(built.path))
     assert df.selectExpr("unix_timestamp(p)").first()[0] == 1709305200
     assert df.filter("p = '2024-03-01 10:00:00'").count() == 1
+
+
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+where = "ts >= timestamp'2024-03-01 10:00:00'"
+filtered = spark.read.format("deltapy").load(sys.argv[1]).filter(where).count()
+pruned = spark.read.format("deltapy").option("where", where).load(sys.argv[1]).count()
+print("counts", filtered, pruned)
+spark.stop()
+"""
+
+
+def test_the_zone_of_sparks_jvm_is_taken_and_not_the_machines(table: TableBuilder, tmp_path: Path) -> None:
+    arguments = "--driver-java-options -Duser.timezone=Asia/Tokyo --conf spark.ui.enabled=false --driver-memory 1g"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(table.path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
+        },
+    )
+    # 10:00 in Tokyo is 01:00 UTC: the rows of 01:00 to 23:00
+    assert "counts 23 23" in done.stdout, done.stdout + done.stderr[-3000:]

@@ -150,3 +150,23 @@ def test_partition_values_are_typed_once_each() -> None:
     bound = columns.of(values)
     assert bound.partition("p").to_pylist() == [5, None, None]
     assert bound.partition("q").to_pylist() == ["x", None, None]
+
+
+def test_bounds_of_a_column_that_was_a_float_are_unknown() -> None:
+    """Printed as 0.7, and 0.699999988 as the double that the rows now are."""
+    field = StructField("c", DOUBLE, True, {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]})
+    path = frozenset({("c",)})
+    columns = FactColumns(Needs(frozenset(), path, path, path, True), StructType((field,)), "UTC")
+    found = columns.of(pa.array([{"stats": stats(0.7, 0.7)}], pa.struct([("stats", pa.string())])))
+    assert found.minimum(("c",)) is None
+    assert found.maximum(("c",)) is None
+    assert found.null_count(("c",)).to_pylist() == [1]
+
+
+@pytest.mark.parametrize("number", ["1e9999999", "-1e9999999", "1e-9999999"])
+def test_an_absurd_number_is_unknown_at_once(number: str) -> None:
+    text = f'{{"numRecords":{number},"minValues":{{"c":{number}}},"maxValues":{{"c":5}}}}'
+    for data_type in (LONG, DecimalType(20, 2)):
+        found = facts(data_type, [text, stats(1, 5)])
+        assert found.num_records().to_pylist()[1] == 3
+        assert found.minimum(("c",)).to_pylist()[1] == 1

@@ -9,6 +9,7 @@ from delta_pyds.errors import (
     CorruptLogError,
     DeltaError,
     MissingLogFilesError,
+    OptionError,
     TableNotFoundError,
     TimeTravelError,
 )
@@ -131,3 +132,26 @@ def test_time_travel_takes_the_last_version_not_after(table: TableBuilder) -> No
         with pytest.raises(DeltaError) as error:
             load_snapshot(str(table.path), timestamp_ms=ms)
         assert error.value.code == code
+
+
+def test_an_absurd_version_is_answered_at_once(table: TableBuilder) -> None:
+    with pytest.raises(TimeTravelError, match="1700000000000") as error:
+        load_snapshot(str(table.path), version=1_700_000_000_000)
+    assert error.value.code == "DELTA_VERSION_NOT_FOUND"
+    (table.log_path / "99999999999999999999.json").write_text("{}")
+    with pytest.raises(MissingLogFilesError, match="version 5"):
+        load_snapshot(str(table.path))
+
+
+def test_a_version_and_a_time_contradict_each_other(table: TableBuilder) -> None:
+    with pytest.raises(OptionError) as error:
+        load_snapshot(str(table.path), version=1, timestamp_ms=1)
+    assert error.value.code == "DELTA_ONEOF_IN_TIMETRAVEL"
+
+
+def test_a_damaged_log_compaction_is_gone_around(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
+    file = table.compact_log(1, 3)
+    assert paths(load_snapshot(str(table.path))) == logged(table)
+    file.write_text("garbage")
+    assert paths(load_snapshot(str(table.path))) == logged(table)
+    assert file.name in caplog.text

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from delta_pyds.errors import OptionError
+from delta_pyds.spark.driver import open_table
+from delta_pyds.spark.options import parse_read_options
+from tests.support.table_builder import TableBuilder
+
+
+def build(path: Path) -> TableBuilder:
+    table = TableBuilder(path, {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    return table
+
+
+def test_a_snapshot_is_used_again_while_the_log_is_the_same(tmp_path: Path) -> None:
+    table = build(tmp_path / "t")
+    options = parse_read_options({"path": str(table.path)})
+    first = open_table(options).snapshot
+    assert open_table(options).snapshot is first
+    table.append([{"id": 2}])
+    assert open_table(options).snapshot.version == 2
+
+
+def test_a_table_that_was_replaced_is_noticed_though_names_sizes_and_times_are_equal(tmp_path: Path) -> None:
+    options = parse_read_options({"path": str(tmp_path / "t")})
+    old = build(tmp_path / "t")
+    files = {f.name: (f.stat().st_size, f.stat().st_mtime_ns) for f in old.log_path.iterdir()}
+    assert open_table(options).snapshot.metadata.id == old.table_id
+    shutil.rmtree(tmp_path / "t")
+    new = build(tmp_path / "t")
+    for file in new.log_path.iterdir():
+        size, time = files[file.name]
+        assert file.stat().st_size == size
+        os.utime(file, ns=(time, time))
+    assert new.table_id != old.table_id
+    assert open_table(options).snapshot.metadata.id == new.table_id
+
+
+def test_an_empty_timestamp_is_refused_and_not_taken_for_none(tmp_path: Path) -> None:
+    table = build(tmp_path / "t")
+    with pytest.raises(OptionError) as error:
+        open_table(parse_read_options({"path": str(table.path), "timestampAsOf": ""}))
+    assert error.value.code == "DELTA_TIMESTAMP_INVALID"
