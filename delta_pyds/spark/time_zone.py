@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from delta_pyds.errors import ExpressionError
@@ -20,8 +21,9 @@ _USER_TIME_ZONE = re.compile(r"-Duser\.timezone=(\S+)")
 _MAX_ANCESTORS = 8
 
 
+@lru_cache(maxsize=1)
 def assumed_time_zone() -> str:
-    """The zone to take where the user named none; UTC where nothing says otherwise."""
+    """The zone to take where the user named none; UTC where nothing says otherwise. Found once in a process."""
     for name in (_of_java(), os.environ.get("TZ", "").lstrip(":"), _of_system()):
         if name:
             try:
