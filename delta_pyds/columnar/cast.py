@@ -276,7 +276,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
             if child.index is None:
                 parts.append(pa.nulls(len(array), field.type))
                 continue
-            if array.null_count and not field.nullable and pt.is_struct(field.type):
+            if array.null_count and pt.is_struct(field.type):
                 # so that its own fields see that they are below a null
                 part = array.flatten()[child.index]
             else:

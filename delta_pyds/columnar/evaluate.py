@@ -187,7 +187,17 @@ def _like(values: Any, parts: tuple[str | Wildcard, ...]) -> Any:
         if before and after:
             return pc.match_substring(values, middle[0])
         return pc.ends_with(values, middle[0]) if before else pc.starts_with(values, middle[0])
-    return pc.match_substring_regex(values, _regex(parts))
+    return pc.match_substring_regex(_decodable(values), _regex(parts))
+
+
+def _decodable(values: Any) -> Any:
+    """Strings that a pattern can count characters of: what is no UTF-8 is replaced as Java does when it decodes."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        texts = (None if v is None else v.decode("utf-8", "replace") for v in values.cast(pa.binary()).to_pylist())
+        return pa.array(texts, pa.string())
+    return values
 
 
 def _regex(parts: tuple[str | Wildcard, ...]) -> str:

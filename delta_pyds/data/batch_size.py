@@ -15,6 +15,7 @@ import pyarrow as pa
 from delta_pyds.data.row_groups import RowGroup
 
 MAX_BATCH_BYTES = 64 << 20
+PROBE_ROWS = 256
 _MIN_ROWS = 64
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 
@@ -27,10 +28,23 @@ class BatchSizer:
         self._leaves = leaves
         self._batch_rows = max(1, batch_rows)
         self._seen_bytes_per_row = 0.0
+        self._probed: set[tuple[int, ...]] = set()
 
     def rows(self, row_groups: Sequence[RowGroup]) -> int:
         """Rows to decode at once from these row groups."""
         return self._fit(max(self._seen_bytes_per_row, max(map(self._bytes_per_row, row_groups), default=0.0)))
+
+    def hides_widths(self, row_group: RowGroup, leaves: Sequence[int]) -> bool:
+        """True, once for the same leaves, when a dictionary keeps the footer from saying how wide the values are.
+
+        A few rows should be decoded and observed then, before many are.
+        """
+        if tuple(leaves) in self._probed:
+            return False
+        self._probed.add(tuple(leaves))
+        group = self._metadata.row_group(row_group.index)
+        columns = (group.column(leaf) for leaf in leaves)
+        return any(c.physical_type == "BYTE_ARRAY" and any("DICT" in e for e in c.encodings) for c in columns)
 
     def observe(self, batch: pa.RecordBatch) -> None:
         """Remember how wide the rows really were: dictionaries hide it from the footer."""

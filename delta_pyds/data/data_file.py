@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.data.file_schema import FileColumn, file_columns
+from delta_pyds.data.file_schema import FileColumn, file_columns, without_views
 from delta_pyds.errors import (
     CorruptDataFileError,
     DeltaError,
@@ -81,8 +81,9 @@ class DataFile:
         while True:
             with naming(self.table, self.path):
                 batch = next(batches, None)
-            if batch is None:
-                break
+                if batch is None:
+                    break
+                batch = _without_views(batch)
             promised -= batch.num_rows
             yield batch
         if promised:
@@ -91,6 +92,14 @@ class DataFile:
                 self.path,
                 f"its row groups hold {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
             )
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    fields = [f.with_type(without_views(f.type)) for f in batch.schema]
+    if all(new.type is old.type or new.type.equals(old.type) for new, old in zip(fields, batch.schema, strict=True)):
+        return batch
+    columns = [c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 @contextmanager
@@ -152,7 +161,14 @@ def naming(table: str, path: str) -> Iterator[None]:
         raise _missing(table, path) from None
     except pa.ArrowCancelled:
         raise
-    except (pa.ArrowException, OSError) as e:
+    except pa.ArrowNotImplementedError as e:
+        raise UnsupportedFeatureError(
+            f"the data file '{path}' of the table '{table}' holds something that this version cannot read: {e}.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            table=table,
+            path=path,
+        ) from e
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         if isinstance(e, OSError) and e.errno is not None:
             raise StorageError(f"the data file '{path}' could not be read: {e}.", table=table, path=path) from e
         text = str(e)

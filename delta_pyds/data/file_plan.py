@@ -25,7 +25,7 @@ from delta_pyds.data.row_groups import RowGroup
 from delta_pyds.data.transform import Binder, Binding, Selection
 from delta_pyds.expr.nodes import references
 from delta_pyds.protocol.handoff import ScanFile, ScanState
-from delta_pyds.protocol.schema import LONG, StructField, StructType
+from delta_pyds.protocol.schema import LONG, StructField, StructType, nullable_throughout
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class FilePlan:
         names = {path[0] for path in references(self._state.predicate)}
         fields = [f for f in self._state.inputs.fields if f.name in names]
         fields += [f for f in self._state.output.fields if f.name in names - {f.name for f in fields}]
-        # nulls in NOT NULL columns are found when the column is returned
-        schema = pa.schema([f.with_nullable(True) for f in arrow_schema(StructType(tuple(fields)))])
-        return schema, [self._bound(f) for f in fields]
+        # nulls where there must be none are found when the column is returned, in rows that are returned
+        relaxed = [StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields]
+        return arrow_schema(StructType(tuple(relaxed))), [self._bound(f) for f in relaxed]
 
     def _leaves(self, bounds: Iterable[_Bound | None]) -> list[int]:
         return [leaf for b in bounds if isinstance(b, Binding) for leaf in b.leaves(self._data.size_of)]

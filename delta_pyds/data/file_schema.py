@@ -41,7 +41,7 @@ def file_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
     """The top-level columns of a file, given the Arrow schema that its footer decodes to."""
     columns, at = [], 0
     for field in schema:
-        column = _column(field, at)
+        column = _column(field.with_type(without_views(field.type)), at)
         columns.append(column)
         at = column.last_leaf
     return tuple(columns)
@@ -76,3 +76,24 @@ def _parts(data_type: pa.DataType) -> Sequence[pa.Field]:
     if is_list_like(data_type):
         return [data_type.value_field]
     return []
+
+
+def without_views(data_type: pa.DataType) -> pa.DataType:
+    """The type with strings and bytes in the layout that every kernel of Arrow takes.
+
+    A file may ask for views (deltalake's merges and updates do), for which
+    Arrow has neither ``take`` nor ``filter``.
+    """
+    if pt.is_string_view(data_type):
+        return pa.string()
+    if pt.is_binary_view(data_type):
+        return pa.binary()
+    if pt.is_struct(data_type):
+        return pa.struct([f.with_type(without_views(f.type)) for f in data_type])
+    if pt.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
+        return pa.map_(key.with_type(without_views(key.type)), item.with_type(without_views(item.type)))
+    for test, make in ((pt.is_list, pa.list_), (pt.is_large_list, pa.large_list)):
+        if test(data_type):
+            return make(data_type.value_field.with_type(without_views(data_type.value_type)))
+    return data_type

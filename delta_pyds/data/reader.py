@@ -11,13 +11,14 @@ Column Mapping", "Reader Requirements for Row Tracking".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
-from delta_pyds.data.batch_size import BatchSizer
+from delta_pyds.data.batch_size import PROBE_ROWS, BatchSizer
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.deletion_vector import DeletedRows, load_deletion_vector
 from delta_pyds.data.file_plan import Decoded, FilePlan, Source
@@ -31,6 +32,8 @@ __all__ = ["output_schema", "read"]
 
 # decoding does not profit from more, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
+# so few that no width of theirs is worth a look ahead
+_FEW_ROWS = 1_024
 
 
 def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
@@ -50,7 +53,9 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
     with open_data_file(storage, state, file) as data:
         if deleted is not None:
             deleted.check_within(data.num_rows, file.path)
-        yield from _FileReader(state, file, data, deleted).batches()
+        with naming(state.table_root, file.path):
+            reader = _FileReader(state, file, data, deleted)
+        yield from reader.batches()
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,8 @@ class _FileReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
-        groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
+        with self._naming():
+            groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
         if self._deleted is not None:
             groups = [g for g in groups if self._deleted.count_in(g.first_row, g.num_rows) < g.num_rows]
         # with a predicate every row group is decided on its own, unless it is tiny
@@ -92,9 +98,12 @@ class _FileReader:
         for run in runs([g for g in groups if g.num_rows], rows_per_run):
             for rows in self._late(run) if self._plan.late.leaves else self._early(run):
                 if rows.count:
-                    with naming(self._state.table_root, self._file.path):
+                    with self._naming():
                         batch = self._output(rows)
                     yield from self._sizer.pieces(batch)
+
+    def _naming(self) -> AbstractContextManager[None]:
+        return naming(self._state.table_root, self._file.path)
 
     # --- which rows
 
@@ -106,13 +115,14 @@ class _FileReader:
             live = self._deleted.live(start, total)
         at = 0
         for arrays, length in self._decoded(self._plan.early.leaves, run):
-            mask = None if live is None else live.slice(at, length)
-            if self._state.predicate is not None:
-                found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
-                mask = found if mask is None else pc.and_(mask, found)
-            count = length if mask is None else mask.true_count
-            if mask is not None and count < length:
-                arrays = filter_arrays(arrays, mask, count)
+            with self._naming():
+                mask = None if live is None else live.slice(at, length)
+                if self._state.predicate is not None:
+                    found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
+                    mask = found if mask is None else pc.and_(mask, found)
+                count = length if mask is None else mask.true_count
+                if mask is not None and count < length:
+                    arrays = filter_arrays(arrays, mask, count)
             yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
             at += length
 
@@ -132,7 +142,8 @@ class _FileReader:
             here = mask.slice(at, length)
             count = here.true_count
             if count:
-                late = filter_arrays(arrays, here, count)
+                with self._naming():
+                    late = filter_arrays(arrays, here, count)
                 yield _Rows(queue.pop(count), late, start + at, length, here if count < length else None, count)
             at += length
 
@@ -143,6 +154,11 @@ class _FileReader:
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
+        if min(rows, run[0].num_rows) > _FEW_ROWS and self._sizer.hides_widths(run[0], leaves):
+            for batch in self._data.decode([run[0].index], leaves, PROBE_ROWS):
+                self._sizer.observe(batch)
+                break
+            rows = self._sizer.rows(run)
         for batch in self._data.decode([g.index for g in run], leaves, rows):
             self._sizer.observe(batch)
             yield batch.columns, batch.num_rows

@@ -26,6 +26,9 @@ from delta_pyds.protocol.schema import VARIANT, ArrayType, DataType, MapType, Pr
 LeafConvert = Callable[[FileColumn, pa.DataType, Where], MaybeConvert]
 
 
+_PARTED = (StructType, ArrayType, MapType)
+
+
 @dataclass(frozen=True)
 class Binding:
     """A column or nested field of the table and where the file has it (``source`` None: nowhere, so it is null).
@@ -133,6 +136,8 @@ class Binder:
 
     def _typed(self, data_type: DataType, source: FileColumn | None, where: Where) -> Binding:
         target = arrow_type(data_type)
+        if source is not None and pt.is_null(source.data_type) and isinstance(data_type, _PARTED):
+            source = None
         if source is None or pt.is_null(target):
             return Binding(where, data_type, target, None)
         if isinstance(data_type, StructType):

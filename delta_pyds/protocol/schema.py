@@ -206,6 +206,17 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
     return StructType(tuple(change(replace(f, data_type=within(f.data_type))) for f in schema))
 
 
+def nullable_throughout(data_type: DataType) -> DataType:
+    """The type with every field, element and value nullable; keys of maps never are."""
+    if isinstance(data_type, StructType):
+        return change_fields(data_type, lambda f: replace(f, data_type=nullable_throughout(f.data_type), nullable=True))
+    if isinstance(data_type, ArrayType):
+        return ArrayType(nullable_throughout(data_type.element_type), True)
+    if isinstance(data_type, MapType):
+        return MapType(data_type.key_type, nullable_throughout(data_type.value_type), True)
+    return data_type
+
+
 def type_to_json(data_type: DataType) -> Any:
     """The inverse of ``parse_type``: a value for ``json.dumps``."""
     if isinstance(data_type, PrimitiveType):

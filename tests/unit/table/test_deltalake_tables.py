@@ -128,3 +128,29 @@ def test_change_data_files_do_not_show_up_as_rows(tmp_path: Path) -> None:
     DeltaTable(str(path)).delete("id = 1")
     assert "_change_type" not in ours(path).column_names
     check_all_versions(path)
+
+
+@pytest.mark.parametrize("where", [None, "id > 2", "note = 'zzz'", "note LIKE 'n%' AND id < 9", "note IS NULL"])
+def test_files_that_merges_and_updates_wrote_as_views(tmp_path: Path, where: str | None) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, pa.table({"id": [1, 2, 3], "note": ["a", "b", None], "l": [["x"], None, []]}))
+    source = pa.table({"id": [3, 4], "note": ["n", "nn" * 20], "l": [["y" * 20], None]})
+    (
+        DeltaTable(str(path))
+        .merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    DeltaTable(str(path)).update({"note": "'zzz'"}, predicate="id = 2")
+    full = theirs(path)
+    keep = {
+        None: lambda _: True,
+        "id > 2": lambda r: r["id"] > 2,
+        "note = 'zzz'": lambda r: r["note"] == "zzz",
+        "note LIKE 'n%' AND id < 9": lambda r: (r["note"] or "").startswith("n"),
+        "note IS NULL": lambda r: r["note"] is None,
+    }[where]
+    assert rows(ours(path, where=where)) == sorted(
+        repr([r["id"], r["l"], r["note"]]) for r in full.to_pylist() if keep(r)
+    )
