@@ -43,9 +43,9 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
 	  --python-txn $(ADAPTER):txn --python-row-ids $(ADAPTER):row_ids --python-detail $(ADAPTER):detail \
-	  --python-history $(ADAPTER):history --min-confidence high --quiet $(ARGS) || status=1; \
+	  --python-history $(ADAPTER):history --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --spark-format deltapy --min-confidence high --quiet $(ARGS) || status=1; \
+	  --spark-format deltapy --quiet $(ARGS) || status=1; \
 	exit $$status
 else
 conformance:
