@@ -38,18 +38,20 @@ class StatisticsReader:
         All texts are decoded in one call. Should one be odd (a field of another
         type, text that is no JSON), the batch is read again, text by text.
         """
-        texts = pc.fill_null(stats.cast(pa.string()), "{}")
+        texts = stats.cast(pa.string())
         rows = self._decode(texts)
         if rows is None:
-            return pa.array([_row(text, self.wanted) for text in texts.to_pylist()], self.wanted)
+            return pa.array([_row(text or "{}", self.wanted) for text in texts.to_pylist()], self.wanted)
         return _to_struct(rows, self.wanted, "")
 
     def _decode(self, texts: pa.StringArray) -> list[Any] | None:
         # Each line must be at least one object: then as many rows as lines means one row each.
         objects = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
-        if not pc.all(objects).as_py():
+        if not pc.all(objects, min_count=0).as_py():
             return None
-        lines = pc.binary_join_element_wise(texts, pa.scalar(""), pa.scalar("\n"))
+        lines = pc.binary_join_element_wise(
+            texts, pa.scalar(""), pa.scalar("\n"), null_handling="replace", null_replacement="{}"
+        )
         try:
             rows = self._decoder.decode_lines(_contents(lines))
         except msgspec.MsgspecError:
