@@ -18,7 +18,6 @@ from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import (
     AddFile,
-    CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -44,7 +43,6 @@ class Tail:
     domains: dict[str, DomainMetadata]
     adds: tuple[AddFile, ...]
     touched: dict[str, frozenset[str | None]]
-    last_commit_info: CommitInfo | None
 
 
 def reconcile(commits: list[list[SingleAction]]) -> Tail:
@@ -58,8 +56,7 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
     domains: dict[str, DomainMetadata] = {}
     adds: list[AddFile] = []
     seen: dict[str, set[str | None]] = {}
-    info: CommitInfo | None = None
-    for newest, commit in enumerate(reversed(commits)):
+    for commit in reversed(commits):
         for action in reversed(commit):
             file = action.add or action.remove
             if file is not None:
@@ -77,10 +74,8 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
                 metadata = metadata or action.meta_data
             elif action.protocol is not None:
                 protocol = protocol or action.protocol
-            elif action.commit_info is not None and newest == 0:
-                info = action.commit_info
     touched = {path: frozenset(ids) for path, ids in seen.items()}
-    return Tail(protocol, metadata, transactions, domains, tuple(reversed(adds)), touched, info)
+    return Tail(protocol, metadata, transactions, domains, tuple(reversed(adds)), touched)
 
 
 class LogReplay:

@@ -79,14 +79,6 @@ def version_prefix(version: int) -> str:
     return f"{version:020d}"
 
 
-def commit_name(version: int) -> str:
-    return f"{version:020d}.json"
-
-
-def checksum_name(version: int) -> str:
-    return f"{version:020d}.crc"
-
-
 def join(directory: str, name: str) -> str:
     """Put a decoded relative name below a directory."""
     return directory.rstrip("/") + "/" + name

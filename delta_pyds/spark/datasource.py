@@ -16,10 +16,10 @@ from delta_pyds.protocol.handoff import (
     ROW_ID_COLUMN,
     ROW_POSITION_COLUMN,
 )
-from delta_pyds.spark.options import ReadOptions, parse_read_options
 
 if TYPE_CHECKING:
     from delta_pyds.spark.driver import Opened
+    from delta_pyds.spark.options import ReadOptions
 
 # The process in which Spark runs pushFilters has loaded this module, and no other process has.
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -83,6 +83,9 @@ class DeltaDataSource(DataSource):
         return kind(options, pinned, None if self._schema_is_ours else schema)
 
     def _read_options(self) -> ReadOptions:
+        # imported here: the instance reaches every executor, and planning must not follow it there
+        from delta_pyds.spark.options import parse_read_options
+
         return parse_read_options(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

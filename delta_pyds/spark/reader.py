@@ -16,11 +16,11 @@ from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.protocol.temporal import TimeZone
-from delta_pyds.spark.options import ReadOptions
 
 if TYPE_CHECKING:
     from delta_pyds.expr.nodes import Expr
     from delta_pyds.spark.driver import Opened
+    from delta_pyds.spark.options import ReadOptions
     from delta_pyds.table.scan import Scan
 
 _SESSION_TIME_ZONE = "spark.sql.session.timeZone"

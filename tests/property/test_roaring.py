@@ -46,7 +46,7 @@ def test_damaged_bytes_are_refused_or_a_valid_bitmap_and_never_a_crash(values: s
 @settings(max_examples=300, deadline=None)
 def test_noise_behind_the_magic_number_never_crashes(noise: bytes, magic: int, order: str) -> None:
     with contextlib.suppress(BitmapError):
-        deserialize(magic.to_bytes(4, order) + noise)  # type: ignore[arg-type]
+        deserialize(magic.to_bytes(4, order) + noise)
 
 
 @given(_values, st.integers(0, 300_000), st.integers(0, 150_000))

@@ -151,7 +151,7 @@ def test_strings_may_have_bounds_that_are_cut(text: str, expected: list[int]) ->
         ("a", None, 0),
         (None, None, 0),
     ]
-    assert kept(text, Facts("s", files, [2] * 6)) == [bool(e) for e in expected]  # type: ignore[arg-type]
+    assert kept(text, Facts("s", files, [2] * 6)) == [bool(e) for e in expected]
 
 
 def test_booleans_skip_where_bounds_are_known() -> None:

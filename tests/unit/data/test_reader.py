@@ -260,7 +260,7 @@ def test_schema_lists_the_extra_columns_in_order(tmp_path: Path) -> None:
 def test_stopping_early_closes_the_file(tmp_path: Path) -> None:
     batches = read(state_of(tmp_path, NUMBERS, batch_rows=10), _numbers(tmp_path))
     assert next(batches).num_rows == 10
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert list(batches) == []
 
 

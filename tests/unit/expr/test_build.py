@@ -56,7 +56,7 @@ UTC = TimeZone("UTC")
     ],
 )
 def test_python_values_become_constants(value: object, data_type: DataType, expected: object) -> None:
-    assert literal_of(value, data_type) == Literal(expected, data_type)  # type: ignore[arg-type]
+    assert literal_of(value, data_type) == Literal(expected, data_type)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_constants_are_cast_as_spark_casts_them(
     value: Any, source: DataType, target: DataType, expected: object
 ) -> None:
     found = cast_literal(Literal(value, source), target, UTC)
-    assert found == Literal(expected, target)  # type: ignore[arg-type]
+    assert found == Literal(expected, target)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_only_the_head_of_a_large_commit_is_read() -> None:
         lengths.append(length)
         return inner(path, offset, length)
 
-    storage.read = watched  # type: ignore[method-assign]
+    storage.read = watched
     assert read_commit_info(storage, file) == CommitInfo(timestamp=1)
     assert len(lengths) == 1
     assert lengths[0] is not None

@@ -77,12 +77,12 @@ def test_stops_beyond_the_end() -> None:
     seen = []
     inner = storage.list_from
 
-    def watched(directory: str, start_name: str):  # type: ignore[no-untyped-def]
+    def watched(directory: str, start_name: str):
         for status in inner(directory, start_name):
             seen.append(status.name)
             yield status
 
-    storage.list_from = watched  # type: ignore[method-assign]
+    storage.list_from = watched
     list_log(storage, "/t", 2, 4)
     assert seen == [f"{v(version)}.json" for version in (2, 3, 4, 5)]
 

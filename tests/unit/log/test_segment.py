@@ -56,11 +56,11 @@ class Log:
         looks: list[str] = []
         inner = self.storage.list_from
 
-        def watched(directory: str, start_name: str):  # type: ignore[no-untyped-def]
+        def watched(directory: str, start_name: str):
             looks.append(start_name)
             return inner(directory, start_name)
 
-        self.storage.list_from = watched  # type: ignore[method-assign]
+        self.storage.list_from = watched
         return looks
 
 
@@ -375,12 +375,12 @@ def test_a_listing_that_missed_a_commit_is_repeated() -> None:
     log = Log(3)
     inner, looks = log.storage.list_from, 0
 
-    def torn(directory: str, start_name: str):  # type: ignore[no-untyped-def]
+    def torn(directory: str, start_name: str):
         nonlocal looks
         looks += 1
         return (status for status in inner(directory, start_name) if looks > 1 or status.name != f"{v(1)}.json")
 
-    log.storage.list_from = torn  # type: ignore[method-assign]
+    log.storage.list_from = torn
     assert len(log.load().commits) == 3
 
 

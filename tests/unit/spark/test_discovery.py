@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 
 def test_the_module_that_spark_looks_for_is_installed_at_the_top_level() -> None:
@@ -12,3 +14,16 @@ def test_the_module_that_spark_looks_for_is_installed_at_the_top_level() -> None
     source = importlib.import_module("pyspark_deltapy").DefaultSource
     assert source.name() == "deltapy"
     assert source.__module__ == "delta_pyds.spark.datasource"
+
+
+def test_what_executors_unpickle_loads_no_planning() -> None:
+    code = "import sys, delta_pyds.spark.datasource, delta_pyds.spark.reader; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in (
+        "delta_pyds.table",
+        "delta_pyds.log",
+        "delta_pyds.expr",
+        "delta_pyds.spark.driver",
+        "delta_pyds.spark.options",
+    ):
+        assert f"'{name}'" not in done.stdout

@@ -104,7 +104,7 @@ class TestFsspecLocal(ReadingContract):
         return write_file
 
 
-class CachingFilesystem(fsspec.implementations.memory.MemoryFileSystem):  # type: ignore[misc]
+class CachingFilesystem(fsspec.implementations.memory.MemoryFileSystem):
     """Remembers listings, as the file systems of object stores do."""
 
     protocol = "caching"

@@ -111,7 +111,7 @@ def test_options_reach_the_file_system_in_their_case() -> None:
 
 
 def test_options_that_the_file_system_refuses_are_named() -> None:
-    class Picky(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    class Picky(fsspec.AbstractFileSystem):
         protocol = "picky"
 
         def __init__(self, *, known: int = 0) -> None:
