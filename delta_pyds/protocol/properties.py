@@ -1,32 +1,67 @@
-"""Table properties that change how a table is read, typed.
+"""Table properties, typed.
 
 Protocol: the properties are entries of ``metaData.configuration``; each
-section of the specification names its own.
+section of the specification names its own. Keys are kept in the reference's spelling.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.errors import ProtocolError
 
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
 COLUMN_MAPPING_MODES = ("none", "name", "id")
+CONSTRAINT_PREFIX = "delta.constraints."
+FEATURE_PREFIX = "delta.feature."
+ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
+CHECKPOINT_POLICIES = ("classic", "v2")
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_UNITS_MS = {
+    "microsecond": 0.001, "millisecond": 1, "second": 1000, "minute": 60_000, "hour": _HOUR_MS,
+    "day": _DAY_MS, "week": 7 * _DAY_MS,
+}  # fmt: skip
+_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class TableProperties:
-    """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch."""
+    """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch, durations milliseconds."""
 
     column_mapping_mode: str = "none"
     in_commit_timestamps: bool = False
     in_commit_timestamp_enablement_version: int | None = None
     in_commit_timestamp_enablement_timestamp_ms: int | None = None
     row_tracking: bool = False
+    row_tracking_suspended: bool = False
     materialized_row_id_column: str | None = None
     materialized_row_commit_version_column: str | None = None
     change_data_feed: bool = False
+    append_only: bool = False
+    deletion_vectors: bool = False
+    type_widening: bool = False
+    isolation_level: str = "Serializable"
+    checkpoint_interval: int = 10
+    checkpoint_policy: str = "classic"
+    checkpoint_stats_as_json: bool = True
+    checkpoint_stats_as_struct: bool = True
+    log_retention_ms: int = 30 * _DAY_MS
+    deleted_file_retention_ms: int = 7 * _DAY_MS
+    expired_log_cleanup: bool = True
+    transaction_retention_ms: int | None = None
+    num_indexed_columns: int = 32
+    stats_columns: str | None = None
+    string_prefix_length: int = 32
+    random_file_prefixes: bool = False
+    random_prefix_length: int = 2
+    partition_columns_in_files: bool = False
+    target_file_bytes: int | None = None
+    iceberg_compat: int | None = None
 
 
 def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties:
@@ -34,30 +69,73 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
 
     Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that is not of the property's type.
     """
-    mode = (configuration.get(COLUMN_MAPPING_MODE) or "none").lower()
-    if mode not in COLUMN_MAPPING_MODES:
-        raise _invalid(COLUMN_MAPPING_MODE, mode, "one of none, name and id")
+    c = configuration
     return TableProperties(
-        column_mapping_mode=mode,
-        in_commit_timestamps=_boolean(configuration, "delta.enableInCommitTimestamps"),
-        in_commit_timestamp_enablement_version=_integer(configuration, "delta.inCommitTimestampEnablementVersion"),
-        in_commit_timestamp_enablement_timestamp_ms=_integer(
-            configuration, "delta.inCommitTimestampEnablementTimestamp"
-        ),
-        row_tracking=_boolean(configuration, "delta.enableRowTracking"),
-        materialized_row_id_column=configuration.get("delta.rowTracking.materializedRowIdColumnName"),
-        materialized_row_commit_version_column=configuration.get(
-            "delta.rowTracking.materializedRowCommitVersionColumnName"
-        ),
-        change_data_feed=_boolean(configuration, "delta.enableChangeDataFeed"),
+        column_mapping_mode=_one_of(c, COLUMN_MAPPING_MODE, COLUMN_MAPPING_MODES, "none"),
+        in_commit_timestamps=_boolean(c, "delta.enableInCommitTimestamps"),
+        in_commit_timestamp_enablement_version=_integer(c, "delta.inCommitTimestampEnablementVersion"),
+        in_commit_timestamp_enablement_timestamp_ms=_integer(c, "delta.inCommitTimestampEnablementTimestamp"),
+        row_tracking=_boolean(c, "delta.enableRowTracking"),
+        row_tracking_suspended=_boolean(c, "delta.rowTrackingSuspended"),
+        materialized_row_id_column=c.get("delta.rowTracking.materializedRowIdColumnName"),
+        materialized_row_commit_version_column=c.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
+        change_data_feed=_boolean(c, "delta.enableChangeDataFeed") or _boolean(c, "delta.enableChangeDataCapture"),
+        append_only=_boolean(c, "delta.appendOnly"),
+        deletion_vectors=_boolean(c, "delta.enableDeletionVectors"),
+        type_widening=_boolean(c, "delta.enableTypeWidening"),
+        isolation_level=_one_of(c, "delta.isolationLevel", ISOLATION_LEVELS, "Serializable"),
+        checkpoint_interval=_at_least(c, "delta.checkpointInterval", 1, 10),
+        checkpoint_policy=_one_of(c, "delta.checkpointPolicy", CHECKPOINT_POLICIES, "classic"),
+        checkpoint_stats_as_json=_boolean(c, "delta.checkpoint.writeStatsAsJson", True),
+        checkpoint_stats_as_struct=_boolean(c, "delta.checkpoint.writeStatsAsStruct", True),
+        log_retention_ms=_interval(c, "delta.logRetentionDuration", 30 * _DAY_MS),
+        deleted_file_retention_ms=_interval(c, "delta.deletedFileRetentionDuration", 7 * _DAY_MS),
+        expired_log_cleanup=_boolean(c, "delta.enableExpiredLogCleanup", True),
+        transaction_retention_ms=_interval_or_none(c, "delta.setTransactionRetentionDuration"),
+        num_indexed_columns=_at_least(c, "delta.dataSkippingNumIndexedCols", -1, 32),
+        stats_columns=c.get("delta.dataSkippingStatsColumns"),
+        string_prefix_length=_at_least(c, "delta.dataSkippingStringPrefixLength", 0, 32),
+        random_file_prefixes=_boolean(c, "delta.randomizeFilePrefixes"),
+        random_prefix_length=_at_least(c, "delta.randomPrefixLength", 1, 2),
+        partition_columns_in_files=_boolean(c, "delta.writePartitionColumnsToParquet")
+        or _boolean(c, "delta.enableMaterializePartitionColumnsFeature"),
+        target_file_bytes=_bytes(c, "delta.targetFileSize"),
+        iceberg_compat=next((v for v in (3, 2, 1) if _boolean(c, f"delta.enableIcebergCompatV{v}")), None),
     )
 
 
-def _boolean(configuration: Mapping[str, str | None], key: str) -> bool:
-    value = (configuration.get(key) or "false").strip().lower()
+def parse_interval_ms(text: str) -> int:
+    """A duration such as ``interval 30 days`` or ``1 week 2 hours`` in milliseconds.
+
+    Raises: ValueError for anything else; months and years have no fixed length and are refused too.
+    """
+    rest = text.strip().lower()
+    rest = rest[len("interval") :] if rest.startswith("interval") else rest
+    total, position = 0.0, 0
+    while position < len(rest.rstrip()):
+        match = _INTERVAL_PART.match(rest, position)
+        if match is None or match[2] not in _UNITS_MS:
+            raise ValueError(text)
+        total += int(match[1]) * _UNITS_MS[match[2]]
+        position = match.end()
+    if position == 0:
+        raise ValueError(text)
+    return int(total)
+
+
+def _boolean(configuration: Mapping[str, str | None], key: str, default: bool = False) -> bool:
+    value = (configuration.get(key) or str(default)).strip().lower()
     if value not in ("true", "false"):
         raise _invalid(key, value, "true or false")
     return value == "true"
+
+
+def _one_of(configuration: Mapping[str, str | None], key: str, allowed: tuple[str, ...], default: str) -> str:
+    value = (configuration.get(key) or default).strip()
+    for known in allowed:
+        if known.lower() == value.lower():
+            return known
+    raise _invalid(key, value, "one of " + ", ".join(allowed))
 
 
 def _integer(configuration: Mapping[str, str | None], key: str) -> int | None:
@@ -68,6 +146,42 @@ def _integer(configuration: Mapping[str, str | None], key: str) -> int | None:
         return int(value)
     except ValueError:
         raise _invalid(key, value, "a whole number") from None
+
+
+def _at_least(configuration: Mapping[str, str | None], key: str, least: int, default: int) -> int:
+    value = _integer(configuration, key)
+    if value is None:
+        return default
+    if value < least:
+        raise _invalid(key, str(value), f"a whole number of {least} or more")
+    return value
+
+
+def _interval(configuration: Mapping[str, str | None], key: str, default: int) -> int:
+    return default if (duration := _interval_or_none(configuration, key)) is None else duration
+
+
+def _interval_or_none(configuration: Mapping[str, str | None], key: str) -> int | None:
+    value = configuration.get(key)
+    if value is None:
+        return None
+    try:
+        duration = parse_interval_ms(value)
+    except ValueError:
+        duration = -1
+    if duration < 0:
+        raise _invalid(key, value, "an interval such as 'interval 30 days', without months and years")
+    return duration
+
+
+def _bytes(configuration: Mapping[str, str | None], key: str) -> int | None:
+    value = configuration.get(key)
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", value.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise _invalid(key, value, "a size such as 134217728 or 128mb")
+    return int(match[1]) << (10 * " kmgt".index(match[2] or " "))
 
 
 def _invalid(key: str, value: str, wanted: str) -> ProtocolError:

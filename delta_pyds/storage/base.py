@@ -7,7 +7,7 @@ in order from a given one, and a commit is created only where there is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -70,6 +70,17 @@ class Storage(Protocol):
         """Create the file whole, or fail: of any number of racing callers one succeeds, and no reader sees a part.
 
         Raises: FileExistsInStorageError, and then the existing file is untouched.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create the file or replace it; readers see the old one or the new one, whole."""
+        ...
+
+    def open_output(self, path: str) -> BinaryIO:
+        """A new file to write data to, directories included, where no file is: the caller chose a unique name.
+
+        It is whole once closed; one that was not closed is an orphan that nothing refers to.
         """
         ...
 

@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from delta_pyds.errors import DeltaError, StorageError
 from delta_pyds.storage.base import FileStatus, directory_not_found, file_not_found
@@ -145,6 +145,14 @@ class FsspecStorage:
             code="DELTA_OPERATION_NOT_ALLOWED",
             path=path,
         )
+
+    def put(self, path: str, data: bytes) -> None:
+        with _translated("written", path):
+            self._filesystem.pipe_file(self._key(path), data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        with _translated("created", path):
+            return cast(BinaryIO, self._filesystem.open(self._key(path), "wb"))
 
     def delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError), _translated("deleted", path, keep=FileNotFoundError):

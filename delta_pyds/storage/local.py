@@ -7,6 +7,7 @@ import os
 import stat as stat_module
 import uuid
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
@@ -117,6 +118,31 @@ class LocalStorage:
             raise _failed("created", path, error) from error
         if not created:
             raise file_exists(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        target = local_path(path)
+        temporary = f"{os.path.dirname(target)}/.{uuid.uuid4().hex}.tmp"
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            try:
+                with open(temporary, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, target)
+            finally:
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(temporary)
+        except OSError as error:
+            raise _failed("written", path, error) from error
+
+    def open_output(self, path: str) -> BinaryIO:
+        target = local_path(path)
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            return open(target, "xb")  # noqa: SIM115
+        except OSError as error:
+            raise _failed("created", path, error) from error
 
     def delete(self, path: str) -> None:
         try:

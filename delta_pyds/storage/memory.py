@@ -6,6 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
 
@@ -78,9 +79,14 @@ class MemoryStorage:
             self._files[path] = (bytes(data), self._clock())
 
     def put(self, path: str, data: bytes, modification_time_ms: int | None = None) -> None:
-        """Create or replace a file; for tests that arrange a table."""
+        """As the protocol says; ``modification_time_ms`` is for tests that arrange a table."""
+        self._called("put", path)
         with self._lock:
             self._files[path] = (bytes(data), self._clock() if modification_time_ms is None else modification_time_ms)
+
+    def open_output(self, path: str) -> BinaryIO:
+        self._called("open_output", path)
+        return _Output(self, path)
 
     def delete(self, path: str) -> None:
         self._called("delete", path)
@@ -93,3 +99,17 @@ class MemoryStorage:
         if entry is None:
             raise file_not_found(path)
         return entry
+
+
+class _Output(io.BytesIO):
+    """Becomes a file of the storage when it is closed."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        super().__init__()
+        self._storage, self._path = storage, path
+
+    def close(self) -> None:
+        if not self.closed:
+            data = self.getvalue()
+            super().close()
+            self._storage.put(self._path, data)
