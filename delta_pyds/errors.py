@@ -85,6 +85,12 @@ class CorruptDataFileError(ProtocolError):
     default_code = "FAILED_READ_FILE"
 
 
+class VerificationError(ProtocolError):
+    """A table was verified and breaks rules of the protocol. ``parameters["findings"]`` holds the errors."""
+
+    default_code = "DELTA_VERIFICATION_FAILED"
+
+
 class SchemaMismatchError(ProtocolError):
     """A data file holds a column of a type that cannot become the table's type."""
 
@@ -130,6 +136,12 @@ class ExpressionError(UserError):
     default_code = "DELTA_UNSUPPORTED_EXPRESSION"
 
 
+class ConstraintViolationError(UserError):
+    """A row breaks a rule of the table: NOT NULL, a length, a constraint, a generated column."""
+
+    default_code = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
 class UnsupportedOperationError(UserError):
     """The operation exists in the reference, and not yet here."""
 
@@ -143,6 +155,54 @@ class ConflictError(DeltaError):
     """Another transaction won, and this one cannot be put after it."""
 
     default_code = "DELTA_CONCURRENT_WRITE"
+
+
+class ConcurrentAppendError(ConflictError):
+    """Another commit added files that this transaction would have read."""
+
+    default_code = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadError(ConflictError):
+    """Another commit removed files that this transaction read."""
+
+    default_code = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteError(ConflictError):
+    """Another commit removed files that this transaction removes too."""
+
+    default_code = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class ConcurrentTransactionError(ConflictError):
+    """Another commit wrote for the same application, or in the same metadata domain."""
+
+    default_code = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class ConcurrentWriteError(ConflictError):
+    """The log was changed under the transaction in a way that no commit makes."""
+
+    default_code = "DELTA_CONCURRENT_WRITE"
+
+
+class MetadataChangedError(ConflictError):
+    """Another commit changed the table's schema, partitioning or properties."""
+
+    default_code = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedError(ConflictError):
+    """Another commit changed the table's protocol, or created the table."""
+
+    default_code = "DELTA_PROTOCOL_CHANGED"
+
+
+class CommitRetriesExceededError(ConflictError):
+    """Other transactions won each time, as often as the policy lets one try."""
+
+    default_code = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
 # --- the bytes could not be had
@@ -164,3 +224,13 @@ class FileExistsInStorageError(StorageError):
     """A put-if-absent met an existing file. Writers read this as a lost race."""
 
     default_code = "DELTA_FILE_ALREADY_EXISTS"
+
+
+class NothingWrittenError(StorageError):
+    """The file system refused before the file could come to be: no late success is possible."""
+
+
+class CommitOutcomeUnknownError(StorageError):
+    """Whether a commit was made could not be found out: it may be in the log. Its data files must stay."""
+
+    default_code = "DELTA_COMMIT_OUTCOME_UNKNOWN"

@@ -126,8 +126,9 @@ class CommitInfo(Action, frozen=True):
     Protocol: "Commit Provenance Information".
     """
 
-    timestamp: int | None = None
+    # first, as in the reference: readers look for it in the head of the file
     in_commit_timestamp: int | None = None
+    timestamp: int | None = None
     operation: str | None = None
     operation_parameters: Any = None
     operation_metrics: Any = None
@@ -140,6 +141,7 @@ class CommitInfo(Action, frozen=True):
     read_version: Any = None
     isolation_level: Any = None
     is_blind_append: Any = None
+    data_change: Any = None
     engine_info: Any = None
     txn_id: Any = None
     tags: Any = None

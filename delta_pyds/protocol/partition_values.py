@@ -111,7 +111,11 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
             return show_date(value)
         if name in ("timestamp", "timestamp_ntz"):
             day, time = show_timestamp(value).rsplit(" ", 1)
-            return f"{day}T{time}Z" if name == "timestamp" else f"{day} {time}"
+            if name == "timestamp_ntz":
+                return f"{day} {time}"
+            # always with microseconds: so does the reference, and equal values should be equal texts
+            seconds, _, fraction = time.partition(".")
+            return f"{day}T{seconds}.{fraction:0<6}Z"
     return str(value)
 
 

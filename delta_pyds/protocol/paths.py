@@ -79,6 +79,11 @@ def version_prefix(version: int) -> str:
     return f"{version:020d}"
 
 
+def commit_path(table_root: str, version: int) -> str:
+    """Where the commit of a version is. Protocol: "Delta Log Entries"."""
+    return join(log_directory(table_root), f"{version:020d}.json")
+
+
 def join(directory: str, name: str) -> str:
     """Put a decoded relative name below a directory."""
     return directory.rstrip("/") + "/" + name

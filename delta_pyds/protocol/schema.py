@@ -29,6 +29,13 @@ COLUMN_MAPPING_ID = "delta.columnMapping.id"
 COLUMN_MAPPING_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 COLLATIONS = "__COLLATIONS"
 TYPE_CHANGES = "delta.typeChanges"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+GENERATION_EXPRESSION = "delta.generationExpression"
+INVARIANTS = "delta.invariants"
+IDENTITY_START = "delta.identity.start"
+IDENTITY_STEP = "delta.identity.step"
+IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
+IDENTITY_ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ class WriteState:
     ``random_prefix_length``: None puts files into Hive-style partition
     directories, a number into random ones. ``max_records_per_file``: 0 is no limit.
     ``tight_bounds``: statistics say so (tables that support deletion vectors).
+    ``change_data``: the files are of the change data feed, and lie and are named as such.
     ``nested_field_ids``: Parquet ids of list elements, map keys and values are written too.
     """
 
@@ -111,6 +112,7 @@ class WriteState:
     random_prefix_length: int | None = None
     partition_columns_in_files: bool = False
     nested_field_ids: bool = False
+    change_data: bool = False
     target_file_bytes: int = 128 * 1024 * 1024
     max_records_per_file: int = 0
     compression: str = "snappy"

@@ -66,6 +66,13 @@ class Storage(Protocol):
 
     def status(self, path: str) -> FileStatus: ...
 
+    def require_put_if_absent(self, directory: str) -> None:
+        """Ask before a write begins, and not when its data has been written: is put_if_absent kept here?
+
+        Raises: StorageError if it is not known to be.
+        """
+        ...
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create the file whole, or fail: of any number of racing callers one succeeds, and no reader sees a part.
 

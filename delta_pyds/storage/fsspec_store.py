@@ -8,11 +8,15 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
+import random
+import threading
+import time
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
-from delta_pyds.errors import DeltaError, StorageError
-from delta_pyds.storage.base import FileStatus, directory_not_found, file_not_found
+from delta_pyds.errors import DeltaError, FileExistsInStorageError, NothingWrittenError, StorageError
+from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
 
 # scheme of a path -> the name that fsspec knows it by
 _PROTOCOLS = {
@@ -68,7 +72,7 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
 
 
 class FsspecStorage:
-    """Any fsspec file system, for reading.
+    """Any fsspec file system; for tables, for reading.
 
     It refuses to commit: fsspec's exclusive create looks first and writes
     then, which two writers can both survive, so nothing here is a proven
@@ -138,13 +142,11 @@ class FsspecStorage:
             raise file_not_found(path)
         return self._status(path, entry)
 
+    def require_put_if_absent(self, directory: str) -> None:
+        raise _not_proven(directory, f"no atomic create has been proven for {self._scheme}://")
+
     def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002
-        raise StorageError(
-            f"{path!r} cannot be created: no atomic create has been proven for {self._scheme}://, "
-            "so two writers could overwrite each other. Tables at this scheme can be read only.",
-            code="DELTA_OPERATION_NOT_ALLOWED",
-            path=path,
-        )
+        self.require_put_if_absent(path)
 
     def put(self, path: str, data: bytes) -> None:
         with _translated("written", path):
@@ -166,8 +168,83 @@ def _generation(entry: Mapping[str, Any]) -> str:
     return str(next((entry[k] for k in ("ETag", "etag", "generation", "ino") if entry.get(k)), ""))
 
 
+def _not_proven(path: str, reason: str) -> NothingWrittenError:
+    return NothingWrittenError(
+        f"Nothing can be committed at {path!r}: {reason}, so two writers could overwrite each other. "
+        "Tables there can be read only.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+        path=path,
+    )
+
+
+# Two conditional puts of one key at a time: S3 asks to try again.
+_CONFLICT_ATTEMPTS = 6
+# Answers of a server that says that it did nothing and would not do it later either.
+_REFUSALS = range(400, 500)
+_NOT_REFUSALS = (408, 409, 429)
+
+
 class S3Storage(FsspecStorage):
-    """S3 by s3fs, which lists from a name on instead of the whole directory."""
+    """S3 by s3fs: lists from a name on instead of the whole directory, and creates by a conditional put.
+
+    Not every store that speaks S3 heeds the condition, and old clients drop it
+    without a word. So a bucket must prove it, once, before the first create.
+    """
+
+    def __init__(self, filesystem: Any, scheme: str) -> None:
+        super().__init__(filesystem, scheme)
+        self._proven: set[str] = set()
+        self._proving = threading.Lock()
+
+    def require_put_if_absent(self, directory: str) -> None:
+        bucket, _, _ = self._filesystem.split_path(directory)
+        with self._proving:
+            if bucket not in self._proven:
+                self._prove(directory)
+                self._proven.add(bucket)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.require_put_if_absent(path.rpartition("/")[0])
+        self._create(path, data)
+
+    def _prove(self, directory: str) -> None:
+        """Create a file twice.
+
+        Raises: NothingWrittenError if the second time succeeds too.
+        """
+        # hidden and without a version, so that no reader takes it for a file of the table or its log
+        probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
+        try:
+            self._create(probe, b"1")
+            try:
+                self._create(probe, b"2")
+            except FileExistsInStorageError:
+                return
+            raise _not_proven(directory, "the store, or the installed version of botocore, ignores If-None-Match")
+        finally:
+            with contextlib.suppress(StorageError):
+                self.delete(probe)
+
+    def _create(self, path: str, data: bytes) -> None:
+        bucket, key, _ = self._filesystem.split_path(path)
+        for attempt in range(_CONFLICT_ATTEMPTS):
+            try:
+                self._filesystem.call_s3(
+                    "put_object", Bucket=bucket, Key=key, Body=data, IfNoneMatch="*", **self._filesystem.req_kw
+                )
+            except Exception as error:  # botocore's, Python's and aiohttp's errors have no common base
+                status = _http_status(error)
+                if status == 409 and attempt < _CONFLICT_ATTEMPTS - 1:
+                    time.sleep(0.05 * 2**attempt * (0.5 + random.random()))
+                    continue
+                if status == 412:
+                    raise file_exists(path) from error
+                refused = status in _REFUSALS and status not in _NOT_REFUSALS
+                kind = NothingWrittenError if refused else StorageError
+                raise kind(f"{path!r} could not be created: {_say(error)}.", path=path) from error
+            else:
+                self._filesystem.invalidate_cache(self._key(path))
+                return
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         bucket, key, _ = self._filesystem.split_path(directory)
@@ -205,6 +282,16 @@ class S3Storage(FsspecStorage):
                 **request,
             )
         return page
+
+
+def _http_status(error: BaseException | None) -> int | None:
+    """The status that botocore keeps in an error, or in its cause where s3fs translated it."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, Mapping):
+            return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+        error = error.__cause__
+    return None
 
 
 def _modification_time_ms(entry: Mapping[str, Any]) -> int:

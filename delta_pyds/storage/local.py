@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat as stat_module
 import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from delta_pyds.errors import StorageError
+from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 def local_path(path: str) -> str:
@@ -95,27 +98,29 @@ class LocalStorage:
             raise file_not_found(path)
         return _status(path, found)
 
+    def require_put_if_absent(self, directory: str) -> None:
+        """Every disk keeps it, or says at the create that it cannot."""
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         target = local_path(path)
         directory = os.path.dirname(target)
         # hidden and without a version, so that no reader of the log takes it for a commit
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:
-            os.makedirs(directory, exist_ok=True)
             try:
-                with open(temporary, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                # link fails if the target exists, and makes the whole file visible at once
-                created = _link(temporary, target)
-            finally:
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                    os.unlink(temporary)
+                os.makedirs(directory, exist_ok=True)
+                _write_new(temporary, data)
+            except OSError as error:
+                raise NothingWrittenError(_failure("created", path, error), path=path) from error
+            # link fails if the target exists, and makes the whole file visible at once
+            created = _link(temporary, target, path)
             if created:
                 _sync_directory(directory)
         except OSError as error:
             raise _failed("created", path, error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
         if not created:
             raise file_exists(path)
 
@@ -125,10 +130,7 @@ class LocalStorage:
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             try:
-                with open(temporary, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
+                _write_new(temporary, data)
                 os.replace(temporary, target)
             finally:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -140,7 +142,7 @@ class LocalStorage:
         target = local_path(path)
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            return open(target, "xb")  # noqa: SIM115
+            return open(target, "xb")
         except OSError as error:
             raise _failed("created", path, error) from error
 
@@ -161,11 +163,33 @@ def _read_up_to(descriptor: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _link(source: str, target: str) -> bool:
+def _write_new(path: str, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _link(source: str, target: str, path: str) -> bool:
+    """True if the link was made, whatever the answer says.
+
+    Over a network the answer may be lost; asked again, the server says that the target exists, or fails. The
+    source is ours alone, so a second link of it is the target.
+    """
     try:
         os.link(source, target)
-    except FileExistsError:
-        return False
+    except OSError as error:
+        if os.stat(source).st_nlink > 1:
+            return True
+        if isinstance(error, FileExistsError):
+            return False
+        if error.errno in _NO_LINKS:
+            raise NothingWrittenError(
+                f"{path!r} could not be created: its file system has no hard links ({error.strerror}), so two writers "
+                "could overwrite each other. Keep the table on another disk, or in an object store.",
+                path=path,
+            ) from error
+        raise
     return True
 
 
@@ -178,7 +202,11 @@ def _sync_directory(directory: str) -> None:
 
 
 def _failed(verb: str, path: str, error: OSError) -> StorageError:
-    return StorageError(f"{path!r} could not be {verb}: {error.strerror or error}.", path=path)
+    return StorageError(_failure(verb, path, error), path=path)
+
+
+def _failure(verb: str, path: str, error: OSError) -> str:
+    return f"{path!r} could not be {verb}: {error.strerror or error}."
 
 
 def _status(path: str, found: os.stat_result) -> FileStatus:

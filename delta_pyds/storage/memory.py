@@ -14,18 +14,25 @@ from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists
 class MemoryStorage:
     """Files in a dictionary, safe for threads, gone with the object.
 
-    ``on_call(operation, path)`` runs before every operation (named as the
-    methods) and may raise or wait: that is how tests inject faults and races.
-    ``clock`` gives the modification time of new files in ms.
+    Tests inject faults and races by three hooks. ``on_call(operation, path)``
+    runs before every operation (named as the methods) and may raise or wait.
+    ``after_call`` runs when a changing operation has had its effect: raising
+    there is an answer that got lost. ``listed(directory, names)`` gets the
+    ascending names of a listing and returns those to show: a stale listing
+    hides the newest. ``clock`` gives the modification time of new files in ms.
     """
 
     def __init__(
         self,
         *,
         on_call: Callable[[str, str], None] | None = None,
+        after_call: Callable[[str, str], None] | None = None,
+        listed: Callable[[str, list[str]], list[str]] | None = None,
         clock: Callable[[], int] | None = None,
     ) -> None:
         self.on_call = on_call
+        self.after_call = after_call
+        self.listed = listed
         self._clock = clock or (lambda: int(time.time() * 1000))
         self._files: dict[str, tuple[bytes, int]] = {}
         self._lock = threading.Lock()
@@ -38,6 +45,10 @@ class MemoryStorage:
         if self.on_call is not None:
             self.on_call(operation, path)
 
+    def _done(self, operation: str, path: str) -> None:
+        if self.after_call is not None:
+            self.after_call(operation, path)
+
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         self._called("list_from", directory)
         prefix = directory.rstrip("/") + "/"
@@ -45,11 +56,13 @@ class MemoryStorage:
             below = {path: value for path, value in self._files.items() if path.startswith(prefix)}
         if not below:
             raise directory_not_found(directory)
-        names = sorted(path[len(prefix) :] for path in below)
+        names = sorted(path[len(prefix) :] for path in below if "/" not in path[len(prefix) :])
+        if self.listed is not None:
+            names = self.listed(directory, names)
         return (
             FileStatus(prefix + name, len(below[prefix + name][0]), below[prefix + name][1])
             for name in names
-            if name >= start_name and "/" not in name
+            if name >= start_name
         )
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
@@ -71,18 +84,23 @@ class MemoryStorage:
         data, modification_time_ms = self._entry(path)
         return FileStatus(path, len(data), modification_time_ms)
 
+    def require_put_if_absent(self, directory: str) -> None:
+        self._called("require_put_if_absent", directory)
+
     def put_if_absent(self, path: str, data: bytes) -> None:
         self._called("put_if_absent", path)
         with self._lock:
             if path in self._files:
                 raise file_exists(path)
             self._files[path] = (bytes(data), self._clock())
+        self._done("put_if_absent", path)
 
     def put(self, path: str, data: bytes, modification_time_ms: int | None = None) -> None:
         """As the protocol says; ``modification_time_ms`` is for tests that arrange a table."""
         self._called("put", path)
         with self._lock:
             self._files[path] = (bytes(data), self._clock() if modification_time_ms is None else modification_time_ms)
+        self._done("put", path)
 
     def open_output(self, path: str) -> BinaryIO:
         self._called("open_output", path)
@@ -92,6 +110,7 @@ class MemoryStorage:
         self._called("delete", path)
         with self._lock:
             self._files.pop(path, None)
+        self._done("delete", path)
 
     def _entry(self, path: str) -> tuple[bytes, int]:
         with self._lock:

@@ -143,3 +143,8 @@ class WritingContract(ReadingContract):
             won = [number for number in pool.map(attempt, range(10, 74)) if number is not None]
         assert len(won) == 1
         assert storage.read(f"{root}/log/1.json") == str(won[0]).encode() * 1000
+
+    def test_it_can_be_asked_before_and_that_leaves_nothing(self, storage: Storage, root: str) -> None:
+        storage.require_put_if_absent(root)
+        storage.put_if_absent(f"{root}/1.json", b"x")
+        assert self.names(storage, root, "") == ["1.json"]

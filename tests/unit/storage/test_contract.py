@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import uuid
 from pathlib import Path
@@ -12,7 +13,7 @@ import fsspec
 import fsspec.implementations.memory
 import pytest
 
-from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.fsspec_store import FsspecStorage, S3Storage
 from delta_pyds.storage.local import LocalStorage
@@ -88,6 +89,8 @@ class TestFsspecMemory(ReadingContract):
         with pytest.raises(StorageError, match="no atomic create has been proven for memory://"):
             storage.put_if_absent(f"{root}/1.json", b"x")
         assert not storage.exists(f"{root}/1.json")
+        with pytest.raises(StorageError, match="no atomic create has been proven for memory://"):
+            storage.require_put_if_absent(root)
 
 
 class TestFsspecLocal(ReadingContract):
@@ -233,3 +236,49 @@ def test_a_failed_local_create_leaves_nothing_behind(tmp_path: Path) -> None:
         LocalStorage().put_if_absent(str(tmp_path / "file" / "1.json"), b"x")
     LocalStorage().put_if_absent(str(tmp_path / "1.json"), b"x")
     assert sorted(os.listdir(tmp_path)) == ["1.json", "file"]
+
+
+@pytest.mark.parametrize("answer", [OSError(5, "I/O error"), FileExistsError(17, "File exists")])
+def test_a_link_that_was_made_counts_whatever_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: OSError
+) -> None:
+    """Over NFS the answer may be lost, and the repeated request says that the target exists."""
+    link = os.link
+
+    def link_and_fail(source: str, target: str) -> None:
+        link(source, target)
+        raise answer
+
+    monkeypatch.setattr(os, "link", link_and_fail)
+    LocalStorage().put_if_absent(str(tmp_path / "1.json"), b"x")
+    assert (tmp_path / "1.json").read_bytes() == b"x"
+    assert os.listdir(tmp_path) == ["1.json"]
+
+
+@pytest.mark.parametrize(("number", "refused"), [(errno.EIO, False), (errno.EPERM, True), (errno.EOPNOTSUPP, True)])
+def test_a_link_that_was_not_made_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, refused: bool
+) -> None:
+    def fail(source: str, target: str) -> None:
+        raise OSError(number, f"cannot link {source} to {target}")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(StorageError, match=r"1\.json") as caught:
+        LocalStorage().put_if_absent(str(tmp_path / "1.json"), b"x")
+    assert isinstance(caught.value, NothingWrittenError) is refused
+    assert os.listdir(tmp_path) == []
+
+
+def test_memory_storage_loses_answers_and_hides_files() -> None:
+    def lose(operation: str, path: str) -> None:
+        raise TimeoutError(f"{operation} {path}")
+
+    storage = MemoryStorage(after_call=lose, listed=lambda _, names: names[:-1])
+    for put in (storage.put, storage.put_if_absent):
+        with pytest.raises(TimeoutError, match=put.__name__):
+            put(f"/t/{put.__name__}", b"x")
+        assert storage.read(f"/t/{put.__name__}") == b"x"
+    assert [status.name for status in storage.list_from("/t", "")] == ["put"]
+    with pytest.raises(TimeoutError, match="delete"):
+        storage.delete("/t/put")
+    assert not storage.exists("/t/put")

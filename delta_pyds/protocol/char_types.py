@@ -1,0 +1,136 @@
+"""The lengths of ``char(n)`` and ``varchar(n)``, which a schema keeps beside the type ``string``.
+
+The key ``__CHAR_VARCHAR_TYPE_STRING`` in a field's metadata holds the field's
+whole type as it was declared, such as ``array<varchar(3)>``. No section of
+the protocol: a convention of Spark that writers are expected to respect.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+
+CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+
+_TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)(?:\s+collate\s+\w+)?", re.IGNORECASE)
+_SPACE = re.compile(r"\s*")
+# names of other types and what stands in parentheses behind them
+_PLAIN = re.compile(r"(?!(?:var)?char\b)\w+(?:\s*\([^()]*\))?(?:\s+collate\s+\w+)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TextLimit:
+    """At most ``length`` characters; ``padded`` (char): exactly as many, with spaces behind."""
+
+    length: int
+    padded: bool
+
+
+@dataclass(frozen=True)
+class TextLimits:
+    """The limits of the parts of a type: a struct's fields, an array's element, a map's key and value."""
+
+    parts: tuple[Limits, ...]
+
+
+Limits = TextLimit | TextLimits | None
+
+
+def text_limits(field: StructField) -> Limits:
+    """The limits of a column and of all that is in it; None without any.
+
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) when the declared type cannot be read or is not the column's.
+    """
+    declared = field.metadata.get(CHAR_VARCHAR_TYPE)
+    if declared is None:
+        return _nested(field.data_type)
+    reader = _Reader(str(declared))
+    found = reader.limits(field.data_type)
+    if found is _WRONG or not reader.at_end():
+        raise ProtocolError(
+            f"the column '{field.name}' was declared as '{declared}', which cannot be understood as its type: "
+            "how long its texts may be is unknown.",
+            code="DELTA_INVALID_SCHEMA",
+            column=field.name,
+        )
+    return found
+
+
+def _nested(data_type: DataType) -> Limits:
+    """Limits that nested fields carry themselves."""
+    if isinstance(data_type, StructType):
+        return _together(tuple(text_limits(f) for f in data_type))
+    if isinstance(data_type, ArrayType):
+        return _together((_nested(data_type.element_type),))
+    if isinstance(data_type, MapType):
+        return _together((_nested(data_type.key_type), _nested(data_type.value_type)))
+    return None
+
+
+def _together(parts: tuple[Limits, ...]) -> Limits:
+    return TextLimits(parts) if any(p is not None for p in parts) else None
+
+
+_WRONG = TextLimits(())
+
+
+class _Reader:
+    """Reads a declared type along the type that it became, whose field names may hold any character."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def at_end(self) -> bool:
+        self._skip()
+        return self._at == len(self._text)
+
+    def limits(self, data_type: DataType) -> Limits:
+        if isinstance(data_type, StructType):
+            parts: list[Limits] = []
+            good = self._take("struct") and self._take("<")
+            for i, field in enumerate(data_type):
+                good = good and (i == 0 or self._take(",")) and self._name(field.name) and self._take(":")
+                parts.append(self.limits(field.data_type) if good else _WRONG)
+            return self._closed(good, parts)
+        if isinstance(data_type, ArrayType):
+            good = self._take("array") and self._take("<")
+            return self._closed(good, [self.limits(data_type.element_type) if good else _WRONG])
+        if isinstance(data_type, MapType):
+            good = self._take("map") and self._take("<")
+            key = self.limits(data_type.key_type) if good else _WRONG
+            good = good and self._take(",")
+            return self._closed(good, [key, self.limits(data_type.value_type) if good else _WRONG])
+        self._skip()
+        match = _TEXT.match(self._text, self._at)
+        if match is not None and not isinstance(data_type, DecimalType) and data_type.name == "string":
+            self._at = match.end()
+            return TextLimit(int(match[2]), match[1].lower() == "char")
+        plain = _PLAIN.match(self._text, self._at)
+        if plain is None:
+            return _WRONG
+        self._at = plain.end()
+        return None
+
+    def _closed(self, good: bool, parts: list[Limits]) -> Limits:
+        if not good or not self._take(">") or any(p is _WRONG for p in parts):
+            return _WRONG
+        return _together(tuple(parts))
+
+    def _name(self, name: str) -> bool:
+        quoted = "`" + name.replace("`", "``") + "`"
+        return self._take(quoted) or self._take(name)
+
+    def _take(self, token: str) -> bool:
+        self._skip()
+        found = self._text[self._at : self._at + len(token)].lower() == token.lower()
+        self._at += len(token) if found else 0
+        return found
+
+    def _skip(self) -> None:
+        match = _SPACE.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()

@@ -1,0 +1,122 @@
+"""Which types hold all values of another type, and how a column's change of type is recorded.
+
+Protocol: "Type Widening".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from delta_pyds.protocol.schema import (
+    TYPE_CHANGES,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    type_to_json,
+)
+
+_WIDTH = {"byte": 1, "short": 2, "integer": 4, "long": 8}
+# digits that hold every value; the column's physical integers demand as many for widening too
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_EXACT_IN_FLOATING_POINT = frozenset(
+    {
+        ("byte", "float"), ("short", "float"), ("float", "double"),
+        ("byte", "double"), ("short", "double"), ("integer", "double"),
+    }
+)  # fmt: skip
+_STORED_AS_INT32 = frozenset({"byte", "short", "integer"})
+
+
+def is_lossless(source: DataType, target: DataType) -> bool:
+    """Whether each value of ``source`` is a value of ``target``, whatever it is.
+
+    Equal types are; void, which holds only null, is in any type. For types
+    without parts: False for arrays, maps and structs that are not equal.
+    """
+    if source == target or source == PrimitiveType("void"):
+        return True
+    if isinstance(source, DecimalType):
+        return isinstance(target, DecimalType) and _holds_decimal(source, target)
+    if not isinstance(source, PrimitiveType):
+        return False
+    if isinstance(target, DecimalType):
+        digits = _DIGITS.get(source.name)
+        return digits is not None and target.precision - target.scale >= digits
+    if not isinstance(target, PrimitiveType):
+        return False
+    if source.name in _WIDTH and target.name in _WIDTH:
+        return _WIDTH[source.name] <= _WIDTH[target.name]
+    return (source.name, target.name) in _EXACT_IN_FLOATING_POINT
+
+
+def is_checked_narrowing(source: DataType, target: DataType) -> bool:
+    """Whether values of ``source`` may be written as ``target`` if each is checked to fit.
+
+    The integers that Parquet stores alike: the reference mixes them.
+    """
+    return (
+        isinstance(source, PrimitiveType)
+        and isinstance(target, PrimitiveType)
+        and source.name in _STORED_AS_INT32
+        and target.name in _STORED_AS_INT32
+    )
+
+
+def can_widen(source: DataType, target: DataType, *, for_iceberg: bool = False) -> bool:
+    """Whether a column of type ``source`` may become one of the other type ``target``.
+
+    ``for_iceberg``: on a table that supports Iceberg compatibility.
+    Protocol: "Type Widening", "Writer Requirements for Type Widening".
+    """
+    if isinstance(source, DecimalType) and isinstance(target, DecimalType):
+        same_scale = source.scale == target.scale
+        return source != target and _holds_decimal(source, target) and (same_scale or not for_iceberg)
+    if not isinstance(source, PrimitiveType):
+        return False
+    if isinstance(target, DecimalType):
+        # Parquet readers take a 32-bit integer as decimal(10, 0) at least, a 64-bit one as decimal(20, 0)
+        least = {**dict.fromkeys(_STORED_AS_INT32, 10), "long": 20}.get(source.name)
+        return not for_iceberg and least is not None and target.precision - target.scale >= least
+    if not isinstance(target, PrimitiveType) or source == target:
+        return False
+    if source.name in _WIDTH and target.name in _WIDTH:
+        return _WIDTH[source.name] < _WIDTH[target.name]
+    if source.name == "float":
+        return target.name == "double"
+    if source.name in _STORED_AS_INT32:
+        return not for_iceberg and target.name == "double"
+    return not for_iceberg and source.name == "date" and target.name == "timestamp_ntz"
+
+
+def _holds_decimal(source: DecimalType, target: DecimalType) -> bool:
+    return target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
+
+
+def record_type_changes(field: StructField, old: DataType) -> StructField:
+    """The field with what changed of its type since ``old`` appended to ``delta.typeChanges``.
+
+    Fields of structs keep their own records, so a struct is not gone into.
+    Protocol: "Type Change Metadata".
+    """
+    changes = _changes(old, field.data_type, ())
+    if not changes:
+        return field
+    known = list(field.metadata.get(TYPE_CHANGES) or ())
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: known + changes})
+
+
+def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> list[dict[str, Any]]:
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _changes(old.element_type, new.element_type, (*path, "element"))
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        keys = _changes(old.key_type, new.key_type, (*path, "key"))
+        return keys + _changes(old.value_type, new.value_type, (*path, "value"))
+    if isinstance(old, StructType) or not can_widen(old, new):
+        return []
+    change = {"fromType": type_to_json(old), "toType": type_to_json(new)}
+    return [{**change, "fieldPath": ".".join(path)} if path else change]

@@ -1,0 +1,49 @@
+"""An S3 server on the loopback, for as long as a test module runs."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+# moto takes any
+CREDENTIALS = {"key": "test", "secret": "test"}
+
+
+@contextmanager
+def s3_server(*, heeds_conditions: bool = True) -> Iterator[str]:
+    """Yield the server's URL; it has a bucket ``bucket``.
+
+    ``heeds_conditions`` False: it ignores If-None-Match, as some stores do.
+    """
+    application = DomainDispatcherApplication(create_backend_app)
+    lock = threading.Lock()
+
+    def one_at_a_time(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        if not heeds_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+        # moto looks first and puts then; S3's conditional put is one step
+        with lock:
+            return list(application(environ, start_response))
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{url}/bucket", method="PUT")).close()
+        yield url
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def options(url: str) -> dict[str, Any]:
+    """The storage options of a table on the server."""
+    return {**CREDENTIALS, "endpoint_url": url, "client_kwargs": {"region_name": "us-east-1"}}
