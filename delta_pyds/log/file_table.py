@@ -1,16 +1,17 @@
-"""Logical files as Arrow rows: the one shape in which adds of checkpoints and of commits meet.
+"""Logical files as Arrow rows: the one shape in which file actions of checkpoints and of commits meet.
 
 A million files are a million rows, never a million objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.actions import AddFile, RemoveFile
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR = pa.struct(
@@ -39,17 +40,34 @@ FILE_COLUMNS: dict[str, pa.DataType] = {
     "clusteringProvider": pa.string(),
 }
 
+# What a checkpoint keeps of ``remove``; statistics and tags are left behind.
+TOMBSTONE_COLUMNS: dict[str, pa.DataType] = {
+    "path": pa.string(),
+    "deletionTimestamp": pa.int64(),
+    "dataChange": pa.bool_(),
+    "extendedFileMetadata": pa.bool_(),
+    "partitionValues": STRING_MAP,
+    "size": pa.int64(),
+    "deletionVector": DELETION_VECTOR,
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+}
+_TYPES = {**FILE_COLUMNS, **TOMBSTONE_COLUMNS}
+
 KEY_COLUMNS = ("path", "deletionVector")
+
+# For each path, the deletion vector ids with which later commits added or removed it.
+Touched = Mapping[str, frozenset["str | None"]]
 
 
 def file_schema(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([(name, FILE_COLUMNS[name]) for name in columns])
+    return pa.schema([(name, _TYPES[name]) for name in columns])
 
 
-def files_to_batch(files: Iterable[AddFile], columns: Sequence[str]) -> pa.RecordBatch:
-    """Adds of commits as a batch of the named columns."""
+def files_to_batch(files: Iterable[AddFile | RemoveFile], columns: Sequence[str]) -> pa.RecordBatch:
+    """File actions of commits as a batch of the named columns, of ``FILE_COLUMNS`` or ``TOMBSTONE_COLUMNS``."""
     rows = list(files)
-    arrays = [pa.array([_field(f, name) for f in rows], FILE_COLUMNS[name]) for name in columns]
+    arrays = [pa.array([_field(f, name) for f in rows], _TYPES[name]) for name in columns]
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=file_schema(columns))
@@ -67,10 +85,12 @@ _ATTRIBUTE = {
     "baseRowId": "base_row_id",
     "defaultRowCommitVersion": "default_row_commit_version",
     "clusteringProvider": "clustering_provider",
+    "deletionTimestamp": "deletion_timestamp",
+    "extendedFileMetadata": "extended_file_metadata",
 }
 
 
-def _field(file: AddFile, column: str) -> object:
+def _field(file: AddFile | RemoveFile, column: str) -> object:
     value = getattr(file, _ATTRIBUTE[column])
     if value is None:
         return None
@@ -81,21 +101,21 @@ def _field(file: AddFile, column: str) -> object:
     return value
 
 
-def conform_add(add: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
-    """The named columns out of a checkpoint's ``add`` struct, in the types of ``FILE_COLUMNS``.
+def conform_files(files: pa.StructArray, columns: Sequence[str]) -> pa.RecordBatch:
+    """The named columns out of a checkpoint's ``add`` or ``remove`` struct, in the types that they have here.
 
-    A field that the checkpoint lacks is null. Rows are those of ``add``; the
+    A field that the checkpoint lacks is null. Rows are those of ``files``; the
     caller drops the ones where it is null first. Fields of another type
     (integers of other widths, maps with other child names) are cast.
     """
-    fields = {add.type.field(i).name: i for i in range(add.type.num_fields)}
+    fields = {files.type.field(i).name: i for i in range(files.type.num_fields)}
     arrays = []
     for name in columns:
-        target = FILE_COLUMNS[name]
+        target = _TYPES[name]
         if name not in fields:
-            arrays.append(pa.nulls(len(add), target))
+            arrays.append(pa.nulls(len(files), target))
             continue
-        arrays.append(_to(add.field(fields[name]), target))
+        arrays.append(_to(files.field(fields[name]), target))
     return pa.RecordBatch.from_arrays(arrays, schema=file_schema(columns))
 
 
@@ -111,3 +131,55 @@ def _to(array: pa.Array, target: pa.DataType) -> pa.Array:
         ]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=array.is_null())
     return array.cast(target)
+
+
+class UntouchedRows:
+    """Which rows of a checkpoint's ``add`` or ``remove`` are still its own: those whose key no later commit named.
+
+    Protocol: "Action Reconciliation".
+    """
+
+    def __init__(self, touched: Touched) -> None:
+        self._paths = pa.array(list(touched), pa.string())
+        keys = [_key(path, vector) for path, vectors in touched.items() for vector in vectors]
+        self._keys = pa.array(keys, pa.string())
+
+    def mask(self, files: pa.StructArray) -> pa.BooleanArray | None:
+        """True for rows that hold a file which nothing touched; None when all of them do.
+
+        ``files`` has the fields ``KEY_COLUMNS`` if anything was touched.
+        """
+        # some writers have a struct of nulls where there is no action
+        path = files.field("path") if files.type.get_field_index("path") >= 0 else None
+        present = files if path is None or not path.null_count else path
+        mask = present.is_valid() if present.null_count else None
+        if len(self._paths) == 0:
+            return mask
+        shadowed = self._shadowed(files)
+        if shadowed is None:
+            return mask
+        own = pc.invert(pc.is_in(pa.array(range(len(files)), pa.int64()), value_set=shadowed))
+        return own if mask is None else pc.and_(mask, own)
+
+    def _shadowed(self, files: pa.StructArray) -> pa.Int64Array | None:
+        """The places of touched files."""
+        # a path may live on with another deletion vector: the whole key is built for the few rows that matter
+        hits = pc.indices_nonzero(pc.is_in(files.field("path").cast(pa.string()), value_set=self._paths))
+        if len(hits) == 0:
+            return None
+        rows = conform_files(files.take(hits), KEY_COLUMNS)
+        keys = pc.binary_join_element_wise(rows.column("path"), _vector_ids(rows.column("deletionVector")), "\n")
+        found = hits.filter(pc.is_in(keys, value_set=self._keys)).cast(pa.int64())
+        return found if len(found) else None
+
+
+def _key(path: str, vector: str | None) -> str:
+    return f"{path}\n{vector or ''}"
+
+
+def _vector_ids(vectors: pa.StructArray) -> pa.StringArray:
+    """Their unique ids, the empty text where there is none."""
+    kind, text, offset = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    suffix = pc.binary_join_element_wise("@", offset.cast(pa.string()), "").fill_null("")
+    ids = pc.binary_join_element_wise(kind, text, suffix, "").fill_null("")
+    return pc.if_else(vectors.is_valid(), ids, "")

@@ -66,6 +66,36 @@ def read_last_checkpoint(storage: Storage, table_root: str) -> LastCheckpointHin
         return None
 
 
+def write_last_checkpoint(storage: Storage, table_root: str, hint: LastCheckpointHint) -> None:
+    """Point ``_last_checkpoint`` at a checkpoint that exists; one that points at a newer checkpoint stays.
+
+    Two writers at once may still leave the older hint behind, which is no
+    more than a longer listing for readers: it names a checkpoint that exists.
+
+    Raises: StorageError. Protocol: "Last Checkpoint File".
+    """
+    known = read_last_checkpoint(storage, table_root)
+    if known is not None and known.version > hint.version:
+        return
+    storage.put(join(log_directory(table_root), LAST_CHECKPOINT), encode_last_checkpoint(hint))
+
+
+def encode_last_checkpoint(hint: LastCheckpointHint) -> bytes:
+    """The hint as JSON, without its null fields, with its checksum."""
+    value = _without_nulls(msgspec.to_builtins(hint))
+    value.setdefault("size", -1)  # the reference demands a number
+    if "v2Checkpoint" in value:
+        value["v2Checkpoint"] = _without_nulls(value["v2Checkpoint"])
+    # old readers, who check nothing, must get these from the first bytes
+    ordered = {name: value[name] for name in ("version", "size", "parts", *value) if name in value}
+    ordered.pop("checksum", None)
+    return msgspec.json.encode({**ordered, "checksum": checkpoint_checksum(ordered)})
+
+
+def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if item is not None}
+
+
 def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
     """Decode a hint and verify its checksum where it has one.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, log_directory, parse_log_name, version_prefix
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import FileStatus, Storage
 
 
 # a Struct, for a log may have a hundred thousand files: a frozen dataclass takes ten times as long to make
@@ -57,19 +57,29 @@ def list_log(storage: Storage, table_root: str, start_version: int = 0, end_vers
 
     Raises: FileNotFoundInStorageError where there is no log directory.
     """
-    found: dict[LogFileKind, list[LogFile]] = {kind: [] for kind in LogFileKind}
-    for status in storage.list_from(log_directory(table_root), version_prefix(start_version)):
+    upto = None if end_version is None else version_prefix(end_version + 1)
+    files = log_files(storage.list_from(log_directory(table_root), version_prefix(start_version)), upto)
+    return sort_log(table_root, start_version, files)
+
+
+def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iterator[LogFile]:
+    """The files of the log among those of a listing, which is read no further than it must; to ``before``, a name."""
+    for status in statuses:
         file_name = status.name
-        if file_name > _AFTER_ALL_VERSIONS:
-            break
+        if file_name > _AFTER_ALL_VERSIONS or (before is not None and file_name >= before):
+            return
         name = parse_log_name(file_name)
-        if name is None:
-            continue
-        if end_version is not None and name.version > end_version:
-            break
-        found[name.kind].append(
-            LogFile(status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation)
-        )
+        if name is not None:
+            yield LogFile(
+                status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation
+            )
+
+
+def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> LogListing:
+    """Files in the order of a listing, by kind."""
+    found: dict[LogFileKind, list[LogFile]] = {kind: [] for kind in LogFileKind}
+    for file in files:
+        found[file.name.kind].append(file)
     return LogListing(
         table_root,
         start_version,

@@ -12,15 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow as pa
+
 from delta_pyds.errors import ProtocolError
 from delta_pyds.log.checkpoint_reader import AddRequest, Checkpoint, FileBatch, commit_adds
 from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.segment import LogSegment
+from delta_pyds.log.tombstones import checkpoint_tombstones, commit_tombstones
 from delta_pyds.protocol.actions import (
     AddFile,
     DomainMetadata,
     Metadata,
     Protocol,
+    RemoveFile,
     SetTransaction,
     SingleAction,
     file_key,
@@ -34,7 +38,7 @@ class Tail:
 
     ``touched``: for each path, the deletion vector ids with which a commit
     added or removed it. ``adds``: those among them that are in the table, in
-    commit order.
+    commit order. ``removes``: the others, which are tombstones.
     """
 
     protocol: Protocol | None
@@ -43,6 +47,7 @@ class Tail:
     domains: dict[str, DomainMetadata]
     adds: tuple[AddFile, ...]
     touched: dict[str, frozenset[str | None]]
+    removes: tuple[RemoveFile, ...] = ()
 
 
 def reconcile(commits: list[list[SingleAction]]) -> Tail:
@@ -55,6 +60,7 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
     transactions: dict[str, SetTransaction] = {}
     domains: dict[str, DomainMetadata] = {}
     adds: list[AddFile] = []
+    removes: list[RemoveFile] = []
     seen: dict[str, set[str | None]] = {}
     for commit in reversed(commits):
         for action in reversed(commit):
@@ -66,6 +72,8 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
                     ids.add(vector)
                     if action.add is not None:
                         adds.append(action.add)
+                    elif action.remove is not None:
+                        removes.append(action.remove)
             elif action.txn is not None:
                 transactions.setdefault(action.txn.app_id, action.txn)
             elif action.domain_metadata is not None:
@@ -75,7 +83,8 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
             elif action.protocol is not None:
                 protocol = protocol or action.protocol
     touched = {path: frozenset(ids) for path, ids in seen.items()}
-    return Tail(protocol, metadata, transactions, domains, tuple(reversed(adds)), touched)
+    live, dead = tuple(reversed(adds)), tuple(reversed(removes))
+    return Tail(protocol, metadata, transactions, domains, live, touched, dead)
 
 
 class LogReplay:
@@ -141,3 +150,12 @@ class LogReplay:
         if self.checkpoint is not None:
             yield from self.checkpoint.adds(request, self.tail.touched)
         yield from commit_adds(self.tail.adds, request)
+
+    def tombstones(self, since_ms: int) -> Iterator[pa.RecordBatch]:
+        """Yield the files that were removed at ``since_ms`` (since the epoch) or later, as ``TOMBSTONE_COLUMNS``.
+
+        Never empty batches; those of the checkpoint first, in bounded memory.
+        """
+        if self.checkpoint is not None:
+            yield from checkpoint_tombstones(self.checkpoint, self.tail.touched, since_ms)
+        yield from commit_tombstones(self.tail.removes, since_ms)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.compaction import write_compaction
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.table_builder import TableBuilder
 
@@ -129,3 +132,29 @@ def test_replay_equals_a_naive_fold(history: list[Any], data: st.DataObject) -> 
             table.compact_log(low, data.draw(st.integers(low + 1, last)))
         for version in {last, data.draw(st.integers(0, last))}:
             assert seen(load_snapshot(folder, version=version)) == fold(commits[: version + 1])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(file_actions, small_actions, afterwards), min_size=2, max_size=7), st.data())
+def test_our_compactions_change_no_version(history: list[Any], data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = TableBuilder(folder, {"id": "long"}, features=(["deletionVectors", "v2Checkpoint"],) * 2)
+        table.create()
+        for files, small, checkpoint in history:
+            table.commit(actions_of(table, files, small))
+            if checkpoint:
+                table.checkpoint(kind=checkpoint, write_hint=data.draw(st.booleans()))
+        before = [seen(load_snapshot(folder, version=version)) for version in range(table.version + 1)]
+        low = data.draw(st.integers(0, table.version - 1))
+        high = data.draw(st.integers(low + 1, table.version))
+        path = write_compaction(LocalStorage(), folder, low, high)
+        assert "commitInfo" not in Path(path).read_text()
+        assert [seen(load_snapshot(folder, version=version)) for version in range(table.version + 1)] == before
+        # and it stands for the commits: without them the later versions are the same
+        for checkpoint_file in Path(folder, "_delta_log").glob("*.checkpoint*"):
+            checkpoint_file.unlink()
+        Path(folder, "_delta_log", "_last_checkpoint").unlink(missing_ok=True)
+        for version in range(low, high + 1):
+            table.commit_file(version).unlink()
+        for version in range(high, table.version + 1):
+            assert seen(load_snapshot(folder, version=version)) == before[version]

@@ -1,0 +1,199 @@
+"""The columns of a checkpoint that we write.
+
+Every field may be null, as the reference has it, but keys of maps. Protocol: "Checkpoint Schema".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Set
+
+import pyarrow as pa
+
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP, TOMBSTONE_COLUMNS
+from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
+
+_STRINGS = pa.list_(pa.field("element", pa.string()))
+_WITH_BOUNDS = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"}
+)
+# Longer schemas are not repeated in hints and tags, as in the reference.
+_MAX_SCHEMA_CHARACTERS = 20_000
+
+SMALL_ACTIONS: dict[str, pa.DataType] = {
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", _STRINGS),
+            ("configuration", STRING_MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _STRINGS),
+            ("writerFeatures", _STRINGS),
+        ]
+    ),
+    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+}
+
+REMOVE = pa.struct(list(TOMBSTONE_COLUMNS.items()))
+
+
+def add_type(
+    *, stats_as_json: bool, statistics: pa.StructType | None, partition_values: pa.StructType | None
+) -> pa.StructType:
+    """The type of ``add``, with ``stats_parsed`` and ``partitionValues_parsed`` of the given types."""
+    fields: list[tuple[str, pa.DataType]] = [
+        ("path", pa.string()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("tags", STRING_MAP),
+        ("deletionVector", DELETION_VECTOR),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+    ]
+    if stats_as_json:
+        fields.append(("stats", pa.string()))
+    if partition_values is not None:
+        fields.append(("partitionValues_parsed", partition_values))
+    if statistics is not None:
+        fields.append(("stats_parsed", statistics))
+    return pa.struct(fields)
+
+
+def classic_schema(add: pa.StructType) -> pa.Schema:
+    """A classic checkpoint: one column for each kind of action."""
+    small = SMALL_ACTIONS
+    return pa.schema(
+        [
+            ("txn", small["txn"]),
+            ("add", add),
+            ("remove", REMOVE),
+            ("metaData", small["metaData"]),
+            ("protocol", small["protocol"]),
+            ("domainMetadata", small["domainMetadata"]),
+        ]
+    )
+
+
+def sidecar_schema(add: pa.StructType) -> pa.Schema:
+    """A sidecar of a V2 checkpoint: file actions alone. Protocol: "Sidecar Files"."""
+    return pa.schema([("add", add), ("remove", REMOVE)])
+
+
+def partition_values_type(schema: StructType, partition_columns: Iterable[str]) -> pa.StructType | None:
+    """The type of ``partitionValues_parsed``, by physical names; None for a table without partitions."""
+    columns = [f for name in partition_columns for f in schema if f.name == name]
+    return pa.struct([(f.physical_name, arrow_type(f.data_type)) for f in columns]) if columns else None
+
+
+def statistics_type(
+    schema: StructType, partition_columns: Iterable[str], statistics_columns: Iterable[tuple[str, ...]]
+) -> pa.StructType:
+    """The type of ``stats_parsed``, by physical names.
+
+    ``statistics_columns``: paths of logical names; one that names a struct
+    stands for all below it. Bounds exist for the types that data skipping
+    knows (not for a variant, whose bounds no two readers hold alike), null
+    counts for all columns. ``tightBounds`` is there always: without it, a
+    file whose bounds are wide would seem to have tight ones.
+
+    Protocol: "Per-file Statistics".
+    """
+    without = frozenset(partition_columns)
+    columns = [f for f in schema if f.name not in without]
+    wanted = frozenset(statistics_columns)
+    bounds = _leaves(columns, (), wanted, only_bounds=True)
+    nulls = _leaves(columns, (), wanted, only_bounds=False)
+    fields: list[tuple[str, pa.DataType]] = [("numRecords", pa.int64())]
+    if bounds.num_fields:
+        fields += [("minValues", bounds), ("maxValues", bounds)]
+    if nulls.num_fields:
+        fields.append(("nullCount", nulls))
+    return pa.struct([*fields, ("tightBounds", pa.bool_())])
+
+
+def _leaves(
+    fields: Iterable[StructField], above: tuple[str, ...], wanted: Set[tuple[str, ...]], *, only_bounds: bool
+) -> pa.StructType:
+    found: list[tuple[str, pa.DataType]] = []
+    for field in fields:
+        path = (*above, field.name)
+        if isinstance(field.data_type, StructType):
+            below = wanted
+            if path in wanted:
+                below = wanted | {(*path, f.name) for f in field.data_type}
+            inner = _leaves(field.data_type, path, below, only_bounds=only_bounds)
+            if inner.num_fields:
+                found.append((field.physical_name, inner))
+        elif path in wanted and field.data_type != PrimitiveType("void"):
+            if not only_bounds:
+                found.append((field.physical_name, pa.int64()))
+            elif _has_bounds(field.data_type):
+                found.append((field.physical_name, arrow_type(field.data_type)))
+    return pa.struct(found)
+
+
+def _has_bounds(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) or (
+        isinstance(data_type, PrimitiveType) and data_type.name in _WITH_BOUNDS
+    )
+
+
+def short_schema_json(schema: pa.Schema) -> str | None:
+    """The schema as Spark writes schemas, None if it is too long to be repeated elsewhere."""
+    text = json.dumps(_spark_struct(schema), separators=(",", ":"), ensure_ascii=False)
+    return text if len(text) <= _MAX_SCHEMA_CHARACTERS else None
+
+
+def _spark_struct(fields: Iterable[pa.Field]) -> dict[str, object]:
+    return {
+        "type": "struct",
+        "fields": [{"name": f.name, "type": _spark_type(f.type), "nullable": True, "metadata": {}} for f in fields],
+    }
+
+
+_SPARK_NAMES = {
+    pa.string(): "string",
+    pa.int64(): "long",
+    pa.int32(): "integer",
+    pa.int16(): "short",
+    pa.int8(): "byte",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us", tz="UTC"): "timestamp",
+    pa.timestamp("us"): "timestamp_ntz",
+}
+
+
+def _spark_type(data_type: pa.DataType) -> object:
+    if pa.types.is_struct(data_type):
+        return _spark_struct(data_type)
+    if pa.types.is_map(data_type):
+        return {
+            "type": "map",
+            "keyType": _spark_type(data_type.key_type),
+            "valueType": _spark_type(data_type.item_type),
+            "valueContainsNull": True,
+        }
+    if pa.types.is_list(data_type):
+        return {"type": "array", "elementType": _spark_type(data_type.value_type), "containsNull": True}
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    return _SPARK_NAMES[data_type]

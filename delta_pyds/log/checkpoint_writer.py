@@ -1,0 +1,238 @@
+"""Checkpoints: classic ones in one file, V2 ones as a JSON file with sidecars.
+
+A checkpoint appears whole or not at all. What a crash leaves behind is at most
+sidecars that nothing refers to.
+
+Protocol: "Checkpoints", "V2 Spec", "V1 Spec", "Sidecar Files".
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_pyds.errors import CorruptLogError, FileExistsInStorageError
+from delta_pyds.log.checkpoint_part import CheckpointPart
+from delta_pyds.log.checkpoint_rows import KINDS, CheckpointRows, CheckpointSettings
+from delta_pyds.log.checkpoint_schema import classic_schema, short_schema_json, sidecar_schema
+from delta_pyds.log.commit_writer import encode_commit, wire_form
+from delta_pyds.log.last_checkpoint import LastCheckpointHint, V2CheckpointHint
+from delta_pyds.log.replay import LogReplay
+from delta_pyds.protocol.actions import Action, CheckpointMetadata, Sidecar
+from delta_pyds.protocol.paths import SIDECAR_DIRECTORY, join, log_directory, version_prefix
+from delta_pyds.storage.base import Storage
+
+__all__ = ["CheckpointSettings", "write_checkpoint"]
+
+# Readers decode and skip by row groups.
+_ROW_GROUP_ROWS = 65_536
+# More of them would make the hint long, which every reader fetches; as in the reference.
+_MAX_ACTIONS_IN_HINT = 30
+_MAX_SIDECARS_IN_HINT = 30
+
+
+def write_checkpoint(storage: Storage, replay: LogReplay, settings: CheckpointSettings) -> LastCheckpointHint:
+    """Write the checkpoint of the replay's version, and return the hint to it.
+
+    A classic checkpoint that is there already stays, and the hint describes
+    it. A V2 checkpoint is only written where the table supports the feature:
+    other readers would not see it. Memory holds a classic checkpoint's file,
+    compressed (some 200 bytes a table's file), or one sidecar.
+
+    Raises: StorageError; CorruptLogError or MissingLogFilesError for an older
+        checkpoint that cannot be read; ProtocolError for a partition value that is none.
+    """
+    rows = CheckpointRows(replay, settings)
+    if settings.policy == "v2" and _supports_v2(replay):
+        return _write_v2(storage, replay, rows, settings.sidecar_actions)
+    return _write_classic(storage, replay, rows)
+
+
+def _supports_v2(replay: LogReplay) -> bool:
+    protocol = replay.protocol
+    return "v2Checkpoint" in (protocol.reader_features or ()) and "v2Checkpoint" in (protocol.writer_features or ())
+
+
+# --- classic
+
+
+def _write_classic(storage: Storage, replay: LogReplay, rows: CheckpointRows) -> LastCheckpointHint:
+    version, root = replay.segment.version, replay.segment.table_root
+    path = join(log_directory(root), f"{version_prefix(version)}.checkpoint.parquet")
+    if storage.exists(path):
+        return _hint_of_existing(storage, path, version)
+    schema = classic_schema(rows.add_type)
+    small = rows.small_table(schema)
+    counts = _Counts()
+    # small actions and files have row groups of their own: whoever wants the one need not decode the other
+    data = _parquet(schema, [[small], counts.of_adds(rows, schema), counts.of_removes(rows, schema)])
+    try:
+        storage.put_if_absent(path, data)
+    except FileExistsInStorageError:
+        return _hint_of_existing(storage, path, version)
+    return LastCheckpointHint(
+        version=version,
+        size=small.num_rows + counts.adds + counts.removes,
+        size_in_bytes=len(data),
+        num_of_add_files=counts.adds,
+        checkpoint_schema=_decoded(short_schema_json(schema)),
+    )
+
+
+def _hint_of_existing(storage: Storage, path: str, version: int) -> LastCheckpointHint:
+    part = CheckpointPart(storage, path)
+    # under this name may be a V2 checkpoint with sidecars, whose files are not counted here
+    files = part.count("add.path") if not part.count("sidecar.path") else None
+    return LastCheckpointHint(
+        version=version,
+        size=part.num_rows,
+        size_in_bytes=storage.status(path).size_bytes,
+        num_of_add_files=files,
+    )
+
+
+# --- V2
+
+
+def _write_v2(storage: Storage, replay: LogReplay, rows: CheckpointRows, sidecar_actions: int) -> LastCheckpointHint:
+    version, root = replay.segment.version, replay.segment.table_root
+    schema = sidecar_schema(rows.add_type)
+    num_adds, num_removes = rows.count()
+    num_files = num_adds + num_removes
+    parts = max(1, -(-num_files // sidecar_actions))
+    counts = _Counts()
+    tables = chain(counts.of_adds(rows, schema), counts.of_removes(rows, schema))
+    chunks = _chunked(tables, max(1, -(-num_files // parts)))
+    sidecars = [_write_sidecar(storage, replay, schema, next(chunks, []), n, parts) for n in range(1, parts + 1)]
+    if next(chunks, None) is not None or (counts.adds, counts.removes) != (num_adds, num_removes):
+        raise CorruptLogError(
+            f"table {root} had {num_adds} files and {num_removes} tombstones at version {version} when they were "
+            f"counted, and {counts.adds} and {counts.removes} when they were written: a file of the log changed "
+            "meanwhile. No checkpoint was made; the next one will be.",
+            code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
+            table=root,
+            version=version,
+        )
+    sidecar_bytes = sum(s.size_in_bytes for s in sidecars)
+    tags: dict[str, str | None] = {
+        "sidecarNumActions": str(num_files),
+        "sidecarSizeInBytes": str(sidecar_bytes),
+        "numOfAddFiles": str(num_adds),
+    }
+    schema_text = short_schema_json(schema)
+    if schema_text is not None:
+        tags["sidecarFileSchema"] = schema_text
+    metadata = CheckpointMetadata(version, tags)
+    data = encode_commit((metadata, *sidecars, *rows.small_actions))
+    path = join(log_directory(root), f"{version_prefix(version)}.checkpoint.{uuid.uuid4()}.json")
+    storage.put_if_absent(path, data)
+    status = storage.status(path)
+    actions = [_wrapped(a) for a in (*rows.small_actions, metadata)]
+    return LastCheckpointHint(
+        version=version,
+        size=num_files + 1 + len(sidecars) + len(rows.small_actions),
+        size_in_bytes=len(data) + sidecar_bytes,
+        num_of_add_files=num_adds,
+        v2_checkpoint=V2CheckpointHint(
+            path=status.name,
+            size_in_bytes=len(data),
+            modification_time=status.modification_time_ms,
+            non_file_actions=actions if len(actions) <= _MAX_ACTIONS_IN_HINT else None,
+            sidecar_files=(
+                [msgspec.to_builtins(wire_form(s)) for s in sidecars]
+                if len(sidecars) <= _MAX_SIDECARS_IN_HINT
+                else None
+            ),
+        ),
+    )
+
+
+def _write_sidecar(
+    storage: Storage, replay: LogReplay, schema: pa.Schema, tables: list[pa.Table], number: int, of: int
+) -> Sidecar:
+    version, directory = version_prefix(replay.segment.version), log_directory(replay.segment.table_root)
+    name = f"{version}.checkpoint.{number:010d}.{of:010d}.{uuid.uuid4()}.parquet"
+    path = join(join(directory, SIDECAR_DIRECTORY), name)
+    data = _parquet(schema, [tables])
+    # synced, unlike a data file: the checkpoint must never be on the disk before what it refers to
+    storage.put_if_absent(path, data)
+    return Sidecar(name, len(data), storage.status(path).modification_time_ms)
+
+
+def _wrapped(action: Action) -> dict[str, Any]:
+    kind = KINDS.get(type(action), "checkpointMetadata")
+    return {kind: msgspec.to_builtins(wire_form(action))}
+
+
+# --- rows to Parquet
+
+
+class _Counts:
+    """Counts file actions as they pass by."""
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.removes = 0
+
+    def of_adds(self, rows: CheckpointRows, schema: pa.Schema) -> Iterator[pa.Table]:
+        for add in rows.adds():
+            self.adds += len(add)
+            yield _one_column(add, "add", schema)
+
+    def of_removes(self, rows: CheckpointRows, schema: pa.Schema) -> Iterator[pa.Table]:
+        for remove in rows.removes():
+            self.removes += len(remove)
+            yield _one_column(remove, "remove", schema)
+
+
+def _one_column(array: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table:
+    """Rows that hold one kind of action."""
+    arrays = [array if f.name == name else pa.nulls(len(array), f.type) for f in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes:
+    """A file of the tables; no row group spans two sections."""
+    out = io.BytesIO()
+    with (
+        pq.ParquetWriter(out, schema, compression="snappy", store_schema=False) as writer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        # one row group is encoded while the next is put together
+        encoding: Future[None] | None = None
+        for tables in sections:
+            for group in _chunked(tables, _ROW_GROUP_ROWS):
+                if encoding is not None:
+                    encoding.result()
+                encoding = pool.submit(writer.write_table, pa.concat_tables(group), _ROW_GROUP_ROWS)
+        if encoding is not None:
+            encoding.result()
+    return out.getvalue()
+
+
+def _chunked(tables: Iterable[pa.Table], num_rows: int) -> Iterator[list[pa.Table]]:
+    """The rows of the tables in pieces of that many, the last one shorter; no rows, no pieces."""
+    pending: list[pa.Table] = []
+    length = 0
+    for table in tables:
+        while length + len(table) >= num_rows:
+            cut = num_rows - length
+            yield [*pending, table.slice(0, cut)]
+            table, pending, length = table.slice(cut), [], 0
+        if len(table):
+            pending.append(table)
+            length += len(table)
+    if pending:
+        yield pending
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

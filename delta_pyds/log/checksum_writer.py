@@ -1,0 +1,277 @@
+"""Version checksums: from the one before and a commit's actions, or from a replay. Protocol: "Version Checksum File".
+
+A number that cannot be known is left out, or there is no checksum at all: a
+wrong one makes readers take the table for corrupt.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.errors import FileExistsInStorageError
+from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.checksum import (
+    DeletedRecordCountsHistogram,
+    FileSizeHistogram,
+    VersionChecksum,
+    file_size_histogram,
+)
+from delta_pyds.log.checksum_change import DELETED_RECORD_BOUNDARIES, SIZE_BOUNDARIES, CommitChange
+from delta_pyds.log.commit_writer import wire_form
+from delta_pyds.log.replay import LogReplay
+from delta_pyds.protocol.actions import (
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+    SingleAction,
+)
+from delta_pyds.protocol.paths import join, log_directory
+from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.storage.base import Storage
+
+# The reference's bounds of what a checksum repeats.
+_MOST_TRANSACTIONS = 100
+_MOST_DOMAINS = 10
+
+_DELETION_VECTORS = "deletionVectors"
+_A = TypeVar("_A", SetTransaction, DomainMetadata)
+
+
+def advance_checksum(
+    previous: VersionChecksum,
+    actions: Iterable[SingleAction],
+    *,
+    in_commit_timestamp: int | None,
+    txn_id: str | None,
+    transactions_kept: bool,
+) -> VersionChecksum | None:
+    """The checksum of the version that ``actions`` make of the previous one; None if that cannot be known so.
+
+    ``transactions_kept``: application transactions never expire in this table.
+    Not known are removes without a size, files added again without being
+    removed, a key that occurs twice, and whatever else does not add up.
+    """
+    change = CommitChange()
+    for action in actions:
+        change.take(action)
+    return _advance(previous, change, in_commit_timestamp, txn_id, transactions_kept)
+
+
+def first_checksum(
+    actions: Iterable[SingleAction], *, in_commit_timestamp: int | None, txn_id: str | None, transactions_kept: bool
+) -> VersionChecksum | None:
+    """The checksum of version 0; None as in advance_checksum, or without protocol and metadata."""
+    return advance_checksum(
+        _EMPTY,
+        actions,
+        in_commit_timestamp=in_commit_timestamp,
+        txn_id=txn_id,
+        transactions_kept=transactions_kept,
+    )
+
+
+def compute_checksum(
+    replay: LogReplay, *, in_commit_timestamp: int | None = None, txn_id: str | None = None
+) -> VersionChecksum:
+    """The checksum of a version from its whole state: takes time and memory (16 bytes) for every file.
+
+    ``in_commit_timestamp``: that of the version, if the table has them.
+
+    Raises: ValueError if it has, and none is given; else as LogReplay.
+    """
+    properties = parse_properties(replay.metadata.configuration or {})
+    if properties.in_commit_timestamps != (in_commit_timestamp is not None):
+        raise ValueError("The in-commit timestamp is given for a table that has them, and for no other.")
+    sizes, cardinalities, vectors = _file_numbers(replay)
+    transactions = list(replay.transactions.values()) if properties.transaction_retention_ms is None else None
+    with_vectors = _has_deletion_vectors(replay.protocol)
+    deleted = file_size_histogram(cardinalities, DELETED_RECORD_BOUNDARIES).file_counts
+    return VersionChecksum(
+        txn_id=txn_id,
+        table_size_bytes=pc.sum(sizes).as_py() or 0,
+        num_files=len(sizes),
+        num_metadata=1,
+        num_protocol=1,
+        in_commit_timestamp_opt=in_commit_timestamp,
+        set_transactions=_at_most(_MOST_TRANSACTIONS, transactions),
+        domain_metadata=_at_most(_MOST_DOMAINS, list(replay.domains.values())),
+        metadata=replay.metadata,
+        protocol=replay.protocol,
+        file_size_histogram=file_size_histogram(sizes, SIZE_BOUNDARIES),
+        num_deleted_records_opt=(pc.sum(cardinalities).as_py() or 0) if with_vectors else None,
+        num_deletion_vectors_opt=vectors if with_vectors else None,
+        deleted_record_counts_histogram_opt=DeletedRecordCountsHistogram(deleted) if with_vectors else None,
+    )
+
+
+def checksum_path(table_root: str, version: int) -> str:
+    """Where the checksum of a version is."""
+    return join(log_directory(table_root), f"{version:020d}.crc")
+
+
+def write_checksum(storage: Storage, table_root: str, version: int, checksum: VersionChecksum) -> None:
+    """Write the file after its commit; one that is there already is left as it is, for it must not be replaced.
+
+    Raises: StorageError.
+    """
+    try:
+        storage.put_if_absent(checksum_path(table_root, version), encode_checksum(checksum))
+    except FileExistsInStorageError:
+        return
+
+
+def encode_checksum(checksum: VersionChecksum) -> bytes:
+    """The content of the file: one JSON object without the fields that are None."""
+    content: dict[str, Any] = {}
+    for one in msgspec.structs.fields(VersionChecksum):
+        value = getattr(checksum, one.name)
+        if value is None:
+            continue
+        if isinstance(value, list):
+            value = [wire_form(action) for action in value]
+        elif isinstance(value, (Metadata, Protocol)):
+            value = wire_form(value)
+        content[one.encode_name] = value
+    return msgspec.json.encode(content)
+
+
+def _advance(
+    previous: VersionChecksum,
+    taken: CommitChange,
+    in_commit_timestamp: int | None,
+    txn_id: str | None,
+    transactions_kept: bool,
+) -> VersionChecksum | None:
+    change = taken.settled()
+    metadata, protocol = taken.metadata or previous.metadata, taken.protocol or previous.protocol
+    if change is None or metadata is None or protocol is None:
+        return None
+    known = _with_vector_numbers(previous)
+    sizes = known.size_histogram
+    if sizes is not None and sizes.sorted_bin_boundaries == list(SIZE_BOUNDARIES):
+        counts, totals = _sum(sizes.file_counts, change.size_counts), _sum(sizes.total_bytes, change.size_totals)
+        sizes = FileSizeHistogram(list(SIZE_BOUNDARIES), counts, totals)
+    else:
+        sizes = None
+    deleted = known.deleted_record_counts_histogram_opt
+    if deleted is not None:
+        deleted = DeletedRecordCountsHistogram(_sum(deleted.deleted_record_counts, change.deleted_counts))
+    with_vectors = _has_deletion_vectors(protocol)
+    result = VersionChecksum(
+        txn_id=txn_id,
+        table_size_bytes=known.table_size_bytes + change.size_bytes,
+        num_files=known.num_files + change.files,
+        num_metadata=1,
+        num_protocol=1,
+        in_commit_timestamp_opt=in_commit_timestamp,
+        set_transactions=_merged(
+            known.set_transactions if transactions_kept else None,
+            change.transactions,
+            _MOST_TRANSACTIONS,
+            lambda action: action.app_id,
+        ),
+        domain_metadata=_merged(known.domain_metadata, change.domains, _MOST_DOMAINS, lambda action: action.domain),
+        metadata=metadata,
+        protocol=protocol,
+        file_size_histogram=sizes,
+        num_deleted_records_opt=_plus(known.num_deleted_records_opt, change.deleted_records, with_vectors),
+        num_deletion_vectors_opt=_plus(known.num_deletion_vectors_opt, change.vectors, with_vectors),
+        deleted_record_counts_histogram_opt=deleted if with_vectors else None,
+    )
+    return result if _adds_up(result) else None
+
+
+def _with_vector_numbers(checksum: VersionChecksum) -> VersionChecksum:
+    """Where the table cannot have deletion vectors the numbers are left out, and known: there are none."""
+    if checksum.protocol is None or _has_deletion_vectors(checksum.protocol):
+        return checksum
+    return msgspec.structs.replace(
+        checksum,
+        num_deleted_records_opt=0,
+        num_deletion_vectors_opt=0,
+        deleted_record_counts_histogram_opt=DeletedRecordCountsHistogram(
+            [checksum.num_files, *[0] * (len(DELETED_RECORD_BOUNDARIES) - 1)]
+        ),
+    )
+
+
+def _has_deletion_vectors(protocol: Protocol) -> bool:
+    return _DELETION_VECTORS in (protocol.writer_features or ())
+
+
+def _adds_up(checksum: VersionChecksum) -> bool:
+    """False where a commit removed what was not there, as far as the numbers show it."""
+    numbers: list[int | None] = [
+        checksum.table_size_bytes,
+        checksum.num_files,
+        checksum.num_deleted_records_opt,
+        checksum.num_deletion_vectors_opt,
+    ]
+    sizes, deleted = checksum.file_size_histogram, checksum.deleted_record_counts_histogram_opt
+    if sizes is not None:
+        numbers += [*sizes.file_counts, *sizes.total_bytes]
+    if deleted is not None:
+        numbers += deleted.deleted_record_counts
+    return all(number is None or number >= 0 for number in numbers)
+
+
+def _merged(previous: list[_A] | None, changed: dict[str, _A], most: int, key: Callable[[_A], str]) -> list[_A] | None:
+    if previous is None:
+        return None
+    merged = {**{key(action): action for action in previous}, **changed}
+    live = [action for action in merged.values() if not (isinstance(action, DomainMetadata) and action.removed)]
+    return _at_most(most, live)
+
+
+def _at_most(most: int, actions: list[_A] | None) -> list[_A] | None:
+    return None if actions is None or len(actions) > most else actions
+
+
+def _plus(number: int | None, change: int, wanted: bool) -> int | None:
+    return number + change if number is not None and wanted else None
+
+
+def _sum(numbers: list[int], change: list[int]) -> list[int]:
+    # a histogram of another length is damaged: it comes out negative, and the checksum is dropped
+    return [one + other for one, other in itertools.zip_longest(numbers, change, fillvalue=-(1 << 62))]
+
+
+# --- a whole state
+
+
+def _file_numbers(replay: LogReplay) -> tuple[pa.Array, pa.Array, int]:
+    """The sizes of all files, how many rows their deletion vectors delete, and how many have one."""
+    sizes, cardinalities, vectors = [], [], 0
+    for batch in replay.adds(AddRequest(columns=("size", "deletionVector"))):
+        vector = batch.files.column("deletionVector")
+        sizes.append(pc.fill_null(batch.files.column("size"), 0))
+        cardinalities.append(pc.fill_null(pc.struct_field(vector, "cardinality"), 0))
+        vectors += len(vector) - vector.null_count
+    return _joined(sizes), _joined(cardinalities), vectors
+
+
+def _joined(arrays: list[pa.Array]) -> pa.Array:
+    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.int64())
+
+
+_EMPTY = VersionChecksum(
+    table_size_bytes=0,
+    num_files=0,
+    num_metadata=1,
+    num_protocol=1,
+    set_transactions=[],
+    domain_metadata=[],
+    file_size_histogram=FileSizeHistogram(
+        list(SIZE_BOUNDARIES), [0] * len(SIZE_BOUNDARIES), [0] * len(SIZE_BOUNDARIES)
+    ),
+    num_deleted_records_opt=0,
+    num_deletion_vectors_opt=0,
+    deleted_record_counts_histogram_opt=DeletedRecordCountsHistogram([0] * len(DELETED_RECORD_BOUNDARIES)),
+)

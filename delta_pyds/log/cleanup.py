@@ -1,0 +1,301 @@
+"""Deleting what is older than the log's retention. Protocol: "Metadata Cleanup"."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, ProtocolError
+from delta_pyds.log.checkpoint_part import CheckpointPart
+from delta_pyds.log.checkpoint_reader import Checkpoint
+from delta_pyds.log.commit_reader import read_commit, read_commit_info
+from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_times
+from delta_pyds.log.listing import LogFile, LogListing, list_log, log_files, sort_log
+from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, earliest_version
+from delta_pyds.protocol.actions import Protocol, Sidecar
+from delta_pyds.protocol.paths import (
+    SIDECAR_DIRECTORY,
+    LogFileKind,
+    join,
+    log_directory,
+    resolve_sidecar_path,
+)
+from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.storage.base import FileStatus, Storage
+
+_logger = logging.getLogger(__name__)
+
+_DAY_MS = 24 * 3_600_000
+# Files looked at between two questions whether the listing has reached what must stay.
+_LISTED_AT_ONCE = 2_000
+# Deletions at a time in a remote store.
+_THREADS = 16
+
+# as the storages name a file until it is whole
+_LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+_PROTECTION_FEATURE = "checkpointProtection"
+_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+def clean_log(
+    storage: Storage,
+    table_root: str,
+    *,
+    retention_ms: int,
+    now_ms: int,
+    configuration: Mapping[str, str | None],
+    protocol: Protocol,
+) -> int:
+    """Delete the files of the log that no version within the retention needs; return how many.
+
+    Everything stays that recreates the versions from the newest checkpoint on
+    that was there at the cutoff: midnight UTC of the day of now minus retention.
+    That checkpoint is read before anything is deleted, and the times of the
+    versions that stay do not change. Deletes from the oldest version on, so
+    that a process that dies leaves a log without a gap. ``configuration`` and
+    ``protocol`` are those of the latest version.
+
+    Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
+    """
+    properties = parse_properties(configuration)
+    cutoff_ms = _midnight(now_ms - retention_ms)
+    # what a process at work may have written is younger
+    abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
+    leftovers: list[str] = []
+    listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
+    _delete(storage, leftovers)
+    return len(leftovers) + _clean(storage, listing, cutoff_ms, abandoned_ms, properties, configuration, protocol)
+
+
+def _clean(
+    storage: Storage,
+    listing: LogListing,
+    cutoff_ms: int,
+    abandoned_ms: int,
+    properties: TableProperties,
+    configuration: Mapping[str, str | None],
+    protocol: Protocol,
+) -> int:
+    table_root = listing.table_root
+    keep_from = _first_to_keep(storage, listing, cutoff_ms, properties)
+    if keep_from is None:
+        return 0
+    version = keep_from.version
+    expired = [
+        *(file for file in listing.commits if file.version < version),
+        *(file for file in listing.checksums if file.version < version),
+        *(file for file in listing.checkpoints if file.version < version),
+        # one that begins here or before serves no version that stays, wherever it ends
+        *(file for file in listing.compactions if file.version <= version),
+    ]
+    if not expired:
+        return 0
+    protected = _protected_before(configuration, protocol)
+    if version < protected:
+        _logger.info(
+            "The log of table %s is not cleaned up below version %d: the table protects its checkpoints before version "
+            "%d, and not all of them would go.",
+            table_root,
+            version,
+            protected,
+        )
+        return 0
+    _delete(storage, [file.path for file in sorted(expired, key=lambda file: (file.version, file.path))])
+    sidecars: list[str] = []
+    if any(file.name.kind is LogFileKind.CHECKPOINT for file in expired):
+        sidecars = _unreferenced_sidecars(storage, table_root, version, abandoned_ms)
+        _delete(storage, sidecars)
+    return len(expired) + len(sidecars)
+
+
+def _midnight(time_ms: int) -> int:
+    return time_ms - time_ms % _DAY_MS
+
+
+# --- what is old
+
+
+def _list_old(
+    storage: Storage,
+    table_root: str,
+    cutoff_ms: int,
+    properties: TableProperties,
+    leftovers: list[str],
+    abandoned_ms: int,
+) -> LogListing:
+    """The log from its first file to some commit after the cutoff: mostly a small part of it.
+
+    Adds to ``leftovers`` what writers that died before their put was done have left.
+    """
+
+    def noting(statuses: Iterator[FileStatus]) -> Iterator[FileStatus]:
+        for status in statuses:
+            if _LEFTOVER.fullmatch(status.name) and status.modification_time_ms < abandoned_ms:
+                leftovers.append(status.path)
+            yield status
+
+    try:
+        # "." sorts before every version
+        files = log_files(noting(storage.list_from(log_directory(table_root), ".")))
+    except FileNotFoundInStorageError:
+        return LogListing(table_root, 0)
+    listed: list[LogFile] = []
+    while chunk := list(islice(files, _LISTED_AT_ONCE)):
+        listed += chunk
+        commits = [file for file in chunk if file.name.kind is LogFileKind.COMMIT]
+        if commits and _is_after(storage, commits[-1], cutoff_ms, properties):
+            break
+    return sort_log(table_root, 0, listed)
+
+
+def _is_after(storage: Storage, file: LogFile, cutoff_ms: int, properties: TableProperties) -> bool:
+    if not _by_in_commit_timestamps(cutoff_ms, properties):
+        return file.modification_time_ms > cutoff_ms
+    return file.version >= _enabled_at(properties) and _own_time(storage, file) > cutoff_ms
+
+
+def _by_in_commit_timestamps(cutoff_ms: int, properties: TableProperties) -> bool:
+    """Which clock tells what is old. File times and in-commit timestamps are never compared with each other."""
+    enabled_ms = properties.in_commit_timestamp_enablement_timestamp_ms
+    return properties.in_commit_timestamps and (enabled_ms is None or enabled_ms <= cutoff_ms)
+
+
+def _enabled_at(properties: TableProperties) -> int:
+    return properties.in_commit_timestamp_enablement_version or 0
+
+
+def _own_time(storage: Storage, file: LogFile) -> int:
+    return in_commit_timestamp(read_commit_info(storage, file), file)
+
+
+def _first_to_keep(
+    storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties
+) -> CheckpointFiles | None:
+    """The newest checkpoint at or before the newest commit at or before the cutoff, that history can begin with."""
+    if not listing.checkpoints:
+        return None
+    times = monotonic_file_times(listing.commits, earliest_version(listing))
+    last_old = _newest_old_commit(storage, listing.commits, times, cutoff_ms, properties)
+    if last_old is None:
+        return None
+    for checkpoint in reversed(complete_checkpoints(listing)):
+        if (
+            checkpoint.version <= last_old
+            and _keeps_times(checkpoint.version, listing.commits, times, properties)
+            and _is_whole(storage, listing.table_root, checkpoint)
+        ):
+            return checkpoint
+    return None
+
+
+def _newest_old_commit(
+    storage: Storage,
+    commits: Sequence[LogFile],
+    times: Mapping[int, int],
+    cutoff_ms: int,
+    properties: TableProperties,
+) -> int | None:
+    first = _enabled_at(properties) if properties.in_commit_timestamps else None
+    before = [file.version for file in commits if first is None or file.version < first]
+    if not _by_in_commit_timestamps(cutoff_ms, properties):
+        return max((version for version in before if times[version] <= cutoff_ms), default=None)
+    with_own = [file for file in commits if first is not None and file.version >= first]
+    low, high = 0, len(with_own)
+    while low < high:  # the first commit after the cutoff
+        middle = (low + high) // 2
+        if _own_time(storage, with_own[middle]) <= cutoff_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return with_own[low - 1].version if low else None
+
+
+def _keeps_times(
+    version: int, commits: Sequence[LogFile], times: Mapping[int, int], properties: TableProperties
+) -> bool:
+    """False if the first commit to stay has its time from the one before it, which would go."""
+    first = next((file for file in commits if file.version >= version), None)
+    if first is None or (properties.in_commit_timestamps and first.version >= _enabled_at(properties)):
+        return True
+    return times[first.version] == first.modification_time_ms
+
+
+def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool:
+    """Whether the checkpoint can take the place of all commits before it: nothing else could, once they are gone."""
+    checkpoint = Checkpoint(storage, table_root, files)
+    try:
+        complete = checkpoint.protocol is not None and checkpoint.metadata is not None
+        sidecars = [sidecar for file in files.files for sidecar in _sidecars(storage, file)]
+        return complete and all(storage.exists(resolve_sidecar_path(table_root, one.path)) for one in sidecars)
+    except DeltaError as error:
+        _logger.warning("The log is not cleaned up to the checkpoint %s: %s", files.files[0].path, error)
+        return False
+
+
+def _protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
+    """Below that version all commits and checkpoints go together, or none."""
+    if _PROTECTION_FEATURE not in (protocol.writer_features or ()):
+        return 0
+    value = configuration.get(_PROTECTION_PROPERTY) or "0"
+    try:
+        return int(value)
+    except ValueError:
+        raise ProtocolError(
+            f"the table property {_PROTECTION_PROPERTY} is '{value}', but must be a whole number.",
+            code="DELTA_INVALID_TABLE_PROPERTY",
+            property=_PROTECTION_PROPERTY,
+            value=value,
+        ) from None
+
+
+# --- sidecars
+
+
+def _unreferenced_sidecars(storage: Storage, table_root: str, first_version: int, before_ms: int) -> list[str]:
+    """The sidecars that are old and that no checkpoint of the log names; none where a checkpoint cannot be read."""
+    old = [one for one in _list_sidecars(storage, table_root) if one.modification_time_ms < before_ms]
+    if not old:
+        return []
+    # after the sidecars were listed: a checkpoint that came in between is heeded
+    checkpoints = [
+        file
+        for file in list_log(storage, table_root, first_version).checkpoints
+        if file.name.part is None and file.size_bytes
+    ]
+    try:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            named = pool.map(lambda file: _sidecars(storage, file), checkpoints)
+            # by name: they all lie in one directory, however a path is spelt
+            in_use = {resolve_sidecar_path(table_root, one.path).rsplit("/", 1)[-1] for found in named for one in found}
+    except DeltaError as error:
+        _logger.warning("The sidecars of table %s are not cleaned up: %s", table_root, error)
+        return []
+    return [one.path for one in old if one.name not in in_use]
+
+
+def _list_sidecars(storage: Storage, table_root: str) -> Iterator[FileStatus]:
+    try:
+        yield from storage.list_from(join(log_directory(table_root), SIDECAR_DIRECTORY), "")
+    except FileNotFoundInStorageError:
+        return
+
+
+def _sidecars(storage: Storage, file: LogFile) -> list[Sidecar]:
+    if file.name.suffix == "json":
+        return [action.sidecar for action in read_commit(storage, file) if action.sidecar is not None]
+    return CheckpointPart(storage, file.path).actions("sidecar", Sidecar)
+
+
+def _delete(storage: Storage, paths: Sequence[str]) -> None:
+    """In order; at most a few ahead of one that fails."""
+    if storage.scheme == "file":
+        for path in paths:
+            storage.delete(path)
+        return
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for start in range(0, len(paths), _THREADS):
+            list(pool.map(storage.delete, paths[start : start + _THREADS]))

@@ -1,0 +1,243 @@
+"""Actions to the lines of a commit file. Protocol: "Actions", "Delta Log Entries".
+
+Every field that the protocol requires is written, whatever its value; an
+optional one that is None is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    Sidecar,
+    SingleAction,
+)
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+
+StringMap = dict[str, "str | None"]
+
+_A = TypeVar("_A", bound=Action)
+
+
+def encode_commit(actions: Iterable[Action]) -> bytes:
+    """One line per action, in the given order, each under the name of its kind.
+
+    A ``commitInfo`` belongs first; the protocol demands it there of tables
+    with in-commit timestamps. Takes an iterator: no list of the actions is made.
+
+    Raises: ProtocolError for a metaData without id or schema; ValueError for a
+        commitInfo that is not the first action.
+    """
+    encode_into = msgspec.json.Encoder().encode_into
+    out = bytearray()
+    for action in actions:
+        prefix, wire = _KINDS[type(action)]
+        if out and type(action) is CommitInfo:
+            raise ValueError("commitInfo must be the first action of a commit.")
+        out += prefix
+        encode_into(wire(action), out, -1)
+        out += b"}\n"
+    return bytes(out)
+
+
+def wire_form(action: Action) -> Any:
+    """What ``msgspec.json.encode`` writes as the protocol wants the action, without the name of its kind."""
+    return _KINDS[type(action)][1](action)
+
+
+def action_of(line: SingleAction) -> Action | None:
+    """The one action of a decoded line; None for an action that this library does not know."""
+    return (
+        line.add
+        or line.remove
+        or line.commit_info
+        or line.cdc
+        or line.txn
+        or line.domain_metadata
+        or line.meta_data
+        or line.protocol
+        or line.sidecar
+        or line.checkpoint_metadata
+    )
+
+
+# --- the same fields as in protocol/actions.py; those without a default are always written
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    pass
+
+
+class _Format(_Wire, frozen=True, gc=False):
+    provider: str
+    options: StringMap
+
+
+class _Metadata(_Wire, frozen=True, kw_only=True):
+    id: str
+    name: str | None = None
+    description: str | None = None
+    format: _Format
+    schema_string: str
+    partition_columns: list[str]
+    configuration: StringMap
+    created_time: int | None = None
+
+
+class _Add(_Wire, frozen=True, gc=False):
+    path: str
+    partition_values: StringMap
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+    tags: StringMap | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+
+class _Remove(_Wire, frozen=True, kw_only=True, gc=False):
+    path: str
+    deletion_timestamp: int | None = None
+    data_change: bool
+    extended_file_metadata: bool | None = None
+    partition_values: StringMap | None = None
+    size: int | None = None
+    tags: StringMap | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    stats: str | None = None
+
+
+class _AddCDC(_Wire, frozen=True, gc=False):
+    path: str
+    partition_values: StringMap
+    size: int
+    data_change: bool
+    tags: StringMap | None = None
+
+
+class _Domain(_Wire, frozen=True, gc=False):
+    domain: str
+    configuration: str
+    removed: bool
+
+
+class _Sidecar(_Wire, frozen=True, gc=False):
+    path: str
+    size_in_bytes: int
+    modification_time: int
+    tags: StringMap | None = None
+
+
+def _metadata(action: Metadata) -> _Metadata:
+    if not action.id or action.schema_string is None:
+        raise ProtocolError(
+            f"A metaData action cannot be written without {'a schema' if action.id else 'an id'}: "
+            "the protocol requires it, and no reader could open the table.",
+            action="metaData",
+        )
+    given = action.format
+    return _Metadata(
+        id=action.id,
+        name=action.name,
+        description=action.description,
+        format=_Format("parquet", {}) if given is None else _Format(given.provider, given.options or {}),
+        schema_string=action.schema_string,
+        partition_columns=action.partition_columns or [],
+        configuration=action.configuration or {},
+        created_time=action.created_time,
+    )
+
+
+def _protocol(action: Protocol) -> Protocol:
+    """From reader version 3 and writer version 7 on the lists of features must be there."""
+    reader, writer = action.reader_features, action.writer_features
+    if action.min_reader_version >= 3 and reader is None:
+        reader = []
+    if action.min_writer_version >= 7 and writer is None:
+        writer = []
+    return Protocol(action.min_reader_version, action.min_writer_version, reader, writer)
+
+
+def _add(action: AddFile) -> _Add:
+    return _Add(
+        action.path,
+        action.partition_values or {},
+        action.size,
+        action.modification_time,
+        action.data_change,
+        action.stats,
+        action.tags,
+        action.deletion_vector,
+        action.base_row_id,
+        action.default_row_commit_version,
+        action.clustering_provider,
+    )
+
+
+def _remove(action: RemoveFile) -> _Remove:
+    extended = action.extended_file_metadata
+    if extended is None and action.partition_values is not None and action.size is not None:
+        extended = True
+    return _Remove(
+        path=action.path,
+        deletion_timestamp=action.deletion_timestamp,
+        data_change=action.data_change,
+        extended_file_metadata=extended,
+        partition_values=action.partition_values,
+        size=action.size,
+        tags=action.tags,
+        deletion_vector=action.deletion_vector,
+        base_row_id=action.base_row_id,
+        default_row_commit_version=action.default_row_commit_version,
+        stats=action.stats,
+    )
+
+
+def _cdc(action: AddCDCFile) -> _AddCDC:
+    return _AddCDC(action.path, action.partition_values or {}, action.size, action.data_change, action.tags)
+
+
+def _domain(action: DomainMetadata) -> _Domain:
+    return _Domain(action.domain, action.configuration, action.removed)
+
+
+def _sidecar(action: Sidecar) -> _Sidecar:
+    return _Sidecar(action.path, action.size_in_bytes, action.modification_time, action.tags)
+
+
+def _as_it_is(action: _A) -> _A:
+    """For kinds whose required fields have no default."""
+    return action
+
+
+_KINDS: dict[type[Action], tuple[bytes, Callable[[Any], Any]]] = {
+    CommitInfo: (b'{"commitInfo":', _as_it_is),
+    Metadata: (b'{"metaData":', _metadata),
+    Protocol: (b'{"protocol":', _protocol),
+    AddFile: (b'{"add":', _add),
+    RemoveFile: (b'{"remove":', _remove),
+    AddCDCFile: (b'{"cdc":', _cdc),
+    SetTransaction: (b'{"txn":', _as_it_is),
+    DomainMetadata: (b'{"domainMetadata":', _domain),
+    Sidecar: (b'{"sidecar":', _sidecar),
+    CheckpointMetadata: (b'{"checkpointMetadata":', _as_it_is),
+}

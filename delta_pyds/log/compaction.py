@@ -1,0 +1,87 @@
+"""One file in place of several commits. Protocol: "Log Compaction Files"."""
+
+from __future__ import annotations
+
+import msgspec
+
+from delta_pyds.errors import FileExistsInStorageError, MissingLogFilesError, UnsupportedOperationError
+from delta_pyds.log.commit_reader import decode_commit
+from delta_pyds.log.listing import by_version, list_log
+from delta_pyds.protocol.actions import SingleAction, file_key
+from delta_pyds.protocol.paths import join, log_directory
+from delta_pyds.storage.base import Storage
+
+_KINDS = frozenset(field.encode_name for field in msgspec.structs.fields(SingleAction))
+# They say what a commit did, not what the table is.
+_LEFT_OUT = frozenset({"commitInfo", "cdc"})
+
+
+def write_compaction(storage: Storage, table_root: str, first_version: int, last_version: int) -> str:
+    """Write the reconciled actions of the versions from first to last, both included, and return the file's path.
+
+    The newest word on each key is kept as its writer wrote it, fields unknown
+    to us included; so are tombstones of files and of domains, since they speak
+    of earlier versions. A compaction that exists is left as it is: it says the
+    same.
+
+    Raises: ValueError for less than two versions; MissingLogFilesError for one
+        without a commit file; UnsupportedOperationError where a commit holds an
+        action that only a later protocol knows how to reconcile.
+    """
+    if not 0 <= first_version < last_version:
+        raise ValueError(f"A compaction is of two versions or more, not of {first_version} to {last_version}.")
+    path = join(log_directory(table_root), f"{first_version:020d}.{last_version:020d}.compacted.json")
+    commits = by_version(list_log(storage, table_root, first_version, last_version).commits)
+    kept: dict[tuple[object, ...], bytes] = {}
+    for version in range(last_version, first_version - 1, -1):
+        if version not in commits:
+            raise MissingLogFilesError(
+                f"Versions {first_version} to {last_version} of table {table_root!r} cannot be compacted: the commit "
+                f"of version {version} is missing. Compact versions that the log still has.",
+                table=table_root,
+                version=last_version,
+                missing_version=version,
+            )
+        source = commits[version].path
+        data = storage.read(source)
+        actions = decode_commit(data, source)
+        # the later line wins, as it does in a replay
+        for line, action in reversed(list(zip(_lines(data), actions, strict=True))):
+            key = _key(line, action, source)
+            if key is not None:
+                kept.setdefault(key, line)
+    # protocol and metadata, which readers want first, in front; the rest in the order of the log
+    in_order = list(reversed(kept.items()))
+    lines = sorted(in_order, key=lambda item: item[0][0] not in ("protocol", "metaData"))
+    try:
+        storage.put_if_absent(path, b"".join(line + b"\n" for _, line in lines))
+    except FileExistsInStorageError:
+        return path
+    return path
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line for line in map(bytes.strip, data.removeprefix(b"\xef\xbb\xbf").split(b"\n")) if line]
+
+
+def _key(line: bytes, action: SingleAction, path: str) -> tuple[object, ...] | None:
+    """What the line is the newest word on; None for a line that a compaction leaves out."""
+    file = action.add or action.remove
+    if file is not None:
+        return ("file", *file_key(file))
+    if action.txn is not None:
+        return ("txn", action.txn.app_id)
+    if action.domain_metadata is not None:
+        return ("domainMetadata", action.domain_metadata.domain)
+    if action.meta_data is not None:
+        return ("metaData",)
+    if action.protocol is not None:
+        return ("protocol",)
+    kinds = msgspec.json.decode(line, type=dict[str, msgspec.Raw]).keys()
+    if kinds and kinds <= _LEFT_OUT:
+        return None
+    raise UnsupportedOperationError(
+        f"{path!r} holds an action of a kind that is not known here ({', '.join(sorted(kinds - _KINDS) or kinds)}), "
+        "so it cannot be compacted without losing it. The table can be read without a compaction.",
+        path=path,
+    )
