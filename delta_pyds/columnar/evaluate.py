@@ -13,10 +13,12 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.errors import ColumnNotFoundError
+from delta_pyds.columnar.rows import Resolver, Rows, batch_resolver
+from delta_pyds.columnar.schema import arrow_type as any_arrow_type
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
+    Call,
     Cast,
     Column,
     Comparison,
@@ -27,13 +29,13 @@ from delta_pyds.expr.nodes import (
     Literal,
     LiteralValue,
     Not,
+    Or,
     Remainder,
     Wildcard,
+    children,
     type_of,
 )
 from delta_pyds.protocol.schema import TIMESTAMP, DataType, DecimalType, PrimitiveType
-
-Resolver = Callable[[tuple[str, ...]], pa.Array]
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),
@@ -55,6 +57,8 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 def scalar(value: LiteralValue, data_type: DataType) -> pa.Scalar:
     """A constant as Arrow has it."""
+    if value is None:
+        return pa.scalar(None, any_arrow_type(data_type))
     return values_array((value,), data_type)[0]
 
 
@@ -66,31 +70,6 @@ def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Ar
     if pa.types.is_timestamp(target):
         return pa.array(values, pa.int64()).cast(target)
     return pa.array(values, target)
-
-
-def batch_resolver(batch: pa.RecordBatch) -> Resolver:
-    """Columns and nested fields of a batch by their path; a field of a null struct is null."""
-    index = {name: number for number, name in enumerate(batch.schema.names)}
-
-    def resolve(path: tuple[str, ...]) -> pa.Array:
-        if path[0] not in index:
-            raise ColumnNotFoundError(
-                f"the batch has no column '{path[0]}', only {', '.join(index) or 'none'}.", column=".".join(path)
-            )
-        return struct_field(batch.column(index[path[0]]), path[1:])
-
-    return resolve
-
-
-def struct_field(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
-    """A field inside a struct array; null where any struct around it is."""
-    for name in path:
-        position = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
-        if position < 0:
-            raise ColumnNotFoundError(f"there is no field '{name}' in {array.type}.", column=name)
-        # struct_field, unlike StructArray.field, minds the parent's nulls and its offset
-        array = pc.struct_field(array, [position])
-    return array
 
 
 def matches(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> pa.BooleanArray:
@@ -107,54 +86,76 @@ def evaluate(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> p
     column's type.
     """
     resolver = batch_resolver(columns) if isinstance(columns, pa.RecordBatch) else columns
-    result = _value(expr, resolver)
+    result = value_of(expr, Rows(resolver, num_rows))
     if isinstance(result, pa.Scalar):
         return pa.repeat(result, num_rows)
     return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
 
-def _value(expr: Expr, columns: Resolver) -> Any:
+def value_of(expr: Expr, rows: Rows) -> Any:
+    """The values for the live rows, anything for others: an array, or a scalar where all rows have the same."""
     if isinstance(expr, Column):
-        return columns(expr.path)
+        return rows.column(expr.path)
     if isinstance(expr, Literal):
         return scalar(expr.value, expr.data_type)
     if isinstance(expr, Comparison):
-        return _comparison(expr, columns)
+        return _comparison(expr, rows)
     if isinstance(expr, In):
-        return is_in(_value(expr.child, columns), expr.values, type_of(expr.child))
+        return is_in(value_of(expr.child, rows), expr.values, type_of(expr.child))
     if isinstance(expr, Like):
-        return _like(_value(expr.child, columns), expr.parts)
+        return _like(value_of(expr.child, rows), expr.parts)
     if isinstance(expr, IsNull):
-        return pc.is_null(_value(expr.child, columns))
+        return pc.is_null(value_of(expr.child, rows))
     if isinstance(expr, Not):
-        return pc.invert(_value(expr.child, columns))
+        return pc.invert(value_of(expr.child, rows))
     if isinstance(expr, Cast):
-        return _cast(_value(expr.child, columns), type_of(expr.child), expr.data_type)
+        return cast_total(value_of(expr.child, rows), type_of(expr.child), expr.data_type)
     if isinstance(expr, Remainder):
-        return _remainder(_value(expr.child, columns), expr.divisor)
+        return _remainder(value_of(expr.child, rows), expr.divisor)
+    if isinstance(expr, (And, Or)):
+        return _logic(expr, rows)
+    # predicates of scans never get here, and need not load this
+    from delta_pyds.columnar.functions import compute
+
+    return compute(expr, rows)
+
+
+def may_fail(expr: Expr) -> bool:
+    """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
+    return isinstance(expr, Call) or any(may_fail(child) for child in children(expr))
+
+
+def _logic(expr: And | Or, rows: Rows) -> Any:
     combine = pc.and_kleene if isinstance(expr, And) else pc.or_kleene
-    result = _value(expr.children[0], columns)
+    result = value_of(expr.children[0], rows)
     for child in expr.children[1:]:
-        result = combine(result, _value(child, columns))
+        # a side that settles the outcome keeps Spark from looking at the other
+        open_ = pc.fill_null(result if isinstance(expr, And) else pc.invert(result), True) if may_fail(child) else None
+        result = combine(result, value_of(child, rows if open_ is None else rows.only(open_)))
     return result
 
 
-def _comparison(expr: Comparison, columns: Resolver) -> Any:
-    left = _value(expr.left, columns)
+def _comparison(expr: Comparison, rows: Rows) -> Any:
+    left = value_of(expr.left, rows)
     if isinstance(expr.right, Literal):
         return compare_constant(expr.op, left, expr.right)
-    right = _value(expr.right, columns)
-    plain = _KERNELS[expr.op](left, right)
+    right = value_of(expr.right, rows.only(pc.is_valid(left)) if may_fail(expr.right) else rows)
+    return compare(expr.op, left, right)
+
+
+def compare(op: str, left: Any, right: Any) -> Any:
+    """``left op right`` for values of one type."""
+    plain = _KERNELS[op](left, right)
     if not pa.types.is_floating(left.type):
         return plain
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
-    if expr.op in ("=", ">=", "<="):
+    if op in ("=", ">=", "<="):
         # IEEE says false wherever NaN takes part
-        greater = {"=": pc.and_(left_nan, right_nan), ">=": left_nan, "<=": right_nan}[expr.op]
+        greater = {"=": pc.and_(left_nan, right_nan), ">=": left_nan, "<=": right_nan}[op]
         return pc.or_(plain, greater)
-    if expr.op == "<>":
+    if op == "<>":
         return pc.and_not(plain, pc.and_(left_nan, right_nan))
-    above, below = (left_nan, right_nan) if expr.op == ">" else (right_nan, left_nan)
+    above, below = (left_nan, right_nan) if op == ">" else (right_nan, left_nan)
     return pc.or_(plain, pc.and_not(above, below))
 
 
@@ -210,7 +211,7 @@ def _regex(parts: tuple[str | Wildcard, ...]) -> str:
     return r"(?s)\A" + "".join(texts) + r"\z"
 
 
-def _cast(values: Any, source: DataType, target: DataType) -> Any:
+def cast_total(values: Any, source: DataType, target: DataType) -> Any:
     to = arrow_type(target)
     # expr.build turns these into comparisons of dates: a zone cannot be had here
     assert target != TIMESTAMP or source == TIMESTAMP

@@ -15,6 +15,9 @@ from delta_pyds.expr.nodes import (
     NULL,
     TRUE,
     And,
+    Call,
+    Case,
+    Coalesce,
     Column,
     Comparison,
     Expr,
@@ -89,7 +92,7 @@ def is_null(expr: Expr) -> Expr:
         return TRUE if expr.value is None else FALSE
     if isinstance(expr, IsNull):
         return FALSE
-    if isinstance(expr, (Column, And, Or)):
+    if isinstance(expr, (Column, And, Or, Call, Case, Coalesce)):
         return IsNull(expr)
     # all others are null exactly when one of their parts is
     return or_([is_null(child) for child in children(expr)])

@@ -1,9 +1,10 @@
-"""The tree of a predicate: typed, bound to the table's columns, picklable.
+"""The tree of an expression: typed, bound to the table's columns, picklable.
 
 Invariant: a tree means the same wherever it is evaluated. Types are settled,
 literals are cast, names are the table's own, and nothing in it depends on a
-session: no time zone, no case rules, no ANSI switch. ``expr.build`` makes
-trees; nobody else needs to call these constructors.
+session: a time zone or the ANSI rules that it was bound for are part of it.
+``expr.build`` makes predicates of total parts, ``expr.binding`` makes general
+expressions; nobody else needs to call these constructors.
 
 Logic is three-valued, as in SQL: true, false, null.
 """
@@ -115,7 +116,40 @@ class Or:
     children: tuple[Expr, ...]
 
 
-Expr = Column | Literal | Cast | Remainder | Comparison | In | Like | IsNull | Not | And | Or
+@dataclass(frozen=True)
+class Call:
+    """A function or operator on values: only in general expressions, and unlike the other nodes it may fail.
+
+    ``ansi``: rows without a result are errors; else they are null or wrap around, as the function has it.
+    ``zone``: the session's time zone where the function uses it. ``options``: constants that are no values.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    data_type: DataType
+    ansi: bool = True
+    zone: str = ""
+    options: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """The value of the first branch whose condition is true; the others are not evaluated for that row."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+    data_type: DataType
+
+
+@dataclass(frozen=True)
+class Coalesce:
+    """The first value that is not null; what comes after it is not evaluated for that row."""
+
+    children: tuple[Expr, ...]
+    data_type: DataType
+
+
+Expr = Column | Literal | Cast | Remainder | Comparison | In | Like | IsNull | Not | And | Or | Call | Case | Coalesce
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
@@ -132,15 +166,19 @@ class Predicate:
 
 def type_of(expr: Expr) -> DataType:
     """The type of the values that the expression gives."""
-    if isinstance(expr, (Column, Literal, Cast, Remainder)):
+    if isinstance(expr, (Column, Literal, Cast, Remainder, Call, Case, Coalesce)):
         return expr.data_type
     return BOOLEAN
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct parts of the expression."""
-    if isinstance(expr, (And, Or)):
+    if isinstance(expr, (And, Or, Coalesce)):
         return expr.children
+    if isinstance(expr, Call):
+        return expr.args
+    if isinstance(expr, Case):
+        return (*(part for branch in expr.branches for part in branch), expr.otherwise)
     if isinstance(expr, Comparison):
         return expr.left, expr.right
     if isinstance(expr, (Column, Literal)):
@@ -198,13 +236,30 @@ def to_sql(expr: Expr) -> str:
         if isinstance(expr.child, IsNull):
             return f"{_operand(expr.child.child)} IS NOT NULL"
         return f"NOT {_operand(expr.child)}"
+    if isinstance(expr, Call):
+        return _call_to_sql(expr)
+    if isinstance(expr, Case):
+        branches = " ".join(f"WHEN {to_sql(test)} THEN {to_sql(value)}" for test, value in expr.branches)
+        return f"CASE {branches} ELSE {to_sql(expr.otherwise)} END"
+    if isinstance(expr, Coalesce):
+        return f"COALESCE({', '.join(to_sql(child) for child in expr.children)})"
     word = " AND " if isinstance(expr, And) else " OR "
     return word.join(_operand(child) for child in expr.children)
 
 
+def _call_to_sql(call: Call) -> str:
+    args = [to_sql(arg) for arg in call.args]
+    if call.function in ("cast", "try_cast"):
+        return f"{call.function.upper()}({args[0]} AS {display(call.data_type).upper()})"
+    if len(args) == 2 and not call.function[0].isalpha():
+        return f" {call.function} ".join(_operand(arg) for arg in call.args)
+    return f"{call.function}({', '.join([*map(str, call.options), *args])})"
+
+
 def _operand(expr: Expr) -> str:
     text = to_sql(expr)
-    plain = isinstance(expr, (Column, Literal, Cast, IsNull))
+    named = isinstance(expr, Call) and expr.function[0].isalpha()
+    plain = named or isinstance(expr, (Column, Literal, Cast, IsNull, Case, Coalesce))
     return text if plain or (isinstance(expr, Not) and isinstance(expr.child, IsNull)) else f"({text})"
 
 

@@ -8,44 +8,36 @@ parser does not evaluate is refused by its name.
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import NoReturn
 
 from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.binding import Binder
 from delta_pyds.expr.build import Builder, bind_column, remainder
+from delta_pyds.expr.grammar import read_expression
 from delta_pyds.expr.lexer import Token, syntax_error, tokenize
 from delta_pyds.expr.literals import number_literal
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_, require_boolean
 from delta_pyds.expr.nodes import FALSE, NULL, TRUE, Expr, Literal, Predicate, to_sql, type_of
 from delta_pyds.expr.patterns import like, text_match
+from delta_pyds.expr.scope import Scope
+from delta_pyds.expr.type_names import TYPE_NAMES
 from delta_pyds.protocol.schema import (
     BINARY,
-    BYTE,
     DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
     DataType,
     DecimalType,
-    PrimitiveType,
     StructType,
     display,
 )
 
 _COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 _TYPED = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "X": BINARY}
-_TYPES: dict[str, DataType] = {
-    "BOOLEAN": PrimitiveType("boolean"), "TINYINT": BYTE, "BYTE": BYTE, "SMALLINT": SHORT, "SHORT": SHORT,
-    "INT": INTEGER, "INTEGER": INTEGER, "BIGINT": LONG, "LONG": LONG, "FLOAT": FLOAT, "REAL": FLOAT,
-    "DOUBLE": DOUBLE, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "STRING": STRING, "BINARY": BINARY, "VOID": VOID,
-    "DECIMAL": DecimalType(10, 0), "DEC": DecimalType(10, 0), "NUMERIC": DecimalType(10, 0),
-}  # fmt: skip
 _TEXT_FUNCTIONS = ("STARTSWITH", "ENDSWITH", "CONTAINS")
 # words that begin a construct of their own, where a column of that name needs backticks
 _CONSTRUCTS = frozenset(("CASE", "EXISTS", "SELECT", "WITH", "INTERVAL", "EXTRACT", "TIME"))
@@ -68,6 +60,36 @@ def parse_predicate(text: str, schema: StructType, *, time_zone: str) -> Predica
     """
     parser = _Parser(text, schema, Builder(time_zone))
     return Predicate(as_filter(parser.whole()), parser.builder.zone.used)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound expression of any type.
+
+    ``uses_time_zone``: the session's time zone takes part in its meaning. ``deterministic``: it does not read
+    the clock; if it does, the time was fixed when it was bound.
+    """
+
+    expr: Expr
+    uses_time_zone: bool = False
+    deterministic: bool = True
+
+
+def parse_expression(
+    text: str, schema: StructType, *, time_zone: str, ansi: bool, now_micros: int | None = None
+) -> Bound:
+    """Parse and bind a Spark SQL expression of any type, as constraints, defaults and generated columns have them.
+
+    ``ansi``: the session's ``spark.sql.ansi.enabled``. ``now_micros``: the time that ``current_timestamp()``
+    gives, in microseconds since 1970; that of the call by default.
+
+    Raises: ExpressionError (PARSE_SYNTAX_ERROR with the position, DATATYPE_MISMATCH, or
+        DELTA_UNSUPPORTED_EXPRESSION naming a function that is not supported), ColumnNotFoundError.
+    """
+    now = time.time_ns() // 1000 if now_micros is None else now_micros
+    scope = Scope(time_zone=time_zone, ansi=ansi, now_micros=now)
+    expr = Binder(schema, scope).bind(read_expression(text))
+    return Bound(expr, scope.zone.used, not scope.clock_read)
 
 
 class _Parser:
@@ -334,10 +356,10 @@ class _Parser:
     def data_type(self) -> DataType:
         token = self.take()
         word = token.text.upper()
-        if token.kind != "word" or word not in _TYPES:
+        if token.kind != "word" or word not in TYPE_NAMES:
             self.index -= 1
             self.refuse(f"a cast to {token.text or 'nothing'}")
-        found = _TYPES[word]
+        found = TYPE_NAMES[word]
         if isinstance(found, DecimalType) and self.accept("("):
             precision = self.size()
             scale = self.size() if self.accept(",") else 0

@@ -25,8 +25,11 @@ def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
     Raises: ExpressionError: INVALID_FORMAT.ESC_IN_THE_MIDDLE and .ESC_AT_THE_END as Spark.
     """
     text = _constant_text("LIKE", expr, pattern)
-    if text is None:
-        return NULL
+    return NULL if text is None else _like(expr, like_parts(text, escape))
+
+
+def like_parts(text: str, escape: str) -> list[str | Wildcard]:
+    """The parts of a LIKE pattern. Raises: ExpressionError as ``like``."""
     parts: list[str | Wildcard] = []
     position = 0
     while position < len(text):
@@ -54,7 +57,7 @@ def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
             parts.append(ANY_CHARACTER)
         else:
             _append_text(parts, character)
-    return _like(expr, parts)
+    return parts
 
 
 def _append_text(parts: list[str | Wildcard], text: str) -> None:

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
+    Call,
+    Case,
+    Coalesce,
     Column,
     Comparison,
     Expr,
@@ -183,7 +186,8 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 def _takes_null(expr: Expr) -> bool:
     """Whether the expression may have a value where one of its columns is null."""
-    return isinstance(expr, (And, Or, IsNull)) or any(_takes_null(child) for child in children(expr))
+    may = isinstance(expr, (And, Or, IsNull, Call, Case, Coalesce))
+    return may or any(_takes_null(child) for child in children(expr))
 
 
 def _values(expr: Expr) -> Skip:

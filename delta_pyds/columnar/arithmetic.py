@@ -1,0 +1,220 @@
+"""Arithmetic on Arrow arrays as Java does it: exact, or an error or null, or wrapped around."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.decimals import decimal_arithmetic, fit_decimal, round_decimal
+from delta_pyds.columnar.evaluate import arrow_type, compare
+from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, some
+from delta_pyds.columnar.rows import Rows
+from delta_pyds.expr.nodes import Call
+from delta_pyds.protocol.schema import DecimalType
+
+_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+
+
+def _basic(call: Call, args: list[Any], rows: Rows) -> Any:
+    if isinstance(call.data_type, DecimalType):
+        return decimal_arithmetic(call, args, rows)
+    left, right = args
+    if pa.types.is_floating(left.type):
+        return _PLAIN[call.function](left, right)
+    if not call.ansi:
+        return _PLAIN[call.function](left, right)
+    try:
+        return _CHECKED[call.function](left, right)
+    except pa.ArrowInvalid:
+        pass
+    result = _PLAIN[call.function](left, right)
+    exact = _PLAIN[call.function](_whole(left).cast(pa.decimal256(20, 0)), _whole(right).cast(pa.decimal256(19, 0)))
+    overflowed = pc.not_equal(exact.cast(pa.decimal256(40, 0)), _whole(result).cast(pa.decimal256(40, 0)))
+    _overflow(overflowed, rows)
+    return result
+
+
+def _whole(values: Any) -> Any:
+    """Arrow makes decimals of 64-bit numbers from any whole numbers."""
+    return values.cast(pa.int64())
+
+
+def _overflow(mask: Any, rows: Rows) -> None:
+    rows.fail(mask, "ARITHMETIC_OVERFLOW", "a number is out of the range of its type")
+
+
+def _lowest(data_type: pa.DataType) -> pa.Scalar:
+    return pa.scalar(-(1 << (data_type.bit_width - 1)), data_type)
+
+
+def _division(call: Call, args: list[Any], rows: Rows) -> Any:
+    if isinstance(call.data_type, DecimalType):
+        return decimal_arithmetic(call, args, rows)
+    left, right = _nonzero(call, args[0], args[1], rows)
+    return pc.divide(left, right)
+
+
+def _nonzero(call: Call, left: Any, right: Any, rows: Rows) -> tuple[Any, Any]:
+    """Both sides, null where the divisor is 0; an error under ANSI rules."""
+    zero = pc.equal(right, pa.scalar(0, right.type))
+    if not some(zero):
+        return left, right
+    if call.ansi:
+        code = "REMAINDER_BY_ZERO" if call.function in ("%", "pmod") else "DIVIDE_BY_ZERO"
+        rows.fail(pc.and_(zero, pc.is_valid(left)), code, "division by zero")
+    return left, pc.if_else(pc.fill_null(zero, False), pa.scalar(None, right.type), right)
+
+
+def _whole_division(call: Call, args: list[Any], rows: Rows) -> Any:
+    left, right = _nonzero(call, args[0], args[1], rows)
+    extreme = pc.and_(pc.equal(left, _lowest(left.type)), pc.equal(right, pa.scalar(-1, right.type)))
+    if some(extreme):
+        if call.ansi:
+            _overflow(extreme, rows)
+        left, right = as_arrays([left, right]) if isinstance(left, pa.Scalar) else (left, right)
+        # the smallest number divided by -1 wraps around to itself
+        right = pc.if_else(pc.fill_null(extreme, False), pa.scalar(1, right.type), right)
+    return pc.divide(left, right)
+
+
+def _remainder(call: Call, args: list[Any], rows: Rows) -> Any:
+    """Floating points are rare here, and done row by row: Arrow has no such kernel."""
+    if isinstance(call.data_type, DecimalType):
+        return decimal_arithmetic(call, args, rows)
+    left, right = _nonzero(call, args[0], args[1], rows)
+    data_type = arrow_type(call.data_type)
+    if pa.types.is_floating(data_type):
+        return by_row([left, right], _float_pmod if call.function == "pmod" else _float_remainder, data_type)
+    minus_one = pc.equal(right, pa.scalar(-1, right.type))
+    # any number is a multiple of -1, and dividing the smallest one would overflow
+    right = pc.if_else(minus_one, pa.scalar(1, right.type), right)
+    rest = pc.subtract(left, pc.multiply(pc.divide(left, right), right))
+    if call.function != "pmod":
+        return rest
+    negative = pc.less(rest, pa.scalar(0, rest.type))
+    # Java adds in 32 bits at least
+    wide = data_type if data_type.bit_width >= 32 else pa.int32()
+    right = right.cast(wide)
+    shifted = pc.add(rest.cast(wide), right)
+    again = pc.subtract(shifted, pc.multiply(pc.divide(shifted, right), right)).cast(data_type)
+    return pc.if_else(negative, again, rest)
+
+
+def _float_remainder(left: float, right: float) -> float:
+    if math.isinf(left) or math.isnan(left) or math.isnan(right):
+        return math.nan
+    return math.fmod(left, right)
+
+
+def _float_pmod(left: float, right: float) -> float:
+    rest = _float_remainder(left, right)
+    return _float_remainder(rest + right, right) if rest < 0 else rest
+
+
+def _negative(call: Call, args: list[Any], rows: Rows) -> Any:
+    values = args[0]
+    if pa.types.is_decimal(values.type) or pa.types.is_floating(values.type):
+        return pc.negate(values)
+    if call.ansi:
+        _overflow(pc.equal(values, _lowest(values.type)), rows)
+    return pc.negate(values)
+
+
+def _absolute(call: Call, args: list[Any], rows: Rows) -> Any:
+    values = args[0]
+    if call.ansi and pa.types.is_integer(values.type):
+        _overflow(pc.equal(values, _lowest(values.type)), rows)
+    return pc.abs(values)
+
+
+def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
+    values, digits = args[0], int(call.options[0])
+    half_even = call.function == "bround"
+    if isinstance(call.data_type, DecimalType):
+        # beyond the type this is an error with and without ANSI rules
+        return fit_decimal(round_decimal(values, digits, half_even=half_even), replace(call, ansi=True), rows)
+    if digits >= 0:
+        return values
+    data_type = arrow_type(call.data_type)
+    mode = "half_to_even" if half_even else "half_towards_infinity"
+    # the place may be beyond the numbers of the type
+    exact = pc.round(values.cast(pa.int64()).cast(pa.decimal128(38, 0)), max(digits, -37), mode)
+    limit: int = 1 << (int(data_type.bit_width) - 1)
+    over = pc.or_(
+        pc.less(exact, pa.scalar(Decimal(-limit), pa.decimal128(38, 0))),
+        pc.greater(exact, pa.scalar(Decimal(limit - 1), pa.decimal128(38, 0))),
+    )
+    if not some(over):
+        return exact.cast(data_type)
+    if call.ansi:
+        _overflow(over, rows)
+
+    def wrapped(value: Decimal) -> int:
+        return (int(value) + limit) % (2 * limit) - limit
+
+    return by_value(exact, wrapped, data_type)
+
+
+def _whole_number(call: Call, args: list[Any], rows: Rows) -> Any:
+    values = args[0]
+    if isinstance(call.data_type, DecimalType):
+        up = call.function == "ceil"
+        mode = "up" if up else "down"
+        wide = values.cast(pa.decimal256(values.type.precision + 2, values.type.scale))
+        return fit_decimal(pc.round(wide, 0, mode), call, rows)
+    rounded = (pc.ceil if call.function == "ceil" else pc.floor)(values)
+    if call.ansi:
+        limit = float(1 << 63)
+        # NaN is 0 all the same
+        _overflow(pc.or_(pc.greater_equal(rounded, limit), pc.less(rounded, -limit)), rows)
+    return saturating_cast(rounded, pa.int64())
+
+
+def saturating_cast(values: Any, data_type: pa.DataType) -> Any:
+    """A double to a whole number as Java casts: the nearest end of the range, 0 for NaN."""
+    limit = 1 << (data_type.bit_width - 1)
+    over, under = pc.greater_equal(values, float(limit)), pc.less(values, float(-limit))
+    inside = pc.if_else(pc.or_(pc.or_(over, under), pc.is_nan(values)), pa.scalar(0.0, values.type), values)
+    whole = pc.trunc(inside).cast(data_type)
+    whole = pc.if_else(over, pa.scalar(limit - 1, data_type), whole)
+    return pc.if_else(under, pa.scalar(-limit, data_type), whole)
+
+
+def _sign(call: Call, args: list[Any], rows: Rows) -> Any:
+    """Of a double; zeros and NaN stay what they are."""
+    values = args[0]
+    zero = pc.or_(pc.equal(values, 0.0), pc.is_nan(values))
+    return pc.if_else(zero, values, pc.sign(values).cast(pa.float64()))
+
+
+def _sqrt(call: Call, args: list[Any], rows: Rows) -> Any:
+    return pc.sqrt(args[0])
+
+
+def _is_nan(call: Call, args: list[Any], rows: Rows) -> Any:
+    """False for null."""
+    return pc.fill_null(pc.is_nan(args[0]), False)
+
+
+def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:
+    """Nulls do not count; NaN is the greatest."""
+    op = ">" if call.function == "greatest" else "<"
+    result, *others = as_arrays(args)
+    for other in others:
+        better = pc.fill_null(compare(op, other, result), pc.is_null(result))
+        result = pc.if_else(better, other, result)
+    return result
+
+
+ARITHMETIC: dict[str, Kernel] = {
+    "+": _basic, "-": _basic, "*": _basic, "/": _division, "div": _whole_division, "%": _remainder,
+    "pmod": _remainder, "negative": _negative, "abs": _absolute, "round": _rounded, "bround": _rounded,
+    "ceil": _whole_number, "floor": _whole_number, "sign": _sign, "sqrt": _sqrt, "isnan": _is_nan,
+    "greatest": _extreme, "least": _extreme,
+}  # fmt: skip

@@ -1,0 +1,128 @@
+"""Decimal arithmetic as Spark does it: exact, then rounded half up into the type of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.kernel import as_arrays, null_where, some
+from delta_pyds.columnar.rows import Rows
+from delta_pyds.expr.casts import EXACT
+from delta_pyds.expr.nodes import Call
+from delta_pyds.protocol.schema import DecimalType
+
+_WIDEST = 76
+# what Spark divides to before it rounds to the scale of the result
+_DIVISION_SCALE = Decimal(1).scaleb(-39)
+
+
+def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
+    """Decimals of any width in the type of the call's result: rounded half up; beyond it an error or null."""
+    target = call.data_type
+    assert isinstance(target, DecimalType)
+    wanted = pa.decimal128(target.precision, target.scale)
+    if values.type == wanted:
+        return values
+    if values.type.scale > target.scale:
+        values = round_decimal(values, target.scale)
+    whole = target.precision - target.scale
+    if values.type.precision - values.type.scale > whole:
+        limit = pa.scalar(Decimal(10) ** whole, pa.decimal256(whole + 1, 0))
+        over = pc.greater_equal(pc.abs(values), limit)
+        if some(over):
+            if call.ansi:
+                rows.fail(
+                    over,
+                    "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
+                    f"a number does not fit into DECIMAL({target.precision},{target.scale})",
+                    values,
+                )
+            values = null_where(over, values)
+    if values.type.scale < target.scale and not pa.types.is_decimal256(values.type):
+        values = values.cast(pa.decimal256(_WIDEST, values.type.scale))
+    return values.cast(wanted, safe=False) if values.type.scale > target.scale else values.cast(wanted)
+
+
+def round_decimal(values: Any, digits: int, *, half_even: bool = False) -> Any:
+    """Rounded to so many digits after the point; the type has room for the digit that this may add."""
+    if digits >= values.type.scale:
+        return values
+    whole = values.type.precision - values.type.scale
+    wide = pa.decimal256(
+        min(max(values.type.precision + 1, values.type.scale - digits + 1), _WIDEST), values.type.scale
+    )
+    if -digits > whole:
+        # beyond the first digit nothing is left but zero
+        return pc.if_else(pc.is_valid(values), pa.scalar(Decimal(0), wide), pa.scalar(None, wide))
+    return pc.round(values.cast(wide), digits, "half_to_even" if half_even else "half_towards_infinity")
+
+
+def decimal_arithmetic(call: Call, args: list[Any], rows: Rows) -> Any:
+    """``+ - * / % pmod`` of decimals.
+
+    Division, remainders and results of more than 76 digits are computed row by row in Python: no Arrow kernel
+    rounds them as Spark does.
+    """
+    left, right = args
+    op = call.function
+    if op in ("+", "-", "*"):
+        p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
+        digits = p1 + p2 + 1 if op == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
+        kernel = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[op]
+        if digits <= 38:
+            return fit_decimal(kernel(left, right), call, rows)
+        if digits <= _WIDEST:
+            exact = kernel(left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
+            return fit_decimal(exact, call, rows)
+    return _row_by_row(call, left, right, rows)
+
+
+def _row_by_row(call: Call, left: Any, right: Any, rows: Rows) -> Any:
+    left, right = as_arrays([left, right])
+    if call.function in ("/", "%", "pmod"):
+        zero = pc.equal(right, pa.scalar(Decimal(0), right.type))
+        if some(zero) and call.ansi:
+            code = "DIVIDE_BY_ZERO" if call.function == "/" else "REMAINDER_BY_ZERO"
+            rows.fail(pc.and_(zero, pc.is_valid(left)), code, "division by zero")
+        right = null_where(zero, right)
+    target = call.data_type
+    assert isinstance(target, DecimalType)
+    compute = _OPERATIONS[call.function]
+    step, limit = Decimal(1).scaleb(-target.scale), Decimal(10) ** (target.precision - target.scale)
+    results: list[Decimal | None] = []
+    over: list[bool] = []
+    for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True):
+        value = None if a is None or b is None else compute(a, b).quantize(step, ROUND_HALF_UP, EXACT)
+        too_big = value is not None and abs(value) >= limit
+        over.append(too_big)
+        results.append(None if too_big else value)
+    if call.ansi:
+        rows.fail(
+            pa.array(over, pa.bool_()),
+            "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
+            f"a number does not fit into DECIMAL({target.precision},{target.scale})",
+        )
+    return pa.array(results, pa.decimal128(target.precision, target.scale))
+
+
+def _divide(left: Decimal, right: Decimal) -> Decimal:
+    # EXACT has far more digits than the 39 that count: what it leaves out cannot move a half
+    return EXACT.divide(left, right).quantize(_DIVISION_SCALE, ROUND_HALF_UP, EXACT)
+
+
+def _remainder(left: Decimal, right: Decimal) -> Decimal:
+    return EXACT.remainder(left, right)
+
+
+def _pmod(left: Decimal, right: Decimal) -> Decimal:
+    rest = EXACT.remainder(left, right)
+    return EXACT.remainder(EXACT.add(rest, right), right) if rest < 0 else rest
+
+
+_OPERATIONS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": _divide, "%": _remainder, "pmod": _pmod,
+}  # fmt: skip

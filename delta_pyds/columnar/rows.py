@@ -1,0 +1,88 @@
+"""The rows that an expression is evaluated over, and which of them it is really asked for.
+
+Invariant: a row that Spark would not evaluate never raises an error here.
+Kernels compute all rows of a batch at once and report which rows failed;
+only a failed row that is ``live`` is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.errors import ColumnNotFoundError, ExpressionError
+
+Resolver = Callable[[tuple[str, ...]], pa.Array]
+
+
+def batch_resolver(batch: pa.RecordBatch) -> Resolver:
+    """Columns and nested fields of a batch by their path; a field of a null struct is null."""
+    index = {name: number for number, name in enumerate(batch.schema.names)}
+
+    def resolve(path: tuple[str, ...]) -> pa.Array:
+        if path[0] not in index:
+            raise ColumnNotFoundError(
+                f"the batch has no column '{path[0]}', only {', '.join(index) or 'none'}.", column=".".join(path)
+            )
+        return struct_field(batch.column(index[path[0]]), path[1:])
+
+    return resolve
+
+
+def struct_field(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+    """A field inside a struct array; null where any struct around it is."""
+    for name in path:
+        position = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+        if position < 0:
+            raise ColumnNotFoundError(f"there is no field '{name}' in {array.type}.", column=name)
+        # struct_field, unlike StructArray.field, minds the parent's nulls and its offset
+        array = pc.struct_field(array, [position])
+    return array
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``live``: a boolean per row without nulls; None for all of them."""
+
+    column: Resolver
+    count: int
+    live: pa.BooleanArray | None = None
+
+    def only(self, mask: Any) -> Rows:
+        """Those of the live rows where the mask is true; null counts as no."""
+        if isinstance(mask, pa.Scalar):
+            if mask.as_py() is True:
+                return self
+            mask = pa.repeat(pa.scalar(False), self.count)
+        elif mask.null_count:
+            mask = mask.fill_null(False)
+        return replace(self, live=mask if self.live is None else pc.and_(self.live, mask))
+
+    def fail(self, failed: Any, code: str, message: str, values: Any = None) -> None:
+        """Raise if a live row failed. ``failed``: a boolean per row, or one for all of them; null counts as no.
+
+        ``values``: what to show of the first such row, after the message.
+        """
+        if isinstance(failed, pa.Scalar):
+            failed = pa.array([failed.as_py()], pa.bool_())
+        if failed.null_count:
+            failed = failed.fill_null(False)
+        if not pc.any(failed, min_count=0).as_py():
+            return
+        if self.live is not None:
+            if len(failed) != self.count:
+                failed = pa.repeat(failed[0], self.count)
+            failed = pc.and_(failed, self.live)
+        elif self.count == 0:
+            return
+        if pc.any(failed, min_count=0).as_py():
+            shown = ""
+            if isinstance(values, pa.Scalar):
+                shown = f": {values}"
+            elif values is not None:
+                shown = f": {values[pc.index(failed, True).as_py() if len(values) == len(failed) else 0]}"
+            raise ExpressionError(f"{message}{shown}.", code=code)

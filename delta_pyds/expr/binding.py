@@ -1,0 +1,227 @@
+"""Syntax to bound trees of general expressions: names resolved, types settled, casts made plain.
+
+The meaning is that of a Spark session with or without ANSI rules. What could
+not be evaluated exactly as Spark does is refused here by its name, before
+anything is written.
+"""
+
+from __future__ import annotations
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.arithmetic import OPERATORS
+from delta_pyds.expr.build import bind_column
+from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
+from delta_pyds.expr.functions import FUNCTIONS
+from delta_pyds.expr.intervals import add_interval
+from delta_pyds.expr.logic import require_boolean
+from delta_pyds.expr.nodes import (
+    FALSE,
+    NULL,
+    TRUE,
+    And,
+    Case,
+    Coalesce,
+    Column,
+    Comparison,
+    Expr,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    to_sql,
+    type_of,
+)
+from delta_pyds.expr.scope import Scope, expect_count
+from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Interval, Name, Syntax, TypedText
+from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
+
+_ZERO = Literal(0, INTEGER)
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+class Binder:
+    """Binds syntax to the columns of a schema within a session."""
+
+    def __init__(self, schema: StructType, scope: Scope) -> None:
+        self.schema = schema
+        self.scope = scope
+
+    def bind(self, syntax: Syntax) -> Expr:
+        if isinstance(syntax, Name):
+            return self._name(syntax)
+        if isinstance(syntax, Constant):
+            return syntax.literal
+        if isinstance(syntax, TypedText):
+            return self._typed_text(syntax)
+        if isinstance(syntax, CastTo):
+            return self.scope.cast(self.bind(syntax.child), syntax.data_type, trying=syntax.trying)
+        if isinstance(syntax, CaseOf):
+            return self._case(syntax)
+        if isinstance(syntax, Interval):
+            raise ExpressionError(
+                f"the interval {syntax.text} is supported only when it is added to or taken from a date or a "
+                "timestamp.",
+                construct="INTERVAL",
+            )
+        return self._apply(syntax)
+
+    def _name(self, syntax: Name) -> Expr:
+        bare = len(syntax.path) == 1 and self.schema.find(syntax.path[0]) is None
+        if bare and syntax.path[0].lower() in ("current_date", "current_timestamp", "localtimestamp"):
+            return FUNCTIONS[syntax.path[0].lower()](self.scope, syntax.path[0].lower(), ())
+        if bare and syntax.path[0].lower() in ("current_user", "user", "session_user", "current_time"):
+            raise _unknown(syntax.path[0].lower())
+        return bind_column(syntax.path, self.schema)
+
+    def _typed_text(self, syntax: TypedText) -> Expr:
+        found = self.scope.cast(Literal(syntax.text, STRING), syntax.data_type)
+        if not isinstance(found, Literal):
+            raise ExpressionError(
+                f"the text '{syntax.text}' is not a {display(syntax.data_type).upper()} in a form that is supported.",
+                code="INVALID_TYPED_LITERAL",
+            )
+        return found
+
+    def _case(self, syntax: CaseOf) -> Expr:
+        tests = [self._condition(test) for test, _ in syntax.branches]
+        values = [self.bind(value) for _, value in syntax.branches]
+        otherwise = Literal(None, type_of(values[0])) if syntax.otherwise is None else self.bind(syntax.otherwise)
+        return self._branches(tests, values, otherwise, "CASE")
+
+    def _branches(self, tests: list[Expr], values: list[Expr], otherwise: Expr, what: str) -> Expr:
+        choices = values if isinstance(otherwise, Literal) and otherwise.value is None else [*values, otherwise]
+        target = branch_type(choices, ansi=self.scope.ansi, what=what)
+        cast = [self.scope.cast(value, target) for value in values]
+        if isinstance(otherwise, Literal) and otherwise.value is None:
+            otherwise = Literal(None, target)
+        return Case(tuple(zip(tests, cast, strict=True)), self.scope.cast(otherwise, target), target)
+
+    def _condition(self, syntax: Syntax) -> Expr:
+        return self._boolean(self.bind(syntax))
+
+    def _boolean(self, expr: Expr) -> Expr:
+        require_boolean(expr)
+        return NULL if isinstance(expr, Literal) and expr.value is None else expr
+
+    # functions and operators
+
+    def _apply(self, syntax: Apply) -> Expr:
+        name = syntax.function
+        if name in ("+", "-") and any(isinstance(arg, Interval) for arg in syntax.args):
+            return self._interval(name, syntax.args)
+        args = tuple(self.bind(arg) for arg in syntax.args)
+        if name in ("AND", "OR"):
+            sides = self._boolean(args[0]), self._boolean(args[1])
+            return And(sides) if name == "AND" else Or(sides)
+        if name == "NOT":
+            return Not(self._boolean(args[0]))
+        if name in _COMPARISONS:
+            return self._compare(name, *args)
+        if name in ("<=>", "IS"):
+            if name == "IS":
+                self._boolean(args[0])
+            return self._same(*args)
+        special = {
+            "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null, "IN": self._in,
+            "if": self._if, "coalesce": self._coalesce, "nvl": self._coalesce, "ifnull": self._coalesce,
+            "nvl2": self._nvl2, "nullif": self._nullif, "()": self._same_value, "equal_null": self._equal_null,
+            "nullifzero": self._nullifzero, "zeroifnull": self._zeroifnull,
+        }.get(name)  # fmt: skip
+        if special is not None:
+            return special(name, args)
+        rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+        if rule is None:
+            raise _unknown(name)
+        return rule(self.scope, name, args)
+
+    def _interval(self, op: str, args: tuple[Syntax, ...]) -> Expr:
+        left, right = args
+        if isinstance(left, Interval):
+            if op == "-" or isinstance(right, Interval):
+                raise ExpressionError("arithmetic between intervals is not supported.", construct="INTERVAL")
+            left, right = right, left
+        assert isinstance(right, Interval)
+        return add_interval(self.scope, self.bind(left), right, -1 if op == "-" else 1)
+
+    def _compare(self, op: str, left: Expr, right: Expr) -> Expr:
+        _refuse_collations(left, right)
+        target = comparison_type(left, right, ansi=self.scope.ansi)
+        if target == VOID:
+            return NULL
+        return Comparison(op, self.scope.cast(left, target), self.scope.cast(right, target))
+
+    def _same(self, left: Expr, right: Expr) -> Expr:
+        equal = self._compare("=", left, right)
+        if not isinstance(equal, Comparison):
+            return TRUE
+        return self.scope.call("<=>", (equal.left, equal.right), BOOLEAN)
+
+    def _equal_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 2)
+        return self._same(*args)
+
+    def _same_value(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        return args[0]
+
+    def _is_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        if isinstance(args[0], Literal):
+            return TRUE if args[0].value is None else FALSE
+        return IsNull(args[0])
+
+    def _is_not_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        return Not(self._is_null(name, args))
+
+    def _in(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        _refuse_collations(*args)
+        require_operands("IN", *args)
+        # Spark brings all to one type first; pairs may have others
+        target = branch_type(args, ansi=self.scope.ansi, what="IN")
+        cast = [self.scope.cast(arg, target) for arg in args]
+        return self.scope.call("in", cast, BOOLEAN)
+
+    def _if(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 3)
+        return self._branches([self._boolean(args[0])], [args[1]], args[2], "IF")
+
+    def _coalesce(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        if name != "coalesce":
+            expect_count(name, args, 2)
+        if not args:
+            expect_count(name, args, 1)
+        target = branch_type(args, ansi=self.scope.ansi, what=name.upper())
+        cast = tuple(self.scope.cast(arg, target) for arg in args)
+        return Coalesce(cast, target)
+
+    def _nvl2(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 3)
+        return self._branches([self._is_not_null("isnotnull", args[:1])], [args[1]], args[2], "NVL2")
+
+    def _nullif(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 2)
+        return Case(
+            ((self._compare("=", *args), Literal(None, type_of(args[0]))),), args[0], type_of(args[0])
+        )  # fmt: skip
+
+    def _nullifzero(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        return self._nullif("nullif", (args[0], _ZERO))
+
+    def _zeroifnull(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        return self._coalesce("nvl", (args[0], _ZERO))
+
+
+def _refuse_collations(*args: Expr) -> None:
+    for arg in args:
+        if isinstance(arg, Column) and arg.collated:
+            raise ExpressionError(
+                f"column '{to_sql(arg)}' has a collation, and comparing by a collation is not supported.",
+                column=to_sql(arg),
+            )
+
+
+def _unknown(name: str) -> ExpressionError:
+    return ExpressionError(
+        f"the function {name} is not supported in constraints, defaults and generated columns.", construct=name
+    )

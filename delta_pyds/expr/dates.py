@@ -1,0 +1,225 @@
+"""Functions of dates and timestamps: their types by Spark's rules, in the session's time zone."""
+
+from __future__ import annotations
+
+import re
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.nodes import Expr, Literal, type_of
+from delta_pyds.expr.scope import (
+    Registry,
+    Scope,
+    constant_argument,
+    date_argument,
+    expect_count,
+    moment_argument,
+    refuse_argument,
+    whole_argument,
+)
+from delta_pyds.expr.type_names import TYPE_NAMES
+from delta_pyds.expr.types import is_integral
+from delta_pyds.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
+from delta_pyds.protocol.temporal import DAY_MICROS
+
+DATE_FUNCTIONS = Registry()
+_function = DATE_FUNCTIONS.function
+
+_DATE_UNITS = {"YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MM": "month",
+               "MON": "month", "WEEK": "week"}  # fmt: skip
+_TIME_UNITS = {"DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
+               "MILLISECOND": "millisecond", "MICROSECOND": "microsecond"}  # fmt: skip
+_FIELDS = {
+    "year": "year", "y": "year", "years": "year", "yr": "year", "yrs": "year", "quarter": "quarter", "qtr": "quarter",
+    "month": "month", "mon": "month", "mons": "month", "months": "month", "week": "weekofyear", "w": "weekofyear",
+    "weeks": "weekofyear", "day": "day", "d": "day", "days": "day", "dayofweek": "dayofweek", "dow": "dayofweek",
+    "doy": "dayofyear", "hour": "hour", "h": "hour", "hours": "hour", "hr": "hour", "hrs": "hour",
+    "minute": "minute", "m": "minute", "min": "minute", "mins": "minute", "minutes": "minute",
+}  # fmt: skip
+# what the letters of a pattern mean; every other letter is refused
+_FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_FORMAT_PART = re.compile(r"([A-Za-z])\1*|'((?:''|[^'])*)'|([^A-Za-z'\[\]{}#])")
+
+
+@_function("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "weekday", "dayofyear", "weekofyear")
+def date_field(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    name = "day" if name == "dayofmonth" else name
+    return scope.call(name, (date_argument(scope, name, args[0]),), INTEGER)
+
+
+@_function("hour", "minute", "second")
+def time_field(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    value = moment_argument(scope, name, args[0])
+    return scope.call(name, (value,), INTEGER, zoned=type_of(value) == TIMESTAMP)
+
+
+@_function("extract", "date_part", "datepart")
+def extract(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    field = str(constant_argument(name, args[0], "field"))
+    function = _FIELDS.get(field.lower())
+    if function is None or type_of(args[1]) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise ExpressionError(
+            f"{name} of {field.upper()} from this value is not supported.", construct=f"{name}({field})"
+        )
+    return DATE_FUNCTIONS[function](scope, function, args[1:])
+
+
+@_function("date_add", "dateadd", "date_sub")
+def add_days(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    date = date_argument(scope, name, args[0])
+    function = "date_sub" if name == "date_sub" else "date_add"
+    return scope.call(function, (date, whole_argument(scope, name, args[1])), DATE)
+
+
+@_function("datediff", "date_diff")
+def date_difference(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    return scope.call("datediff", [date_argument(scope, name, arg) for arg in args], INTEGER)
+
+
+@_function("add_months")
+def add_months(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    return scope.call(name, (date_argument(scope, name, args[0]), whole_argument(scope, name, args[1])), DATE)
+
+
+@_function("last_day")
+def last_day(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    return scope.call(name, (date_argument(scope, name, args[0]),), DATE)
+
+
+@_function("trunc")
+def truncated_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    date = date_argument(scope, name, args[0])
+    unit = constant_argument(name, args[1], "unit")
+    if unit is None or str(unit).upper() not in _DATE_UNITS:
+        return Literal(None, DATE)
+    return scope.call(name, (date,), DATE, _DATE_UNITS[str(unit).upper()])
+
+
+@_function("date_trunc")
+def truncated_moment(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 2)
+    moment = moment_argument(scope, name, args[1])
+    moment = scope.cast(moment, TIMESTAMP)
+    unit = constant_argument(name, args[0], "unit")
+    function = (_DATE_UNITS | _TIME_UNITS).get(str(unit).upper())
+    if function is None:
+        return Literal(None, TIMESTAMP)
+    return scope.call(name, (moment,), TIMESTAMP, function, zoned=True)
+
+
+@_function("to_date", "date", "to_timestamp", "timestamp", "to_timestamp_ntz", "to_timestamp_ltz")
+def to_moment(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    """Casts under another name; with a format they are refused."""
+    if len(args) == 2 and name.startswith("to_"):
+        raise ExpressionError(f"{name} with a format is not supported.", construct=f"{name} with a format")
+    expect_count(name, args, 1)
+    targets = {"to_date": DATE, "date": DATE, "to_timestamp_ntz": TIMESTAMP_NTZ}
+    if type_of(args[0]) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
+        raise refuse_argument(name, args[0], "a STRING, a date or a timestamp")
+    return scope.cast(args[0], targets.get(name, TIMESTAMP))
+
+
+@_function("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary")
+def cast_by_name(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    return scope.cast(args[0], TYPE_NAMES[name.upper()])
+
+
+@_function("date_format")
+def date_format(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    """Year of four digits, month, day, hour, minute and second of two digits each, and plain text."""
+    expect_count(name, args, 2)
+    moment = moment_argument(scope, name, args[0])
+    moment = scope.cast(moment, TIMESTAMP)
+    pattern = constant_argument(name, args[1], "pattern")
+    if pattern is None:
+        return Literal(None, STRING)
+    return scope.call(name, (moment,), STRING, *_format_parts(name, str(pattern)), zoned=True)
+
+
+def _format_parts(name: str, pattern: str) -> list[str]:
+    """Fields as ``%Y``, plain text as ``=text``."""
+    parts: list[str] = []
+    position = 0
+    while position < len(pattern):
+        match = _FORMAT_PART.match(pattern, position)
+        letters = match[0] if match and match[1] else ""
+        if match is None or (letters and letters not in _FORMATS):
+            raise ExpressionError(
+                f"{name} with the pattern '{pattern}' is not supported: yyyy, MM, dd, HH, mm, ss and text in quotes "
+                "are.",
+                construct=f"{name} with the pattern '{pattern}'",
+            )
+        text = match[3] if match[3] else "'" if match[0] == "''" else (match[2] or "").replace("''", "'")
+        parts.append(_FORMATS[letters] if letters else f"={text}")
+        position = match.end()
+    return parts
+
+
+@_function("from_unixtime")
+def from_unixtime(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1, 2)
+    if not is_integral(type_of(args[0])):
+        raise refuse_argument(name, args[0], "BIGINT")
+    pattern = constant_argument(name, args[1], "pattern") if len(args) == 2 else "yyyy-MM-dd HH:mm:ss"
+    if pattern is None:
+        return Literal(None, STRING)
+    parts = _format_parts(name, str(pattern))
+    return scope.call(name, (scope.cast(args[0], LONG),), STRING, *parts, zoned=True)
+
+
+@_function("unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "unix_date")
+def unix_time(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    data_type = type_of(args[0])
+    if name == "unix_date":
+        if data_type != DATE:
+            raise refuse_argument(name, args[0], "DATE")
+        return scope.call(name, args, INTEGER)
+    any_moment = name in ("unix_timestamp", "to_unix_timestamp")
+    if data_type != TIMESTAMP and not (any_moment and data_type in (DATE, TIMESTAMP_NTZ)):
+        raise refuse_argument(name, args[0], "TIMESTAMP")
+    unit = {"unix_millis": 1_000, "unix_micros": 1}.get(name, 1_000_000)
+    # a timestamp_ntz is counted as it stands, in whichever zone
+    value = args[0] if data_type == TIMESTAMP_NTZ else scope.cast(args[0], TIMESTAMP)
+    return scope.call("unix_timestamp" if any_moment else "unix_time", (value,), LONG, unit)
+
+
+@_function("timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date")
+def from_count(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 1)
+    if not is_integral(type_of(args[0])):
+        raise refuse_argument(name, args[0], "BIGINT")
+    if name == "date_from_unix_date":
+        return scope.call(name, (whole_argument(scope, name, args[0]),), DATE)
+    unit = {"timestamp_millis": 1_000, "timestamp_micros": 1}.get(name, 1_000_000)
+    return scope.call("timestamp_from", (scope.cast(args[0], LONG),), TIMESTAMP, unit)
+
+
+@_function("make_date")
+def make_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 3)
+    return scope.call(name, [whole_argument(scope, name, arg) for arg in args], DATE)
+
+
+@_function("current_date", "curdate")
+def current_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 0)
+    scope.clock_read = True
+    return Literal(scope.zone.instant_to_wall(scope.now_micros) // DAY_MICROS, DATE)
+
+
+@_function("current_timestamp", "now", "localtimestamp")
+def current_timestamp(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+    expect_count(name, args, 0)
+    scope.clock_read = True
+    if name == "localtimestamp":
+        return Literal(scope.zone.instant_to_wall(scope.now_micros), TIMESTAMP_NTZ)
+    return Literal(scope.now_micros, TIMESTAMP)

@@ -1,0 +1,172 @@
+"""What the rules of functions share: the session's meaning of things, casts, and checks of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.casts import cast_literal
+from delta_pyds.expr.coercion import castable, is_numeric
+from delta_pyds.expr.nodes import Call, Cast, Column, Expr, Literal, LiteralValue, to_sql, type_of
+from delta_pyds.expr.types import is_comparable, is_integral, is_total_cast
+from delta_pyds.protocol.schema import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    display,
+)
+from delta_pyds.protocol.temporal import TimeZone
+
+_DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+class Scope:
+    """The session that an expression is bound for.
+
+    ``zone.used`` tells afterwards whether the time zone mattered, and
+    ``clock_read`` whether the current time did. ``now_micros`` is that time.
+    """
+
+    def __init__(self, *, time_zone: str, ansi: bool, now_micros: int) -> None:
+        self.zone = TimeZone(time_zone)
+        self.ansi = ansi
+        self.now_micros = now_micros
+        self.clock_read = False
+
+    def call(
+        self, function: str, args: Sequence[Expr], data_type: DataType, *options: str | int, zoned: bool = False
+    ) -> Call:
+        if zoned:
+            self.zone.used = True
+        return Call(function, tuple(args), data_type, self.ansi, self.zone.name if zoned else "", options)
+
+    def cast(self, expr: Expr, target: DataType, *, trying: bool = False) -> Expr:
+        """``CAST``: a constant where it can be known now, a total ``Cast`` where no value can fail, else a call.
+
+        Raises: ExpressionError for a pair of types that is not supported.
+        """
+        source = type_of(expr)
+        if source == target:
+            return expr
+        if isinstance(expr, Literal) and (expr.value is None or expr.data_type == VOID):
+            return Literal(None, target)
+        if not castable(source, target, ansi=self.ansi or trying):
+            raise ExpressionError(
+                f"a cast of '{to_sql(expr)}' from {display(source).upper()} to {display(target).upper()} is not "
+                "supported.",
+                construct=f"CAST AS {display(target).upper()}",
+            )
+        total = is_total_cast(source, target)
+        if isinstance(expr, Literal) and (source == STRING or total):
+            try:
+                return cast_literal(expr, target, self.zone)
+            except ExpressionError:
+                # whether it is an error is known when a row needs the value
+                pass
+        if total and target != TIMESTAMP:
+            return Cast(expr, target)
+        zoned = self._needs_zone(source, target)
+        return self.call("try_cast" if trying else "cast", (expr,), target, zoned=zoned)
+
+    def _needs_zone(self, source: DataType, target: DataType) -> bool:
+        if TIMESTAMP not in (source, target):
+            return False
+        other = target if source == TIMESTAMP else source
+        return other in (STRING, *_DATETIME)
+
+
+Rule = Callable[[Scope, str, tuple[Expr, ...]], Expr]
+
+
+class Registry(dict[str, Rule]):
+    """Rules by the names of functions."""
+
+    def function(self, *names: str) -> Callable[[Rule], Rule]:
+        def register(rule: Rule) -> Rule:
+            for name in names:
+                assert name not in self, name
+                self[name] = rule
+            return rule
+
+        return register
+
+
+def expect_count(name: str, args: tuple[Expr, ...], *counts: int) -> None:
+    if len(args) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise ExpressionError(
+            f"the function {name} takes {wanted} arguments, not {len(args)}.",
+            code="WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+            construct=name,
+        )
+
+
+def refuse_argument(name: str, expr: Expr, wanted: str) -> ExpressionError:
+    return ExpressionError(
+        f"the function {name} needs {wanted}, and '{to_sql(expr)}' is of type {display(type_of(expr)).upper()}: "
+        "cast it.",
+        code="DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+        construct=name,
+    )
+
+
+def text_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+    """A string; most other types are cast to one, as Spark does."""
+    data_type = type_of(expr)
+    if isinstance(expr, Column) and expr.collated:
+        raise ExpressionError(
+            f"column '{to_sql(expr)}' has a collation, and {name} by a collation is not supported.", construct=name
+        )
+    if data_type == BINARY or not is_comparable(data_type):
+        raise refuse_argument(name, expr, "STRING")
+    return scope.cast(expr, STRING)
+
+
+def whole_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+    data_type = type_of(expr)
+    if data_type == VOID or (is_integral(data_type) and is_total_cast(data_type, INTEGER)):
+        return scope.cast(expr, INTEGER)
+    raise refuse_argument(name, expr, "INT")
+
+
+def double_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+    data_type = type_of(expr)
+    if data_type == VOID or is_numeric(data_type):
+        return scope.cast(expr, DOUBLE)
+    raise refuse_argument(name, expr, "DOUBLE")
+
+
+def date_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+    if type_of(expr) in (*_DATETIME, STRING, VOID):
+        return scope.cast(expr, DATE)
+    raise refuse_argument(name, expr, "DATE")
+
+
+def moment_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+    """A timestamp of either kind."""
+    data_type = type_of(expr)
+    if data_type == TIMESTAMP_NTZ:
+        return expr
+    if data_type in (TIMESTAMP, DATE, STRING, VOID):
+        return scope.cast(expr, TIMESTAMP)
+    raise refuse_argument(name, expr, "TIMESTAMP")
+
+
+def constant_argument(name: str, expr: Expr, what: str) -> LiteralValue:
+    if not isinstance(expr, Literal):
+        raise ExpressionError(
+            f"the function {name} is supported with a constant {what} only, not with '{to_sql(expr)}'.", construct=name
+        )
+    return expr.value
+
+
+def decimal_of(data_type: DataType) -> DecimalType:
+    assert isinstance(data_type, DecimalType)
+    return data_type

@@ -1,0 +1,67 @@
+"""What a Spark SQL expression says, before names and types are known.
+
+``expr.grammar`` makes these from text, ``expr.binding`` gives them meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_pyds.expr.nodes import Literal
+from delta_pyds.protocol.schema import DataType
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, and after the first part perhaps fields of it: resolved together, as Spark does."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Constant:
+    literal: Literal
+
+
+@dataclass(frozen=True)
+class TypedText:
+    """``DATE '2020-01-01'`` and the like: read by the session's rules."""
+
+    data_type: DataType
+    text: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A literal interval: months, days and microseconds count apart."""
+
+    months: int
+    days: int
+    micros: int
+    has_months: bool
+    has_time: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function, or an operator under its symbol or word, on arguments."""
+
+    function: str
+    args: tuple[Syntax, ...]
+
+
+@dataclass(frozen=True)
+class CastTo:
+    child: Syntax
+    data_type: DataType
+    trying: bool = False
+
+
+@dataclass(frozen=True)
+class CaseOf:
+    branches: tuple[tuple[Syntax, Syntax], ...]
+    otherwise: Syntax | None
+
+
+Syntax = Name | Constant | TypedText | Interval | Apply | CastTo | CaseOf
