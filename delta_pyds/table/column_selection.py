@@ -17,7 +17,7 @@ from delta_pyds.protocol.schema import (
 )
 
 
-def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
+def parse_column_list(text: str, option: str = "columns") -> tuple[tuple[str, ...], ...]:
     """Read ``a,b.c,`odd.name```: names separated by commas, nested by dots, quoted by backticks.
 
     Raises: OptionError when the text is no such list.
@@ -31,8 +31,8 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
         part = name if was_quoted else name.strip()
         if not part:
             raise OptionError(
-                f"the option columns is '{text}', which has an empty name. Write it like a,b.c,`odd.name`.",
-                option="columns",
+                f"the option {option} is '{text}', which has an empty name. Write it like a,b.c,`odd.name`.",
+                option=option,
             )
         path.append(part)
         name, was_quoted = "", False
@@ -58,7 +58,7 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
             name += c
         i += 1
     if quoted:
-        raise OptionError(f"the option columns is '{text}', which has an unclosed backtick.", option="columns")
+        raise OptionError(f"the option {option} is '{text}', which has an unclosed backtick.", option=option)
     end_of_name()
     paths.append(tuple(path))
     return tuple(paths)

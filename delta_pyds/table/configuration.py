@@ -15,6 +15,9 @@ from delta_pyds.protocol.features import (
     CATALOG_FEATURES,
     READABLE_FEATURES,
     READER_VERSION_WITH_FEATURES,
+    WRITABLE_FEATURES,
+    WRITER_VERSION_WITH_FEATURES,
+    supported_features,
 )
 from delta_pyds.protocol.handoff import RowIdColumns
 from delta_pyds.protocol.properties import TableProperties, parse_properties
@@ -58,10 +61,39 @@ class TableConfiguration:
     def column_mapping_mode(self) -> str:
         return _column_mapping_mode(self.protocol, self.properties)
 
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """All features that the table supports, listed or implied by its versions."""
+        return supported_features(self.protocol)
+
+    def supports(self, feature: str) -> bool:
+        """Whether the table supports the feature of that name, listed or implied by its versions.
+
+        Protocol: "Supported Features", "Writer Version Requirements".
+        """
+        return feature in self.features
+
+    def check_writable(self) -> None:
+        """Refuse a table of which this software cannot honour all that its protocol asks of writers.
+
+        Raises: UnsupportedFeatureError naming each feature that it cannot (DELTA_UNSUPPORTED_FEATURES_FOR_WRITE),
+            or the version (DELTA_INVALID_PROTOCOL_VERSION), or what the protocol action lacks
+            (DELTA_STATE_RECOVER_ERROR).
+        Protocol: "Protocol Evolution", "Table Features".
+        """
+        _check_writable(self.table_root, self.version, self.protocol, self.features)
+
     @property
     def has_row_tracking(self) -> bool:
         """Every row has a stable id and a commit version. Protocol: "Row Tracking"."""
         return self.properties.row_tracking and "rowTracking" in (self.protocol.writer_features or ())
+
+    @property
+    def hidden_columns(self) -> tuple[str, ...]:
+        """Names in the data files that are not the schema's: where rows keep their ids. No column can have them."""
+        p = self.properties
+        names = (p.materialized_row_id_column, p.materialized_row_commit_version_column)
+        return tuple(n for n in names if n is not None)
 
     def row_id_columns(self) -> RowIdColumns:
         """Where rows keep their ids. Raises: UnsupportedFeatureError on a table without row tracking."""
@@ -157,6 +189,44 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
             table=table_root,
             version=version,
             features=unknown,
+        )
+
+
+def _check_writable(table_root: str, version: int, protocol: Protocol, features: frozenset[str]) -> None:
+    writer = protocol.min_writer_version
+    if not 1 <= writer <= WRITER_VERSION_WITH_FEATURES:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} needs writer version {writer} of the Delta protocol (version {version} of the "
+            f"table says so), and this software writes up to {WRITER_VERSION_WITH_FEATURES}. Use a newer release.",
+            code="DELTA_INVALID_PROTOCOL_VERSION",
+            table=table_root,
+            version=version,
+            writer_version=writer,
+        )
+    with_features = writer == WRITER_VERSION_WITH_FEATURES
+    missing = None
+    if with_features and protocol.writer_features is None:
+        missing = f"writer version {writer} and no writerFeatures"
+    elif not with_features and protocol.min_reader_version >= READER_VERSION_WITH_FEATURES:
+        missing = f"reader version {protocol.min_reader_version}, which needs writer version 7, and has {writer}"
+    if missing is not None:
+        raise UnsupportedFeatureError(
+            f"the protocol action of table {table_root} (version {version}) has {missing}: what the table needs of "
+            "writers cannot be known.",
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=table_root,
+            version=version,
+        )
+    refused = sorted(features - WRITABLE_FEATURES)
+    if refused:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} (version {version}) needs table features that this software does not write: "
+            f"{', '.join(refused)}. Use a newer release, or drop the feature from the table with the engine that "
+            "added it.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            table=table_root,
+            version=version,
+            features=refused,
         )
 
 

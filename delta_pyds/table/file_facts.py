@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.columnar.statistics_json import StatisticsReader, struct_of
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.schema import TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
-from delta_pyds.table.statistics_json import StatisticsReader, struct_of
 
 Path = tuple[str, ...]
 

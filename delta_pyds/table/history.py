@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, TimeTravelError
+from delta_pyds.errors import FileNotFoundInStorageError, TimeTravelError
 from delta_pyds.log.commit_reader import read_commit_info
+from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_times
 from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
 from delta_pyds.log.segment import earliest_version, latest_version
 from delta_pyds.protocol.actions import CommitInfo
@@ -87,7 +88,7 @@ class CommitTimes:
                 version=version,
             )
         if self._in_commit is not None and version >= self._in_commit.from_version:
-            return _in_commit_timestamp(read_commit_info(self._storage, file), file)
+            return in_commit_timestamp(read_commit_info(self._storage, file), file)
         return self._file_times[version]
 
     def version_at(self, timestamp_ms: int) -> int:
@@ -195,26 +196,8 @@ def history(
             if info is not None and info.in_commit_timestamp is not None:
                 timestamp_ms = info.in_commit_timestamp
         elif split is not None and file.version >= split.from_version:
-            timestamp_ms = _in_commit_timestamp(info, file)
+            timestamp_ms = in_commit_timestamp(info, file)
         yield CommitRecord(file.version, timestamp_ms, info)
-
-
-def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> dict[int, int]:
-    """Version to file time in ms, raised where needed so that times ascend strictly.
-
-    Starts anew at the earliest version that can be recreated: a stray older
-    file must not move the times of the others.
-    """
-    times: dict[int, int] = {}
-    previous: int | None = None
-    for file in commits:
-        if file.version == earliest:
-            previous = None
-        time_ms = file.modification_time_ms
-        if previous is not None and time_ms <= previous:
-            time_ms = previous + 1
-        times[file.version] = previous = time_ms
-    return times
 
 
 def _commit_infos(storage: Storage, files: Sequence[LogFile]) -> Iterator[tuple[LogFile, CommitInfo | None]]:
@@ -233,18 +216,6 @@ def _list(storage: Storage, table_root: str, end_version: int) -> LogListing:
         return list_log(storage, table_root, 0, end_version)
     except FileNotFoundInStorageError:
         return LogListing(table_root, 0)
-
-
-def _in_commit_timestamp(info: CommitInfo | None, file: LogFile) -> int:
-    if info is None or info.in_commit_timestamp is None:
-        raise CorruptLogError(
-            f"The commit {file.path!r} has no inCommitTimestamp, although the table has in-commit timestamps enabled "
-            f"at version {file.version}. Ask for a version by its number.",
-            code="DELTA_MISSING_COMMIT_INFO" if info is None else "DELTA_MISSING_COMMIT_TIMESTAMP",
-            path=file.path,
-            version=file.version,
-        )
-    return info.in_commit_timestamp
 
 
 def _say(timestamp_ms: int) -> str:

@@ -62,6 +62,18 @@ class Scan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in bounded memory."""
+        partitions = self.state.partition_columns
+        request = self.request((*_FILE_FIELDS, *(("partitionValues",) if partitions else ())))
+        for batch in self.snapshot.adds(request):
+            arrays = [batch.files.column(name) for name in _FILE_FIELDS]
+            add = batch.files.to_struct_array() if partitions else None
+            arrays += [partition_strings(add, p) for p in partitions]
+            yield pa.RecordBatch.from_arrays(
+                arrays, names=[*_FILE_FIELDS, *(f"{PARTITION_PREFIX}{i}" for i in range(len(partitions)))]
+            )
+
+    def request(self, columns: tuple[str, ...]) -> AddRequest:
+        """What to ask of the log to get these fields of the files that the scan reads."""
         facts = self._facts
 
         def test(add: pa.StructArray) -> pa.BooleanArray:
@@ -71,20 +83,12 @@ class Scan:
                 mask = pc.and_(mask, keep(skip, bound))
             return mask
 
-        partitions = self.state.partition_columns
-        request = AddRequest(
-            columns=(*_FILE_FIELDS, *(("partitionValues",) if partitions else ())),
+        return AddRequest(
+            columns=columns,
             facts=facts.json_fields,
             parsed_facts=facts.parsed_fields,
             keep=test if self._skips else None,
         )
-        for batch in self.snapshot.adds(request):
-            arrays = [batch.files.column(name) for name in _FILE_FIELDS]
-            add = batch.files.to_struct_array() if partitions else None
-            arrays += [partition_strings(add, p) for p in partitions]
-            yield pa.RecordBatch.from_arrays(
-                arrays, names=[*_FILE_FIELDS, *(f"{PARTITION_PREFIX}{i}" for i in range(len(partitions)))]
-            )
 
     def files(self) -> Iterator[ScanFile]:
         """Yield the files to read as values."""

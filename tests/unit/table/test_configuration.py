@@ -121,3 +121,53 @@ def test_a_partition_column_must_be_a_column() -> None:
     metadata = Metadata(schema_string=schema_to_string(PLAIN), partition_columns=["gone"])
     with pytest.raises(ProtocolError, match="'gone'"):
         load_configuration("/t", 7, Protocol(1, 2), metadata)
+
+
+# writing
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Protocol(1, 1),
+        Protocol(1, 2),
+        Protocol(2, 6),
+        Protocol(1, 7, None, ["checkpointProtection", "materializePartitionColumns", "rowTracking", "domainMetadata"]),
+        Protocol(3, 7, [], []),
+        features("variantType", "variantShredding", "typeWidening", "vacuumProtocolCheck", "deletionVectors"),
+    ],
+)
+def test_tables_whose_features_are_honoured_can_be_written(protocol: Protocol) -> None:
+    load(protocol).check_writable()
+
+
+def test_every_feature_that_is_not_honoured_is_named() -> None:
+    protocol = Protocol(1, 7, None, ["icebergWriterCompatV1", "appendOnly", "collations", "icebergCompatV3"])
+    with pytest.raises(UnsupportedFeatureError, match="collations, icebergCompatV3, icebergWriterCompatV1") as error:
+        load(protocol).check_writable()
+    assert error.value.code == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+    assert error.value.parameters["features"] == ["collations", "icebergCompatV3", "icebergWriterCompatV1"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "code"),
+    [
+        (Protocol(1, 8), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(1, 0), "DELTA_INVALID_PROTOCOL_VERSION"),
+        (Protocol(1, 7), "DELTA_STATE_RECOVER_ERROR"),
+        (Protocol(3, 6, []), "DELTA_STATE_RECOVER_ERROR"),
+    ],
+)
+def test_versions_that_say_too_little_or_too_much_are_not_written(protocol: Protocol, code: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="/t") as error:
+        load(protocol).check_writable()
+    assert error.value.code == code
+
+
+def test_features_are_supported_by_name_or_by_version() -> None:
+    old, new = load(Protocol(1, 4)), load(Protocol(1, 7, None, ["checkConstraints"]))
+    assert old.supports("generatedColumns")
+    assert not old.supports("identityColumns")
+    assert not old.supports("columnMapping")
+    assert new.supports("checkConstraints")
+    assert not new.supports("invariants")

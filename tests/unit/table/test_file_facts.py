@@ -170,3 +170,16 @@ def test_an_absurd_number_is_unknown_at_once(number: str) -> None:
         found = facts(data_type, [text, stats(1, 5)])
         assert found.num_records().to_pylist()[1] == 3
         assert found.minimum(("c",)).to_pylist()[1] == 1
+
+
+def test_half_a_surrogate_pair_is_unknown() -> None:
+    text = stats("x", "y").replace('"x"', r'"\ud800"')
+    assert bounds(STRING, text, stats("a", "b")) == [(None, "y"), ("a", "b")]
+
+
+def test_column_names_with_quotes_and_control_characters_have_statistics() -> None:
+    path = frozenset({('a"\\\t',)})
+    columns = FactColumns(Needs(frozenset(), path, path, path, True), StructType((StructField('a"\\\t', LONG),)), "UTC")
+    add = pa.array([{"stats": json.dumps({"minValues": {'a"\\\t': 7}})}], pa.struct([("stats", pa.string())]))
+    found = columns.of(add).minimum(('a"\\\t',))
+    assert found is not None and found.to_pylist() == [7]

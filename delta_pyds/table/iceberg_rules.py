@@ -1,0 +1,128 @@
+"""What a table must be while it promises to be readable as an Iceberg table.
+
+Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from delta_pyds.errors import UserError
+from delta_pyds.protocol.properties import COLUMN_MAPPING_MODE
+from delta_pyds.protocol.schema import (
+    TYPE_CHANGES,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    change_fields,
+    display,
+    parse_type,
+)
+from delta_pyds.protocol.type_changes import can_widen
+
+_PRIMITIVES = frozenset(
+    {
+        "byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean",
+        "timestamp", "timestamp_ntz", "date",
+    }
+)  # fmt: skip
+
+
+def complete_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a new table with column mapping by name where Iceberg compatibility needs it and none is set.
+
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for properties that contradict each other.
+    """
+    completed = dict(configuration)
+    enabled = [v for v in (1, 2, 3) if configuration.get(f"delta.enableIcebergCompatV{v}") == "true"]
+    if len(enabled) > 1:
+        raise _violation(
+            enabled[0],
+            f"excludes V{enabled[1]}: set one of delta.enableIcebergCompatV{enabled[0]} and "
+            f"delta.enableIcebergCompatV{enabled[1]} only",
+            "VERSION_MUTUAL_EXCLUSIVE",
+        )
+    if enabled and completed.setdefault(COLUMN_MAPPING_MODE, "name") == "none":
+        raise _violation(
+            enabled[0], f"needs column mapping: {COLUMN_MAPPING_MODE} is none", "WRONG_REQUIRED_TABLE_PROPERTY"
+        )
+    return completed
+
+
+def check_iceberg(schema: StructType, version: int | None, partition_columns: Sequence[str]) -> None:
+    """Refuse columns that Iceberg has no form for. ``version``: of the compatibility that is enabled, None for none.
+
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
+    """
+    if version not in (1, 2):
+        return
+
+    def check(f: StructField) -> StructField:
+        refused = _refused(f.data_type, version)
+        if refused is not None:
+            raise _violation(
+                version, f"does not allow the column '{f.name}' of type {display(refused)}", "UNSUPPORTED_DATA_TYPE"
+            )
+        for change in f.metadata.get(TYPE_CHANGES) or ():
+            source, target = parse_type(change["fromType"]), parse_type(change["toType"])
+            if can_widen(source, target) and not can_widen(source, target, for_iceberg=True):
+                raise _violation(
+                    version,
+                    f"does not allow that the column '{f.name}' became {display(target)} from {display(source)}",
+                    "UNSUPPORTED_TYPE_WIDENING",
+                )
+        return f
+
+    change_fields(schema, check)
+    for name in partition_columns:
+        f = schema.find(name)
+        if f is not None and isinstance(f.data_type, ArrayType | MapType | StructType):
+            raise _violation(version, f"does not allow to partition by '{name}'", "UNSUPPORTED_PARTITION_DATA_TYPE")
+
+
+def check_iceberg_features(version: int | None, features: Iterable[str], deletion_vectors: bool) -> None:
+    """Refuse deletion vectors: under V1 the feature itself, under V2 that new ones may be written.
+
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
+    """
+    supported = "deletionVectors" in features
+    if (version == 1 and supported) or (version == 2 and supported and deletion_vectors):
+        raise _violation(
+            version,
+            "excludes deletion vectors: set delta.enableDeletionVectors=false and do not ask for the feature",
+            "DELETION_VECTORS_SHOULD_BE_DISABLED",
+        )
+
+
+def check_iceberg_partitioning(version: int | None, old: Sequence[str], new: Sequence[str]) -> None:
+    """Refuse to partition a partitioned table by other names. Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION)."""
+    if version is not None and old and list(old) != list(new):
+        raise _violation(
+            version,
+            f"does not allow to partition by ({', '.join(new)}) what is partitioned by ({', '.join(old)})",
+            "REPLACE_TABLE_CHANGE_PARTITION_NAMES",
+        )
+
+
+def _refused(data_type: DataType, version: int) -> DataType | None:
+    """A part of the type that the version has no form for; fields of structs are looked at on their own."""
+    if isinstance(data_type, DecimalType | StructType):
+        return None
+    if isinstance(data_type, ArrayType):
+        return data_type if version == 1 else _refused(data_type.element_type, version)
+    if isinstance(data_type, MapType):
+        if version == 1:
+            return data_type
+        return _refused(data_type.key_type, version) or _refused(data_type.value_type, version)
+    return None if data_type.name in _PRIMITIVES else data_type
+
+
+def _violation(version: int, what: str, kind: str) -> UserError:
+    return UserError(
+        f"Iceberg compatibility V{version} of the table {what}.",
+        code=f"DELTA_ICEBERG_COMPAT_VIOLATION.{kind}",
+        compatibility=version,
+    )

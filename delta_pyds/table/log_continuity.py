@@ -1,0 +1,95 @@
+"""Whether the log is still the one that a snapshot was read from. Protocol: "Creation of New Log Entries"."""
+
+from __future__ import annotations
+
+from delta_pyds.errors import (
+    ConcurrentWriteError,
+    FileNotFoundInStorageError,
+    MissingLogFilesError,
+    ProtocolChangedError,
+)
+from delta_pyds.log.listing import LogListing, list_log
+from delta_pyds.log.segment import complete_checkpoints
+from delta_pyds.protocol.paths import commit_path
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.snapshot import Snapshot
+
+
+def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
+    """Make sure that a put at the next version would be a race, and not a write into the past or into a void.
+
+    A store lets a commit be put where one was before the log was cleaned up,
+    and into the log of a table that was deleted. One look at the commit that
+    was read tells: the log is cleaned from its start.
+
+    Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError for a
+        table that is gone or another one; MissingLogFilesError where later commits were cleaned up.
+    """
+    if snapshot is None:
+        _check_no_log(storage, table_root)
+        return
+    last = snapshot.segment.last_commit
+    try:
+        status = storage.status(commit_path(table_root, snapshot.version))
+    except FileNotFoundInStorageError:
+        _check_by_listing(storage, snapshot)
+        return
+    if last is not None and status.size_bytes != last.size_bytes:
+        raise _another(snapshot)
+
+
+def _check_no_log(storage: Storage, table_root: str) -> None:
+    listing = _list(storage, table_root, 0)
+    files = (*listing.commits, *listing.checkpoints)
+    # version 0 is left to the put, which knows its own commit from another's
+    later = [file for file in files if file.version > 0]
+    if later:
+        raise ProtocolChangedError(
+            f"table {table_root!r} cannot be created: its log has {later[0].path!r} already. Run the operation again; "
+            "it will write to the table that there is.",
+            table=table_root,
+            version=later[0].version,
+        )
+
+
+def _check_by_listing(storage: Storage, snapshot: Snapshot) -> None:
+    root, version = snapshot.table_root, snapshot.version
+    listing = _list(storage, root, version)
+    later = [file.version for file in listing.commits if file.version > version]
+    if later and later[0] > version + 1:
+        raise MissingLogFilesError(
+            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, and the "
+            f"first commit after it that is left is {later[0]}. Run the operation again.",
+            table=root,
+            version=version,
+            missing_version=version + 1,
+        )
+    checkpoints = complete_checkpoints(listing)
+    if any(one.version > version + len(later) for one in checkpoints):
+        raise MissingLogFilesError(
+            f"The log of table {root!r} was cleaned up while this transaction ran: it read version {version}, and "
+            f"there is a checkpoint of version {checkpoints[-1].version} without the commits up to it. Run the "
+            "operation again.",
+            table=root,
+            version=version,
+            missing_version=version + len(later) + 1,
+        )
+    if not later and not any(one.version == version for one in checkpoints):
+        raise _another(snapshot)
+
+
+def _list(storage: Storage, table_root: str, start_version: int) -> LogListing:
+    try:
+        return list_log(storage, table_root, start_version)
+    except FileNotFoundInStorageError:
+        return LogListing(table_root, start_version)
+
+
+def _another(snapshot: Snapshot) -> ConcurrentWriteError:
+    return ConcurrentWriteError(
+        f"Nothing was written to table {snapshot.table_root!r}: version {snapshot.version}, which this transaction "
+        "read, is not in its log any more. The table was deleted, or another one was put in its place. Run the "
+        "operation again on the table that there is now.",
+        table=snapshot.table_root,
+        version=snapshot.version,
+    )

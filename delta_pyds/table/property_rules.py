@@ -1,0 +1,296 @@
+"""The table properties that users may set, what values they take, and which of them are about the protocol.
+
+Known keys are found whatever their case, and stored in the reference's spelling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from delta_pyds.errors import OptionError
+from delta_pyds.protocol.features import FEATURES, find_feature
+from delta_pyds.protocol.properties import (
+    CHECKPOINT_POLICIES,
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODES,
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    ISOLATION_LEVELS,
+    parse_interval_ms,
+)
+
+# takes the user's text and returns what is stored; raises ValueError
+Normalise = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class PropertyRule:
+    """One property. ``wanted`` completes "must be ..."."""
+
+    key: str
+    normalise: Normalise
+    wanted: str
+
+
+@dataclass(frozen=True)
+class PropertyRequest:
+    """What a user's properties ask for.
+
+    ``configuration``: what is stored in the metadata. ``features``: asked for
+    by ``delta.feature.<name>``. ``reader_version``, ``writer_version``: by
+    ``delta.minReaderVersion`` and ``delta.minWriterVersion``, None where not
+    said; ``ignore_defaults``: a new table gets no feature that nothing asks
+    for. None of these is stored as a property.
+    """
+
+    configuration: Mapping[str, str]
+    features: tuple[str, ...] = ()
+    reader_version: int | None = None
+    writer_version: int | None = None
+    ignore_defaults: bool = False
+
+    @property
+    def versions(self) -> tuple[int, int]:
+        """Versions whose features a new table gets. Protocol: a reader with features needs a writer with them."""
+        reader, writer = (1, 1) if self.ignore_defaults else (1, 2)
+        reader, writer = self.reader_version or reader, self.writer_version or writer
+        return (reader if writer >= 7 else min(reader, 2)), writer
+
+
+def _boolean(text: str) -> str:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower()
+
+
+def _at_least(least: int, most: int | None = None) -> Normalise:
+    def normalise(text: str) -> str:
+        value = int(text)
+        if value < least or (most is not None and value > most) or not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise ValueError(text)
+        return str(value)
+
+    return normalise
+
+
+def _one_of(allowed: tuple[str, ...]) -> Normalise:
+    def normalise(text: str) -> str:
+        for known in allowed:
+            if known.lower() == text.lower():
+                return known
+        raise ValueError(text)
+
+    return normalise
+
+
+def _duration(text: str) -> str:
+    if parse_interval_ms(text) < 0:
+        raise ValueError(text)
+    return text
+
+
+def _size(text: str) -> str:
+    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.lower())
+    if match is None or int(match[1]) == 0:
+        raise ValueError(text)
+    return text
+
+
+def _any(text: str) -> str:
+    return text
+
+
+def _parquet_version(text: str) -> str:
+    if not re.fullmatch(r"\d+\.\d+\.\d+", text):
+        raise ValueError(text)
+    return text
+
+
+def _never(text: str) -> str:
+    """Only what changes nothing: for properties that ask for work which this software does not do."""
+    if text.strip().lower() not in ("", "false"):
+        raise ValueError(text)
+    return text
+
+
+def _rules() -> Mapping[str, PropertyRule]:
+    flag = "true or false"
+    duration = "an interval such as 'interval 30 days', without months and years"
+    rules = [
+        *(PropertyRule(key, _boolean, flag) for key in _FLAGS),
+        *(PropertyRule(key, _duration, duration) for key in _DURATIONS),
+        *(PropertyRule(key, _never, "left out: this software writes no such companion") for key in _UNSUPPORTED),
+        PropertyRule("checkpointInterval", _at_least(1), "a whole number of 1 or more"),
+        PropertyRule("checkpointPolicy", _one_of(CHECKPOINT_POLICIES), "classic or v2"),
+        PropertyRule("columnMapping.mode", _one_of(COLUMN_MAPPING_MODES), "none, name or id"),
+        PropertyRule("isolationLevel", _one_of(ISOLATION_LEVELS), "Serializable or WriteSerializable"),
+        PropertyRule("dataSkippingNumIndexedCols", _at_least(-1), "a whole number of -1 or more"),
+        PropertyRule("dataSkippingStatsColumns", _any, "a list of columns"),
+        PropertyRule("dataSkippingStringPrefixLength", _at_least(0), "a whole number of 0 or more"),
+        PropertyRule("randomPrefixLength", _at_least(1), "a whole number of 1 or more"),
+        PropertyRule("targetFileSize", _size, "a size such as 134217728 or 128mb"),
+        PropertyRule("parquet.format.version", _parquet_version, "a version such as 1.0.0"),
+        PropertyRule("minReaderVersion", _at_least(1, 3), "1, 2 or 3"),
+        PropertyRule("minWriterVersion", _at_least(1, 7), "a whole number from 1 to 7"),
+    ]
+    return {f"delta.{r.key}".lower(): PropertyRule(f"delta.{r.key}", r.normalise, r.wanted) for r in rules}
+
+
+_FLAGS = (
+    "appendOnly", "autoOptimize", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "castIcebergTimeType",
+    "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct", "enableChangeDataCapture", "enableChangeDataFeed",
+    "enableDeletionVectors", "enableExpiredLogCleanup", "enableFullRetentionRollback", "enableIcebergCompatV1",
+    "enableIcebergCompatV2", "enableIcebergCompatV3", "enableInCommitTimestamps",
+    "enableMaterializePartitionColumnsFeature", "enableRowTracking", "enableTypeWidening", "enableVariantShredding",
+    "ignoreIcebergBucketPartition", "ignoreProtocolDefaults", "randomizeFilePrefixes", "rowTrackingSuspended",
+    "universalFormat.iceberg.atomicConversion.supported", "writePartitionColumnsToParquet",
+)  # fmt: skip
+_DURATIONS = (
+    "checkpointRetentionDuration", "deletedFileRetentionDuration", "dropFeatureTruncateHistory.retentionDuration",
+    "logRetentionDuration", "sampleRetentionDuration", "setTransactionRetentionDuration",
+)  # fmt: skip
+# each asks every writer for work after or around a commit
+_UNSUPPORTED = (
+    "compatibility.symlinkFormatManifest.enabled", "coordinatedCommits.commitCoordinator-preview",
+    "coordinatedCommits.commitCoordinatorConf-preview", "coordinatedCommits.tableConf-preview",
+    "redirectReaderWriter-preview", "redirectWriterOnly-preview", "universalFormat.enabledFormats",
+)  # fmt: skip
+# kept by writers themselves: a user who sets one breaks the table
+_READ_ONLY = {
+    key.lower()
+    for key in (
+        COLUMN_MAPPING_MAX_ID,
+        "delta.inCommitTimestampEnablementVersion",
+        "delta.inCommitTimestampEnablementTimestamp",
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+        "delta.requireCheckpointProtectionBeforeVersion",
+    )
+}
+_UNIVERSAL_FORMAT_PREFIX = "delta.universalformat.config."
+PROPERTY_RULES = _rules()
+
+
+def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
+    """Check a user's properties and bring them into the form that is stored.
+
+    Keys without ``delta.`` are the user's own and kept as they are.
+
+    Raises: OptionError with DELTA_UNKNOWN_CONFIGURATION, DELTA_INVALID_TABLE_PROPERTY,
+        DELTA_CANNOT_MODIFY_TABLE_PROPERTY, DELTA_UNSUPPORTED_FEATURE_STATUS or DELTA_UNSUPPORTED_FEATURES_IN_CONFIG.
+    """
+    configuration: dict[str, str] = {}
+    features: list[str] = []
+    for key, value in properties.items():
+        lower = key.lower()
+        if lower.startswith(FEATURE_PREFIX):
+            features.append(_feature(key, value))
+            continue
+        stored, text = _property(key, value)
+        if configuration.get(stored, text) != text:
+            raise _invalid(stored, text, f"given once only: it is also '{configuration[stored]}'")
+        configuration[stored] = text
+    reader, writer = (
+        configuration.pop("delta.minReaderVersion", None),
+        configuration.pop("delta.minWriterVersion", None),
+    )
+    ignore = configuration.pop("delta.ignoreProtocolDefaults", "false") == "true"
+    check_together(configuration)
+    return PropertyRequest(
+        configuration,
+        tuple(dict.fromkeys(features)),
+        None if reader is None else int(reader),
+        None if writer is None else int(writer),
+        ignore,
+    )
+
+
+def check_together(configuration: Mapping[str, str | None]) -> None:
+    """Refuse properties that contradict each other.
+
+    Raises: OptionError (DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION, DELTA_INVALID_TABLE_PROPERTY).
+    """
+    if _is_true(configuration, "delta.enableRowTracking") and _is_true(configuration, "delta.rowTrackingSuspended"):
+        raise OptionError(
+            "the table properties delta.enableRowTracking and delta.rowTrackingSuspended are both true, "
+            "and only one of them can be: set the other one to false.",
+            code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+        )
+    log, files = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+    log_text = configuration.get(log) or "interval 30 days"
+    files_text = configuration.get(files) or "interval 1 week"
+    if (log in configuration or files in configuration) and parse_interval_ms(log_text) < parse_interval_ms(files_text):
+        raise OptionError(
+            f"the table property {log} ({log_text}) must not be shorter than {files} ({files_text}): "
+            "the log would forget removed files before vacuum may delete them.",
+            code="DELTA_INVALID_TABLE_PROPERTY",
+            property=log,
+            value=log_text,
+        )
+
+
+def _is_true(configuration: Mapping[str, str | None], key: str) -> bool:
+    return (configuration.get(key) or "").lower() == "true"
+
+
+def _property(key: str, value: str) -> tuple[str, str]:
+    """The key and the value as they are stored."""
+    lower = key.lower()
+    if not lower.startswith("delta."):
+        return key, value
+    if lower.startswith(CONSTRAINT_PREFIX):
+        if not lower.removeprefix(CONSTRAINT_PREFIX) or not value.strip():
+            raise _invalid(key, value, "a condition, under the name of a constraint")
+        return lower, value
+    if lower in _READ_ONLY:
+        raise OptionError(
+            f"the table property {key} is kept by the software that writes the table and cannot be set: leave it out.",
+            code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            property=key,
+        )
+    if lower.startswith(_UNIVERSAL_FORMAT_PREFIX):
+        return lower, value
+    rule = PROPERTY_RULES.get(lower)
+    if rule is None:
+        raise OptionError(
+            f"there is no table property {key}. Check its spelling; a property of your own must not begin with "
+            "'delta.'.",
+            code="DELTA_UNKNOWN_CONFIGURATION",
+            property=key,
+        )
+    try:
+        return rule.key, rule.normalise(value.strip())
+    except ValueError:
+        raise _invalid(rule.key, value, rule.wanted) from None
+
+
+def _feature(key: str, value: str) -> str:
+    name = key[len(FEATURE_PREFIX) :]
+    if value.strip().lower() not in ("supported", "enabled"):
+        raise OptionError(
+            f"the table property {key} is '{value}', but can only be 'supported'.",
+            code="DELTA_UNSUPPORTED_FEATURE_STATUS",
+            feature=name,
+            value=value,
+        )
+    feature = find_feature(name)
+    if feature is None or not feature.writable:
+        writable = ", ".join(sorted(f.name for f in FEATURES.values() if f.writable))
+        raise OptionError(
+            f"the table property {key} asks for a table feature that this software does not write. "
+            f"It writes: {writable}.",
+            code="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+            feature=name,
+        )
+    return feature.name
+
+
+def _invalid(key: str, value: str, wanted: str) -> OptionError:
+    return OptionError(
+        f"the table property {key} is '{value}', but must be {wanted}.",
+        code="DELTA_INVALID_TABLE_PROPERTY",
+        property=key,
+        value=value,
+    )

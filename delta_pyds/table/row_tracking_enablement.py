@@ -1,0 +1,47 @@
+"""Whether rows may be promised to have ids from a version on. Protocol: "Row Tracking"."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import pyarrow.compute as pc
+
+from delta_pyds.errors import DeltaError
+from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.snapshot import Snapshot
+
+
+def check_row_tracking_enabled(
+    snapshot: Snapshot | None, after: TableConfiguration, *, replaced: Set[str], read_whole_table: bool
+) -> None:
+    """Refuse to turn row tracking on where a file would be left whose rows have no ids.
+
+    ``replaced``: files that the transaction removes or adds again. Reads the
+    files of the table, but only in the commit that turns it on. Files that
+    other commits add meanwhile have ids only if the feature was supported before.
+    """
+    if not after.has_row_tracking:
+        return
+    columns = after.row_id_columns()
+    if columns.row_id is None or columns.row_commit_version is None:
+        raise _refusal(after, "the names of its materialized columns are not among the properties")
+    if snapshot is None or snapshot.configuration.has_row_tracking:
+        return
+    unnumbered = 0
+    for batch in snapshot.adds(AddRequest(columns=("path", "baseRowId"))):
+        missing = batch.files.filter(pc.is_null(batch.files.column("baseRowId")))
+        unnumbered += sum(path not in replaced for path in missing.column("path").to_pylist())
+    if unnumbered:
+        raise _refusal(after, f"{unnumbered} of its files have no row ids yet")
+    if not snapshot.configuration.supports("rowTracking") and not read_whole_table:
+        raise _refusal(after, "other writers do not give new files row ids yet")
+
+
+def _refusal(after: TableConfiguration, why: str) -> DeltaError:
+    return DeltaError(
+        f"row tracking cannot be enabled on table {after.table_root!r}: {why}. Add the table feature rowTracking "
+        "first, give all files row ids, and set delta.enableRowTracking=true then.",
+        code="DELTA_ROW_TRACKING_NOT_READY",
+        table=after.table_root,
+    )

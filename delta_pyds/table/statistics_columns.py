@@ -1,0 +1,180 @@
+"""Which columns statistics are collected of.
+
+Protocol: "Per-file Statistics", "Clustered Table"; the properties are the reference's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from delta_pyds.errors import OptionError
+from delta_pyds.protocol.properties import TableProperties
+from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+
+Path = tuple[str, ...]
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+# types with a smallest and a greatest value; of the others nulls are counted
+_ORDERED = frozenset(
+    {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
+)
+_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*")
+
+
+def statistics_columns(
+    schema: StructType,
+    properties: TableProperties,
+    partition_columns: Sequence[str],
+    clustering_columns: Sequence[Path] = (),
+) -> tuple[Path, ...]:
+    """The leaf columns to collect statistics of, as paths of logical names.
+
+    ``delta.dataSkippingStatsColumns`` names them where it is set: a struct
+    stands for all leaves in it, a name that the table lacks for none. Else they are the
+    first ``delta.dataSkippingNumIndexedCols`` leaves in the table's order (-1:
+    all). Leaves are counted through structs; an array or a map is one leaf.
+    Partition columns are none of them. ``clustering_columns``, physical paths,
+    always are, and come last where nothing else names them.
+    """
+    partitions = {name.lower() for name in partition_columns}
+    data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
+    leaves = tuple(_leaves(data, ()))
+    if properties.stats_columns is not None:
+        named = [_lower(path) for path in parse_columns(properties.stats_columns)]
+        chosen = [leaf for leaf in leaves if any(_lower(leaf)[: len(path)] == path for path in named)]
+    else:
+        limit = properties.num_indexed_columns
+        chosen = list(leaves if limit < 0 else leaves[:limit])
+    if clustering_columns:
+        clustering = set(clustering_columns)
+        chosen += [leaf for leaf in leaves if physical_path(schema, leaf) in clustering and leaf not in chosen]
+    return tuple(chosen)
+
+
+def has_minimum(data_type: DataType) -> bool:
+    """Whether statistics of the type have a minimum and a maximum, and so can skip files."""
+    return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _ORDERED)
+
+
+def check_statistics_columns(schema: StructType, stats_columns: str | None, partition_columns: Sequence[str]) -> None:
+    """Refuse a value of ``delta.dataSkippingStatsColumns`` that a table of this schema cannot have.
+
+    Raises: OptionError with DELTA_COLUMN_NOT_FOUND, DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS,
+        DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN or DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE.
+    """
+    if stats_columns is None:
+        return
+    partitions = {name.lower() for name in partition_columns}
+    seen: set[Path] = set()
+    for path in parse_columns(stats_columns):
+        shown = show_path(path)
+        if len(path) == 1 and path[0].lower() in partitions:
+            raise _refusal(
+                f"the table property {STATS_COLUMNS} names '{shown}', which is a partition column: "
+                "its values are known without statistics. Leave it out.",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+                shown,
+            )
+        found = find_path(schema, path)
+        if found is None:
+            raise _refusal(
+                f"the table property {STATS_COLUMNS} names '{shown}', which the table does not have. "
+                f"Its columns are: {', '.join(schema.names)}.",
+                "DELTA_COLUMN_NOT_FOUND",
+                shown,
+            )
+        name, data_type = found
+        if len(name) == 1 and not isinstance(data_type, StructType) and not has_minimum(data_type):
+            raise _refusal(
+                f"the table property {STATS_COLUMNS} names '{shown}', whose type has no smallest and greatest value.",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+                shown,
+            )
+        leaves = set(_leaves(data_type, name)) if isinstance(data_type, StructType) else {name}
+        if leaves & seen:
+            raise _refusal(
+                f"the table property {STATS_COLUMNS} names '{shown}' twice: name each column once.",
+                "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
+                shown,
+            )
+        seen |= leaves
+
+
+def parse_columns(text: str) -> tuple[Path, ...]:
+    """A list such as ``a, b.c, `d.e`.f`` as paths; the empty text is an empty list.
+
+    Raises: OptionError (DELTA_INVALID_TABLE_PROPERTY) for a text that is no such list.
+    """
+    paths: list[Path] = []
+    parts: list[str] = []
+    position, end = 0, len(text)
+    while text.strip():
+        match = _NAME.match(text, position)
+        if match is None:
+            break
+        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        position = match.end()
+        if position == end or text[position] == ",":
+            paths.append(tuple(parts))
+            parts = []
+        elif text[position] != ".":
+            break
+        if position == end:
+            return tuple(paths)
+        position += 1
+    if not text.strip():
+        return ()
+    raise OptionError(
+        f"'{text}' is not a list of columns: separate names by commas, fields of structs by dots, "
+        "and put names with other characters than letters, digits and underscores into backticks.",
+        code="DELTA_INVALID_TABLE_PROPERTY",
+        property=STATS_COLUMNS,
+        value=text,
+    )
+
+
+def find_path(schema: StructType, path: Path) -> tuple[Path, DataType] | None:
+    """A column or field of a struct by its path, whatever the case: the table's spelling and its type."""
+    found: list[str] = []
+    data_type: DataType = schema
+    for name in path:
+        field = data_type.find(name) if isinstance(data_type, StructType) else None
+        if field is None:
+            return None
+        found.append(field.name)
+        data_type = field.data_type
+    return tuple(found), data_type
+
+
+def physical_path(schema: StructType, path: Path) -> Path:
+    """The physical names along a path of logical ones, which must be the schema's own."""
+    names: list[str] = []
+    data_type: DataType = schema
+    for name in path:
+        assert isinstance(data_type, StructType)
+        field = next(f for f in data_type if f.name == name)
+        names.append(field.physical_name)
+        data_type = field.data_type
+    return tuple(names)
+
+
+def show_path(path: Path) -> str:
+    """The path as SQL writes it."""
+    return ".".join(p if re.fullmatch(r"\w+", p) else "`" + p.replace("`", "``") + "`" for p in path)
+
+
+def _leaves(schema: StructType, parent: Path) -> Iterator[Path]:
+    for f in schema:
+        if isinstance(f.data_type, StructType):
+            yield from _leaves(f.data_type, (*parent, f.name))
+        else:
+            yield (*parent, f.name)
+
+
+def _lower(path: Path) -> Path:
+    return tuple(p.lower() for p in path)
+
+
+def _refusal(message: str, code: str, column: str) -> OptionError:
+    return OptionError(message, code=code, property=STATS_COLUMNS, column=column)
