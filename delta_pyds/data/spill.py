@@ -1,0 +1,40 @@
+"""Rows that wait on the local disk for the rest of their partition.
+
+Invariant: a spill's file is unlinked before its rows are used, so that a dead
+process leaves nothing behind but what it was just writing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+
+class Spill:
+    """Batches in one file of the local disk, each to be read back by its number."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        descriptor, path = tempfile.mkstemp(prefix="delta_pyds-", suffix=".arrow", dir=_directory())
+        try:
+            with os.fdopen(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            self._map = pa.memory_map(path)
+        finally:
+            os.unlink(path)
+        self._reader = pa.ipc.open_file(self._map)
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        """The batch of that number, in pages that the system reads when they are used."""
+        return self._reader.get_batch(number)
+
+
+def _directory() -> str | None:
+    """Where Spark lets its tasks spill, if it says so; else the system's own place."""
+    for directory in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
+        if directory and os.access(directory, os.W_OK):
+            return directory
+    return None
