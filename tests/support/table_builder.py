@@ -74,6 +74,7 @@ class TableBuilder:
         self.version = -1
         self._commits: dict[int, list[Action]] = {}
         self._times: dict[int, int | None] = {}
+        self._transaction_ids: dict[int, str] = {}
         self._contents: dict[str, pa.Table] = {}
         self._deleted: dict[str | None, set[int]] = {None: set()}
         self._metadata: Action = {"id": str(uuid.uuid4()), "configuration": {}, "partitionColumns": []}
@@ -206,6 +207,7 @@ class TableBuilder:
             info: dict[str, Any] = {} if in_commit_timestamp is None else {"inCommitTimestamp": in_commit_timestamp}
             info |= {"timestamp": timestamp, "operation": operation, "operationParameters": {}, "isBlindAppend": False}
             info |= {"engineInfo": "TableBuilder", "txnId": str(uuid.uuid4())}
+            self._transaction_ids[version] = info["txnId"]
             lines.insert(0, {"commitInfo": info | (dict(commit_info) if isinstance(commit_info, Mapping) else {})})
         file = self.commit_file(version)
         file.write_text("".join(_line(a) + "\n" for a in lines), encoding="utf-8")
@@ -459,6 +461,7 @@ class TableBuilder:
         version = self.version if version is None else version
         time = self._times.get(version)
         content = checkpoints.checksum_content(self.state(version), in_commit_timestamp=time, all_files=all_files)
+        content["txnId"] = self._transaction_ids.get(version, content["txnId"])
         file = self.log_path / f"{version:020d}.crc"
         file.write_text(json.dumps(content | changes, separators=(",", ":")))
         return file

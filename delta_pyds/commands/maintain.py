@@ -1,0 +1,51 @@
+"""Upkeep of the log on request: a checkpoint now, one file in place of several commits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from delta_pyds.errors import UserError
+from delta_pyds.log.compaction import write_compaction
+from delta_pyds.table.maintenance import checkpoint_and_clean
+from delta_pyds.table.snapshot import load_snapshot
+
+
+def checkpoint(path: str, *, storage_options: Mapping[str, Any] | None = None) -> int:
+    """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
+
+    The table's rows and versions stay as they are; it only opens quicker.
+
+    Returns: the version that the checkpoint is of.
+    Raises: what opening the table raises; StorageError when the checkpoint cannot be written.
+    Protocol: "Checkpoints".
+    """
+    snapshot = load_snapshot(path, storage_options=storage_options)
+    snapshot.configuration.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
+    checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=int(time.time() * 1000))
+    return snapshot.version
+
+
+def compact_log(
+    path: str, first_version: int, last_version: int, *, storage_options: Mapping[str, Any] | None = None
+) -> str:
+    """Write one log compaction file that stands for the versions from first to last, both included.
+
+    The commits stay: readers that know compactions open fewer files.
+
+    Returns: the file's path.
+    Raises: UserError for versions that are no range of the table's; MissingLogFilesError where one is no longer there.
+    Protocol: "Log Compaction Files".
+    """
+    snapshot = load_snapshot(path, storage_options=storage_options)
+    snapshot.configuration.check_writable()
+    if not 0 <= first_version < last_version <= snapshot.version:
+        raise UserError(
+            f"versions {first_version} to {last_version} of {snapshot.table_root} cannot be compacted: give a first "
+            f"version and a later last one, from 0 to {snapshot.version}.",
+            code="DELTA_VERSION_NOT_FOUND",
+            table=snapshot.table_root,
+        )
+    return write_compaction(snapshot.storage, snapshot.table_root, first_version, last_version)

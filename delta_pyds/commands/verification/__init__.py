@@ -1,0 +1,1 @@
+"""The rules of the protocol, one subject a module; ``commands.verify`` runs them."""

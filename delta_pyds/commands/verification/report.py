@@ -1,0 +1,141 @@
+"""What a verification found: findings, and the report that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from delta_pyds.errors import DeltaError, VerificationError
+
+Severity = Literal["error", "warning"]
+
+_SHOWN_IN_ERROR = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule of the protocol that the table breaks.
+
+    ``severity``: an error is a broken rule that can give wrong rows, a reader
+    that fails, or a promise of the protocol that a program relies on; a warning
+    is what readers cope with, or what could not be checked. ``rule``: a stable
+    id such as ``commit.duplicate-key``. ``where``: a version or a file.
+    """
+
+    severity: Severity
+    rule: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity} {self.rule} at {self.where}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How much was looked at. ``files`` and ``rows`` are those of the latest version's data."""
+
+    commits: int = 0
+    checkpoints: int = 0
+    compactions: int = 0
+    checksums: int = 0
+    files: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The outcome of ``verify``. ``version``: the newest one that the log names."""
+
+    table_root: str
+    version: int
+    checked: Checked
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity == "error")
+
+    @property
+    def ok(self) -> bool:
+        """No errors; there may be warnings."""
+        return not self.errors
+
+    def raise_for_errors(self) -> None:
+        """Raises: VerificationError when there is an error, naming the first ones."""
+        errors = self.errors
+        if not errors:
+            return
+        shown = "; ".join(map(str, errors[:_SHOWN_IN_ERROR]))
+        more = f"; and {len(errors) - _SHOWN_IN_ERROR} more" if len(errors) > _SHOWN_IN_ERROR else ""
+        raise VerificationError(
+            f"the table {self.table_root} (version {self.version}) breaks the protocol: {shown}{more}. "
+            "Do not write to it before the cause is known.",
+            table=self.table_root,
+            version=self.version,
+            findings=errors,
+        )
+
+    def __str__(self) -> str:
+        c = self.checked
+        errors = len(self.errors)
+        outcome = (
+            f"{self.table_root}, version {self.version}: {'ok' if self.ok else 'BROKEN'}, "
+            f"{errors} errors, {len(self.findings) - errors} warnings"
+        )
+        checked = (
+            f"checked {c.commits} commits, {c.checkpoints} checkpoints, {c.compactions} compactions, "
+            f"{c.checksums} checksums, {c.files} files with {c.rows} rows"
+        )
+        return "\n".join([outcome, checked, *(f"  {finding}" for finding in self.findings)])
+
+
+class Findings:
+    """Collects findings, at most ``limit`` of them; that there were more is a finding of its own."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: list[Finding] = []
+        self._dropped_errors = 0
+        self._dropped_warnings = 0
+
+    def error(self, rule: str, where: str | int, message: str) -> None:
+        self._add(Finding("error", rule, _place(where), message))
+
+    def warning(self, rule: str, where: str | int, message: str) -> None:
+        self._add(Finding("warning", rule, _place(where), message))
+
+    def _add(self, finding: Finding) -> None:
+        if len(self._kept) < self._limit:
+            self._kept.append(finding)
+        elif finding.severity == "error":
+            self._dropped_errors += 1
+        else:
+            self._dropped_warnings += 1
+
+    @contextmanager
+    def guard(self, rule: str, where: str | int) -> Iterator[None]:
+        """What goes wrong inside is a finding: a table may be broken in any way, and the rest is still looked at."""
+        try:
+            yield
+        except DeltaError as e:
+            self.error(rule, where, e.message)
+        except Exception as e:
+            self.error(rule, where, f"it cannot be checked, for reading it fails with {type(e).__name__}: {e}.")
+
+    def all(self) -> tuple[Finding, ...]:
+        dropped = self._dropped_errors + self._dropped_warnings
+        if not dropped:
+            return tuple(self._kept)
+        severity: Severity = "error" if self._dropped_errors else "warning"
+        message = (
+            f"{self._dropped_errors} more errors and {self._dropped_warnings} more warnings are not listed: "
+            "raise max_findings to see them."
+        )
+        return (*self._kept, Finding(severity, "verify.truncated", "the report", message))
+
+
+def _place(where: str | int) -> str:
+    return f"version {where}" if isinstance(where, int) else where

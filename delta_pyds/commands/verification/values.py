@@ -1,0 +1,134 @@
+"""Values in statistics: how the log writes them, and when two ways of writing say the same.
+
+Protocol: "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from delta_pyds.errors import DeltaError
+from delta_pyds.expr.casts import nearest_float
+from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType
+from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
+
+Leaf = tuple[str, ...]
+
+_UTC = TimeZone("UTC")
+_INTEGERS = ("byte", "short", "integer", "long")
+_NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
+
+
+def parse_statistics(text: str) -> dict[str, Any] | None:
+    """The object; numbers with a point as Decimal, so that none is rounded. None when it is no object."""
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_constant=float)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def leaves(tree: Any, path: Leaf = ()) -> Iterator[tuple[Leaf, Any]]:
+    """Every value that is no object and not null, by its path."""
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield from leaves(value, (*path, name))
+    elif tree is not None:
+        yield path, tree
+
+
+def typed(value: Any, data_type: DataType) -> Any:
+    """A value of the JSON as one that compares: dates are days, timestamps microseconds.
+
+    Raises: ValueError when it is no value of the type.
+    """
+    try:
+        if isinstance(data_type, DecimalType):
+            return Decimal(str(value))
+        name = data_type.name if isinstance(data_type, PrimitiveType) else ""
+        if name in _INTEGERS:
+            number = Decimal(str(value))
+            if isinstance(value, bool) or number != int(number):
+                raise ValueError(value)
+            return int(number)
+        if name in ("float", "double"):
+            return _NOT_FINITE[value.strip().lower()] if isinstance(value, str) else float(value)
+        if name == "boolean":
+            return {"true": True, "false": False}[str(value).lower()]
+        if name == "string" and isinstance(value, str):
+            return value
+        if name == "date" and isinstance(value, str):
+            return parse_date(value)
+        if name == "timestamp" and isinstance(value, str):
+            return parse_timestamp(value, _UTC)
+        if name == "timestamp_ntz" and isinstance(value, str):
+            return parse_timestamp(value.removesuffix("Z"), None)
+    except (KeyError, InvalidOperation, TypeError, OverflowError, DeltaError):
+        pass
+    else:
+        raise ValueError(value)
+    raise ValueError(value)
+
+
+def same(recorded: Any, parsed: Any) -> bool:
+    """Whether a value of the JSON and one of ``stats_parsed`` say the same.
+
+    ``parsed`` has dates as days and timestamps as microseconds; the JSON cuts timestamps to milliseconds.
+    """
+    if isinstance(parsed, bool) or isinstance(recorded, bool):
+        return str(recorded).lower() == str(parsed).lower()
+    if isinstance(parsed, bytes):
+        return str(recorded).encode() == parsed
+    if isinstance(parsed, str):
+        return bool(recorded == parsed)
+    if isinstance(recorded, str):
+        return _same_text(recorded, parsed)
+    if isinstance(parsed, float):
+        return float(recorded) == parsed or _single(float(recorded)) == _single(parsed)
+    if isinstance(parsed, Decimal) and isinstance(recorded, Decimal):
+        return recorded == parsed or float(recorded) == float(parsed)
+    return bool(Decimal(recorded) == parsed)
+
+
+def _same_text(recorded: str, parsed: Any) -> bool:
+    if isinstance(parsed, float):
+        wanted = _NOT_FINITE.get(recorded.strip().lower())
+        return wanted is not None and (wanted == parsed or (math.isnan(wanted) and math.isnan(parsed)))
+    try:
+        if isinstance(parsed, int) and "T" not in recorded and ":" not in recorded:
+            return parse_date(recorded) == parsed
+        micros = parse_timestamp(recorded, _UTC)
+        return bool(micros == parsed or micros // 1000 == parsed // 1000)
+    except (ValueError, DeltaError, TypeError):
+        return False
+
+
+def _single(value: float) -> float:
+    return nearest_float(value) if math.isfinite(value) else value
+
+
+def to_json(values: Mapping[Leaf, Any], kinds: Mapping[Leaf, str]) -> str:
+    """Statistics as JSON out of ``stats_parsed``. ``kinds``: ``date`` or ``timestamp`` of the leaves that are one."""
+    tree: dict[str, Any] = {}
+    for path, value in values.items():
+        node = tree
+        for name in path[:-1]:
+            node = node.setdefault(name, {})
+        node[path[-1]] = _text(value, kinds.get(path))
+    return json.dumps(tree, default=str)
+
+
+def _text(value: Any, kind: str | None) -> Any:
+    if kind == "date":
+        return show_date(value)
+    if kind == "timestamp":
+        return show_timestamp(value).replace(" ", "T") + "Z"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value

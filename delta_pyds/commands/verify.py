@@ -1,0 +1,53 @@
+"""``verify``: does the table keep every promise of the protocol?
+
+Protocol: all of it; each rule is in the module of its subject in ``verification``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from delta_pyds.commands.verification.log import LogWalk
+from delta_pyds.commands.verification.report import Checked, Finding, Findings, VerifyReport
+from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+
+__all__ = ["Checked", "Finding", "VerifyReport", "verify"]
+
+
+def verify(
+    path: str,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    data: bool = True,
+    max_findings: int = 1000,
+) -> VerifyReport:
+    """Derive every invariant of the protocol anew from the table's files, and report what does not hold.
+
+    The whole log that is still there is read, once: commits, checkpoints,
+    compactions, checksums. With ``data`` so is every data file of the latest
+    version, batch by batch, and held against its statistics, its deletion
+    vector, the schema and the constraints. Memory grows with the number of
+    live files. Nothing is written.
+
+    Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
+        What cannot be read is a finding, never an exception.
+    Raises: TableNotFoundError where there is no table.
+    """
+    root = normalize_table_root(path)
+    storage = resolve_storage(root, storage_options or {})
+    findings = Findings(max_findings)
+    walk = LogWalk(storage, root, findings)
+    walk.run()
+    checked = walk.checked
+    if data:
+        if walk.state is None:
+            findings.warning("files.not-checked", walk.version, "what files the table has cannot be told from its log.")
+        else:
+            from delta_pyds.commands.verification.files import FileChecks
+
+            files = FileChecks(storage, root, storage_options or {}, walk.state, findings)
+            files.run()
+            checked = replace(checked, files=files.num_files, rows=files.num_rows)
+    return VerifyReport(root, walk.version, checked, findings.all())

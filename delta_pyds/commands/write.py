@@ -1,0 +1,311 @@
+"""Append and overwrite: planned before any row moves, committed as one entry of the log.
+
+The plan travels with the writer to another process, where the tasks' outputs
+meet it again; nothing else is shared between the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pyds.commands.replace_rows import Replacement, remove_rows
+from delta_pyds.commands.write_request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
+from delta_pyds.commands.write_target import Target, open_target, plan_target
+from delta_pyds.errors import ConflictError, OptionError, StorageError, UserError
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.protocol.actions import AddFile, Metadata
+from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.write_handoff import TaskOutput, WriteState, WrittenFile
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.commit_info import Operation
+from delta_pyds.table.identity import furthest_marks, with_high_water_marks
+from delta_pyds.table.ingest_plan import plan_ingest
+from delta_pyds.table.live_files import REMOVAL_COLUMNS, live_files, removal
+from delta_pyds.table.partition_match import (
+    files_matching,
+    in_partitions,
+    is_partition_predicate,
+    partition_part,
+)
+from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.statistics_columns import statistics_columns
+from delta_pyds.table.transaction import CommitPolicy, Committed, Transaction
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """A write that was checked and can start.
+
+    ``state``: for the tasks. ``base_version``: the version that the plan was
+    made from, None for a new table. ``nothing_to_do``: why nothing is written, empty otherwise.
+    """
+
+    request: WriteRequest
+    state: WriteState | None = None
+    target: Target | None = None
+    base_version: int | None = None
+    nothing_to_do: str = ""
+
+
+def plan_write(request: WriteRequest) -> WritePlan:
+    """Check all that can be checked before a byte is written, and say what the tasks must do.
+
+    Raises: UserError, OptionError, ExpressionError, UnsupportedFeatureError,
+        StorageError; each names the table and what to do.
+    """
+    request.check()
+    storage = resolve_storage(request.table_root, request.storage_options)
+    storage.require_put_if_absent(request.table_root)
+    snapshot = open_target(request)
+    if snapshot is not None and request.create_mode == "ignore":
+        return WritePlan(request, nothing_to_do=f"there is a table at {request.table_root}, and createMode is ignore")
+    if snapshot is not None and request.application is not None:
+        app_id, version = request.application
+        stored = snapshot.transactions.get(app_id)
+        if stored is not None and stored.version >= version:
+            return WritePlan(
+                request,
+                nothing_to_do=f"version {version} of the application '{app_id}' was written to {request.table_root} "
+                f"before (version {stored.version} is stored)",
+            )
+    target = plan_target(request, snapshot)
+    _check_removal(request, target, snapshot)
+    configuration = target.configuration
+    ingest = plan_ingest(
+        configuration.schema,
+        configuration=configuration.configuration,
+        incoming=request.incoming,
+        time_zone=request.time_zone,
+        replace_where=request.replace_where,
+        supports=configuration.supports,
+        table=request.table_root,
+    )
+    properties = configuration.properties
+    mapped = configuration.column_mapping_mode != "none"
+    state = WriteState(
+        table_root=request.table_root,
+        storage_options=dict(request.storage_options),
+        schema=configuration.schema,
+        columns=ingest.columns,
+        partition_columns=configuration.partition_columns,
+        column_mapping_mode=configuration.column_mapping_mode,
+        checks=ingest.checks,
+        stats_columns=statistics_columns(
+            configuration.schema, properties, configuration.partition_columns, target.clustering
+        ),
+        string_prefix_length=properties.string_prefix_length,
+        tight_bounds=configuration.supports("deletionVectors"),
+        random_prefix_length=properties.random_prefix_length if mapped or properties.random_file_prefixes else None,
+        partition_columns_in_files=properties.partition_columns_in_files
+        or properties.iceberg_compat is not None
+        or configuration.supports("materializePartitionColumns"),
+        nested_field_ids=properties.iceberg_compat == 2,
+        target_file_bytes=request.target_file_bytes or properties.target_file_bytes or DEFAULT_TARGET_FILE_BYTES,
+        max_records_per_file=request.max_records_per_file,
+        compression=request.compression,
+        time_zone=request.time_zone,
+    )
+    return WritePlan(request, state, target, None if snapshot is None else snapshot.version)
+
+
+def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> None:
+    if request.mode != "overwrite" or snapshot is None:
+        return
+    if target.configuration.properties.append_only and request.data_change:
+        raise UserError(
+            f"the table {request.table_root} is append-only (delta.appendOnly=true), so rows of it cannot be "
+            "overwritten. Append, or change the property.",
+            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            table=request.table_root,
+        )
+    if request.replace_where is not None:
+        parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
+        data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
+        if data and not request.data_change:
+            raise OptionError(
+                "dataChange=false says that rows stay the same, but replaceWhere by data columns replaces some: "
+                "leave one of them out.",
+                code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+                option="dataChange",
+            )
+
+
+def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput]) -> Committed | None:
+    """Commit what the tasks wrote, as one version; None where there was nothing to commit.
+
+    Files are deleted again only if it is certain that no commit names them.
+
+    Raises: ConflictError when another commit won and this one cannot follow
+        it; CommitOutcomeUnknownError when it cannot be told whether it is in the log.
+    """
+    if plan.state is None or plan.target is None:
+        logger.info("Nothing was written: %s.", plan.nothing_to_do)
+        return None
+    try:
+        return _commit(plan, plan.state, plan.target, outputs)
+    except (ConflictError, UserError):
+        discard_write(plan, outputs)
+        raise
+
+
+def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:
+    """Delete the files of a write that is not committed and never will be; what remains is for vacuum."""
+    if plan.state is None:
+        return
+    storage = resolve_storage(plan.state.table_root, plan.state.storage_options)
+    for output in outputs:
+        for file in output.files if output is not None else ():
+            with contextlib.suppress(StorageError):
+                storage.delete(resolve_data_path(plan.state.table_root, file.path))
+
+
+def _commit(plan: WritePlan, state: WriteState, target: Target, outputs: Sequence[TaskOutput]) -> Committed | None:
+    request = plan.request
+    storage = resolve_storage(state.table_root, state.storage_options)
+    snapshot = _reopen(storage, plan, target)
+    transaction = Transaction(storage, state.table_root, snapshot)
+    now_ms = int(time.time() * 1000)
+    written = [file for output in outputs for file in output.files]
+    gone = _leaving(plan, state, snapshot, transaction, written, now_ms)
+    metadata = _metadata(target, outputs)
+    if metadata is not None:
+        transaction.set_metadata(metadata)
+    if target.protocol is not None:
+        transaction.set_protocol(target.protocol)
+    for domain in target.domains:
+        transaction.set_domain(domain)
+    if request.application is not None:
+        transaction.read_application(request.application[0])
+        transaction.set_application(*request.application)
+    adds = [_add(file, request.data_change) for file in (*written, *gone.rewritten)] + gone.marked
+    changes = adds or gone.removes or metadata or target.protocol or target.domains or request.application
+    if not changes:
+        logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)
+        return None
+    transaction.add(adds)
+    transaction.remove(gone.removes)
+    transaction.add_change_file(gone.changes)
+    return transaction.commit(
+        _operation(plan, target, written, gone),
+        user_metadata=request.user_metadata,
+        isolation_level=request.isolation_level,
+        tags={"delta.identity.schemaUpdate": "true"} if metadata is not None and target.metadata is None else None,
+        policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
+    )
+
+
+def _reopen(storage: Storage, plan: WritePlan, target: Target) -> Snapshot | None:
+    """The very version that the plan was made from: another process made it.
+
+    Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
+    """
+    if plan.base_version is None:
+        return None
+    snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version)
+    if snapshot.metadata.id != target.configuration.metadata.id:
+        raise UserError(
+            f"the table at {snapshot.table_root} was replaced by another one while this write ran, so nothing was "
+            "committed. Write again.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=snapshot.table_root,
+        )
+    return snapshot
+
+
+def _leaving(
+    plan: WritePlan,
+    state: WriteState,
+    snapshot: Snapshot | None,
+    transaction: Transaction,
+    written: Sequence[WrittenFile],
+    now_ms: int,
+) -> Replacement:
+    """What an overwrite takes out of the table; the transaction learns what was looked at to find it."""
+    request = plan.request
+    if snapshot is None or request.mode != "overwrite":
+        return Replacement()
+    partitions = snapshot.configuration.partition_columns
+    scan = _scan(snapshot, state, None)
+    if request.replace_where is not None:
+        scan = _scan(snapshot, state, request.replace_where)
+        predicate = scan.filters[0]
+        transaction.read_where(partition_part(predicate, partitions), time_zone=state.time_zone)
+        if not is_partition_predicate(predicate, partitions):
+            gone = remove_rows(snapshot, scan, state, written, now_ms=now_ms)
+            transaction.read_files(file.path for file in gone.removes)
+            return gone
+    elif request.dynamic and partitions:
+        predicate = in_partitions(snapshot.schema, partitions, (file.partition_values for file in written))
+        transaction.read_where(predicate, time_zone=state.time_zone)
+        scan = _scan(snapshot, state, None, predicate)
+    else:
+        predicate = TRUE
+        transaction.read_whole_table()
+    leaving = files_matching(live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, time_zone=state.time_zone)
+    removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
+    transaction.read_files(file.path for file in removes)
+    return Replacement(removes=removes)
+
+
+def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Expr) -> Scan:
+    return plan_scan(
+        snapshot, where=where, pushed=filters, time_zone=state.time_zone, storage_options=state.storage_options
+    )
+
+
+def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
+    schema = target.configuration.schema
+    marks = furthest_marks([output.identity_marks for output in outputs], schema)
+    if not marks:
+        return target.metadata
+    before = target.configuration.metadata
+    after = with_high_water_marks(before, schema, marks)
+    return target.metadata if after is before else after
+
+
+def _add(file: WrittenFile, data_change: bool) -> AddFile:
+    return AddFile(
+        path=file.path,
+        partition_values=dict(file.partition_values),
+        size=file.size_bytes,
+        modification_time=file.modification_time_ms,
+        data_change=data_change,
+        stats=file.statistics,
+    )
+
+
+def _operation(plan: WritePlan, target: Target, written: Sequence[WrittenFile], gone: Replacement) -> Operation:
+    request = plan.request
+    parameters: dict[str, object] = {
+        "mode": "Overwrite" if request.mode == "overwrite" else "Append",
+        "partitionBy": list(target.configuration.partition_columns),
+    }
+    metrics = {
+        "numFiles": len(written),
+        "numOutputRows": sum(file.num_records for file in written),
+        "numOutputBytes": sum(file.size_bytes for file in written),
+    }
+    if request.replace_where is not None:
+        parameters["predicate"] = request.replace_where
+        metrics["numAddedChangeFiles"] = len(gone.changes)
+        if gone.deleted_rows:
+            metrics |= {"numDeletedRows": gone.deleted_rows, "numCopiedRows": gone.copied_rows}
+    if request.dynamic:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    if request.mode == "overwrite" and plan.base_version is not None:
+        metrics["numRemovedFiles"] = len(gone.removes)
+        metrics["numRemovedBytes"] = sum(file.size or 0 for file in gone.removes)
+    return Operation("WRITE", parameters, metrics)

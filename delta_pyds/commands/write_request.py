@@ -1,0 +1,102 @@
+"""What a write asks for, checked against itself: which of its parts go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from delta_pyds.errors import OptionError
+from delta_pyds.protocol.schema import StructType
+
+SaveMode = Literal["append", "overwrite"]
+CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists"]
+
+DEFAULT_TARGET_FILE_BYTES = 256 * 1024 * 1024
+DEFAULT_MAX_ATTEMPTS = 1_000
+DEFAULT_MAX_BACKOFF_MS = 5_000
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """One batch write.
+
+    ``incoming``: the columns of the rows to write. ``partition_by``,
+    ``cluster_by``: columns as paths, None where the user did not say. ``properties``: ``delta.*``
+    keys, for a table that the write creates. ``application``: id and version of an
+    idempotent write. ``target_file_bytes``: None leaves it to the table.
+    ``max_backoff_ms``: the longest pause between two attempts to commit.
+    """
+
+    table_root: str
+    incoming: StructType
+    mode: SaveMode
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    create_mode: CreateMode = "createIfNotExists"
+    replace_where: str | None = None
+    partition_overwrite: Literal["static", "dynamic"] | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    partition_by: tuple[tuple[str, ...], ...] | None = None
+    cluster_by: tuple[tuple[str, ...], ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    table_comment: str | None = None
+    user_metadata: str | None = None
+    application: tuple[str, int] | None = None
+    data_change: bool = True
+    max_records_per_file: int = 0
+    target_file_bytes: int | None = None
+    compression: str = "snappy"
+    time_zone: str = "UTC"
+    isolation_level: str | None = None
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    max_backoff_ms: int = DEFAULT_MAX_BACKOFF_MS
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether only the partitions that receive rows are overwritten, on a partitioned table."""
+        return self.partition_overwrite == "dynamic" and self.replace_where is None
+
+    def check(self) -> None:
+        """Refuse what contradicts itself, before anything is looked at.
+
+        Raises: OptionError naming both sides.
+        """
+        overwrites = self.mode == "overwrite"
+        if self.replace_where is not None and not overwrites:
+            raise OptionError(
+                'replaceWhere replaces rows, so it needs the mode overwrite: .mode("overwrite").',
+                option="replaceWhere",
+            )
+        if self.replace_where is not None and self.partition_overwrite == "dynamic":
+            raise OptionError(
+                "replaceWhere and partitionOverwriteMode=dynamic both say what to overwrite: give one of them.",
+                code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+                option="replaceWhere",
+            )
+        if self.overwrite_schema:
+            if not overwrites:
+                raise OptionError(
+                    'overwriteSchema replaces the schema of the table, so it needs .mode("overwrite"). '
+                    "To add columns, use mergeSchema.",
+                    option="overwriteSchema",
+                )
+            if self.replace_where is not None:
+                raise OptionError(
+                    "overwriteSchema needs all rows replaced, but replaceWhere keeps some: leave one of them out.",
+                    code="DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
+                    option="overwriteSchema",
+                )
+            if self.partition_overwrite == "dynamic":
+                raise OptionError(
+                    "overwriteSchema needs all rows replaced, but partitionOverwriteMode=dynamic keeps partitions: "
+                    "leave one of them out.",
+                    code="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+                    option="overwriteSchema",
+                )
+        if self.partition_by and self.cluster_by:
+            raise OptionError(
+                "partitionBy and clusterBy are both given: a table is partitioned or clustered, not both.",
+                code="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+                option="clusterBy",
+            )

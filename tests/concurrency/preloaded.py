@@ -1,0 +1,10 @@
+"""What a write imports when it first happens, imported for the processes that come."""
+
+import tempfile
+
+from tests.concurrency.kinds_of_writes import IDS
+from tests.support.table_writes import write_rows
+
+with tempfile.TemporaryDirectory() as scratch:
+    write_rows(scratch, IDS, [{"id": 1}], properties={"delta.checkpointInterval": "1"})
+    write_rows(scratch, IDS, [{"id": 2}], mode="overwrite", replace_where="id = 1 OR id = 2")

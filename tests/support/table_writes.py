@@ -1,0 +1,74 @@
+"""Writes of whole tables without Spark: the same plan, tasks and commit, one after another in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.write import commit_write, plan_write
+from delta_pyds.commands.write_request import WriteRequest
+from delta_pyds.data.reader import read
+from delta_pyds.data.task_session import TaskSession
+from delta_pyds.data.write_task import write
+from delta_pyds.protocol.schema import StructType, parse_type
+from delta_pyds.protocol.write_handoff import TaskOutput
+from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction import Committed
+from tests.support.delta_types import schema_of
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def struct(schema: Any) -> StructType:
+    """A schema as TableBuilder takes it, ``{"id": "long"}``, as the package has it."""
+    parsed = parse_type(schema_of(schema))
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def batch_of(rows: Rows | pa.Table, schema: StructType) -> list[pa.RecordBatch]:
+    """Rows as Spark would hand them to a task."""
+    if isinstance(rows, pa.Table):
+        return rows.to_batches()
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema)).to_batches()
+
+
+def write_rows(
+    path: str | os.PathLike[str],
+    schema: Any,
+    rows: Rows | pa.Table | Sequence[Rows],
+    mode: str = "append",
+    *,
+    session: Mapping[str, Any] | None = None,
+    **request: Any,
+) -> Committed | None:
+    """Write rows with the given columns; a list of lists is one task for each inner list."""
+    incoming = schema if isinstance(schema, StructType) else struct(schema)
+    plan = plan_write(WriteRequest(table_root=os.fspath(path), incoming=incoming, mode=mode, **request))
+    tasks: Sequence[Any] = [rows]
+    if not isinstance(rows, pa.Table) and rows and not isinstance(rows[0], Mapping):
+        tasks = rows
+    outputs = [TaskOutput()]
+    if plan.state is not None:
+        outputs = [
+            write(plan.state, iter(batch_of(part, incoming)), TaskSession(number, **(session or {})))
+            for number, part in enumerate(tasks)
+        ]
+    return commit_write(plan, outputs)
+
+
+def read_rows(path: str | os.PathLike[str], version: int | None = None, **scan: Any) -> list[dict[str, Any]]:
+    """All rows of the table, in no order."""
+    planned = plan_scan(load_snapshot(os.fspath(path), version=version), **scan)
+    return [row for file in planned.files() for batch in read(planned.state, file) for row in batch.to_pylist()]
+
+
+def read_sorted(path: str | os.PathLike[str], by: str, version: int | None = None) -> list[Any]:
+    """The values of one column, sorted, nulls last."""
+    values = [row[by] for row in read_rows(path, version)]
+    return sorted(values, key=lambda v: (v is None, v))

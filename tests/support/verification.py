@@ -1,0 +1,22 @@
+"""What ``verify`` finds in a table, in a form that tests compare."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from delta_pyds import verify
+from tests.support.table_builder import TableBuilder
+
+
+def rules(table: TableBuilder | str | os.PathLike[str], **options: Any) -> list[str]:
+    """``error rule`` or ``warning rule``, each once, in order."""
+    path = table.path if isinstance(table, TableBuilder) else table
+    report = verify(str(path), **options)
+    return sorted({f"{f.severity} {f.rule}" for f in report.findings})
+
+
+def messages(table: TableBuilder | str | os.PathLike[str], **options: Any) -> str:
+    """All messages, for looking into one."""
+    path = table.path if isinstance(table, TableBuilder) else table
+    return "\n".join(str(f) for f in verify(str(path), **options).findings)
