@@ -89,9 +89,20 @@ class DeltaDataSource(DataSource):
         return parse_read_options(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        raise UnsupportedOperationError(
-            "deltapy cannot write yet: this version reads tables only. Nothing was written.", operation="write"
+        """Plan a write: all that can be refused is refused here, before a task starts."""
+        from delta_pyds.commands.write import plan_write
+        from delta_pyds.spark.time_zone import assumed_time_zone
+        from delta_pyds.spark.types import from_spark
+        from delta_pyds.spark.write_options import parse_write_options
+        from delta_pyds.spark.writer import DeltaWriter
+
+        request = parse_write_options(
+            self.options,
+            from_spark(schema),
+            overwrite=overwrite,
+            assumed_time_zone=assumed_time_zone(),
         )
+        return DeltaWriter(plan_write(request))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         raise UnsupportedOperationError(

@@ -6,21 +6,17 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from delta_pyds.errors import ExpressionError, OptionError, UnsupportedOperationError
-from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = logging.getLogger(__name__)
-
-_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 _READ_OPTIONS = {
     name.lower(): name
@@ -60,7 +56,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """
     given = {k.lower(): v for k, v in options.items()}
     for key in _CHANGE_FEED:
-        if _boolean(given, key, key):
+        if boolean_option(given, key, key):
             raise UnsupportedOperationError(
                 "the change data feed (option readChangeFeed) is not supported by this version of deltapy. "
                 "Read the table's rows without it, or use a newer release.",
@@ -92,14 +88,14 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         timestamp=timestamp,
         where=given.get("where"),
         columns=given.get("columns"),
-        time_zone=_time_zone(given.get("timezone")),
-        max_partition_bytes=_bytes(given, "maxPartitionBytes", DEFAULT_MAX_PARTITION_BYTES),
-        open_cost_bytes=_bytes(given, "openCostInBytes", DEFAULT_OPEN_COST_BYTES, least=0),
-        min_partitions=_count(given, "minPartitions"),
-        row_position=_boolean(given, "rowposition", "rowPosition") or False,
-        row_ids=_boolean(given, "rowids", "rowIds") or False,
-        push_filters=_boolean(given, "pushfilters", "pushFilters"),
-        storage_options=_storage_options(given.get("storageoptions")),
+        time_zone=time_zone_option(given.get("timezone")),
+        max_partition_bytes=bytes_option(given, "maxPartitionBytes", DEFAULT_MAX_PARTITION_BYTES),
+        open_cost_bytes=bytes_option(given, "openCostInBytes", DEFAULT_OPEN_COST_BYTES, least=0),
+        min_partitions=count_option(given, "minPartitions"),
+        row_position=boolean_option(given, "rowposition", "rowPosition") or False,
+        row_ids=boolean_option(given, "rowids", "rowIds") or False,
+        push_filters=boolean_option(given, "pushfilters", "pushFilters"),
+        storage_options=storage_options(given.get("storageoptions")),
     )
 
 
@@ -114,62 +110,3 @@ def _version(text: str | None) -> int | None:
             value=text,
         )
     return int(text)
-
-
-def _boolean(given: Mapping[str, str], key: str, name: str) -> bool | None:
-    text = given.get(key)
-    if text is None:
-        return None
-    value = text.strip().lower()
-    if value not in ("true", "false"):
-        raise OptionError(f"the option {name} is '{text}', but must be true or false.", option=name, value=text)
-    return value == "true"
-
-
-def _bytes(given: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    match = _SIZE.fullmatch(text.strip())
-    value = int(match[1]) << (10 * _UNITS[match[2].lower()]) if match else -1
-    if value < least:
-        raise OptionError(
-            f"the option {name} is '{text}', but must be a number of bytes such as 134217728 or 128m.",
-            option=name,
-            value=text,
-        )
-    return value
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise OptionError(f"the option {name} is '{text}', but must be 1 or more.", option=name, value=text)
-    return int(text)
-
-
-def _time_zone(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        return TimeZone(text.strip()).name
-    except ExpressionError as e:
-        raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
-
-
-def _storage_options(text: str | None) -> Mapping[str, Any]:
-    if text is None:
-        return {}
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise OptionError(
-            "the option storageOptions must be a JSON object of arguments for the file system, such as "
-            '{"endpoint_url": "http://127.0.0.1:9000"}.',
-            option="storageOptions",
-        )
-    return value

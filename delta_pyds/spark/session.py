@@ -77,6 +77,73 @@ def read(
     return reader.load(path)
 
 
+def write(
+    df: DataFrame,
+    path: str,
+    *,
+    mode: str = "errorifexists",
+    partition_by: str | Sequence[str] | None = None,
+    cluster_by: str | Sequence[str] | None = None,
+    replace_where: str | None = None,
+    partition_overwrite: str | None = None,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    properties: Mapping[str, str] | None = None,
+    user_metadata: str | None = None,
+    txn: tuple[str, int] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a DataFrame as one version of the table at ``path``: what the options of the format can say, in Python.
+
+    Either all rows of ``df`` are in the table afterwards, or none. ``mode``:
+    ``append``, ``overwrite``, ``errorifexists`` or ``ignore``, the four of
+    Spark, of which it gives a Python source only two. ``partition_by``,
+    ``cluster_by``: column names, for a table that the write creates, which
+    ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table. ``txn``:
+    application id and version, so that a repeated write is made once. ``options``: any other option of the format.
+
+    Raises: OptionError for an unknown mode. What is wrong with the table or
+        the rows shows as Spark's AnalysisException, with the DeltaError as its text.
+    """
+    known = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
+             "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
+    if mode.lower() not in known:
+        raise OptionError(
+            f"the mode is '{mode}', but must be append, overwrite, errorifexists or ignore.", option="mode"
+        )
+    spark = df.sparkSession
+    register(spark)
+    given: dict[str, Any] = {
+        "createMode": known[mode.lower()],
+        "partitionBy": _column_list(partition_by),
+        "clusterBy": _column_list(cluster_by),
+        "replaceWhere": replace_where,
+        "partitionOverwriteMode": partition_overwrite,
+        "mergeSchema": merge_schema or None,
+        "overwriteSchema": overwrite_schema or None,
+        "userMetadata": user_metadata,
+        "txnAppId": None if txn is None else txn[0],
+        "txnVersion": None if txn is None else txn[1],
+        "storageOptions": json.dumps(dict(storage_options)) if storage_options else None,
+        "timeZone": spark.conf.get("spark.sql.session.timeZone"),
+        **(properties or {}),
+        **(options or {}),
+    }
+    writer = df.write.format(DeltaDataSource.name()).mode("overwrite" if mode.lower() == "overwrite" else "append")
+    for key, value in given.items():
+        if value is not None:
+            writer = writer.option(key, value)
+    writer.save(path)
+
+
+def _column_list(columns: str | Sequence[str] | None) -> str | None:
+    """Names as the options take them; in a list each is one whole name, whatever is in it."""
+    if columns is None or isinstance(columns, str):
+        return columns
+    return ",".join("`" + name.replace("`", "``") + "`" for name in columns)
+
+
 def _parallelism(spark: SparkSession) -> int | None:
     """How many tasks run at once; None on Spark Connect, where only the server knows."""
     try:

@@ -1,4 +1,4 @@
-"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a b c d e f] [--quick].
+"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... i] [--quick].
 
 Times depend on the machine, so they are printed and never asserted.
 """
@@ -10,12 +10,18 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from tests.bench import planning, scans
+from tests.bench import planning, scans, writes
 from tests.bench.measure import Line, report
 from tests.bench.settings import Settings
 
-PLANNING = {"a": planning.open_and_prune, "d": planning.commits_since_checkpoint}
-SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors}
+PLANNING = {
+    "a": planning.open_and_prune,
+    "d": planning.commits_since_checkpoint,
+    "h": writes.commits_per_second,
+    "i": writes.commit_to_many_files,
+}
+SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors,
+         "g": writes.rows_to_files}  # fmt: skip
 _ABOUT = {
     "a": "open a table and prune to one file, against deltalake",
     "b": "full scan through Spark",
@@ -23,6 +29,9 @@ _ABOUT = {
     "d": "many commits since the checkpoint",
     "e": "fixed cost of a warm query",
     "f": "scan with deletion vectors",
+    "g": "write rows, against df.write.parquet and deltalake",
+    "h": "commits per second of one writer and of eight",
+    "i": "a commit to a table of very many files",
 }
 
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +34,18 @@ class MinimalSource(DataSource):
 
     def reader(self, schema: Any) -> MinimalReader:  # noqa: ARG002 - Spark calls it by this name
         return MinimalReader(self.options["path"])
+
+    def writer(self, schema: Any, overwrite: bool) -> DrainingWriter:  # noqa: ARG002 - Spark passes them
+        return DrainingWriter()
+
+
+class DrainingWriter(DataSourceArrowWriter):
+    """Takes rows and drops them: what it costs to send them to Python."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
 
 
 class MinimalReader(DataSourceReader):

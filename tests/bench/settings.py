@@ -21,6 +21,7 @@ class Settings:
     small_files: int = 1000
     small_file_rows: int = 5000
     short_rounds: int = 30
+    write_commits: int = 50
     deltalake: str = "deltalake"
     checkout: Path = CHECKOUT
 
@@ -36,4 +37,5 @@ class Settings:
             small_files=50,
             small_file_rows=500,
             short_rounds=3,
+            write_commits=5,
         )

@@ -39,12 +39,23 @@ except Exception as e:
     assert "DELTA_VERSION_NOT_FOUND" in str(e), e
 else:
     raise AssertionError("version 77 was read")
+
+written = path + "-written"
+spark.range(5).write.format("deltapy").mode("append").save(written)
+delta_pyds.write(spark.range(5, 8), written, mode="append")
+assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+try:
+    delta_pyds.write(spark.range(1), written)
+except Exception as e:
+    assert "DELTA_PATH_EXISTS" in str(e), e
+else:
+    raise AssertionError("a table was created twice")
 print("all is well")
 spark.stop()
 """
 
 
-def test_reading_through_spark_connect(tmp_path: Path) -> None:
+def test_reading_and_writing_through_spark_connect(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))
     table.create()
     (add,) = table.append([{"id": i} for i in range(20)])

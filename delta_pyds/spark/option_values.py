@@ -1,0 +1,86 @@
+"""Values of options, typed: what readers and writers share. Each refusal names the option."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from delta_pyds.errors import ExpressionError, OptionError
+from delta_pyds.protocol.temporal import TimeZone
+
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def boolean_option(given: Mapping[str, str], key: str, name: str) -> bool | None:
+    text = given.get(key)
+    if text is None:
+        return None
+    value = text.strip().lower()
+    if value not in ("true", "false"):
+        raise OptionError(f"the option {name} is '{text}', but must be true or false.", option=name, value=text)
+    return value == "true"
+
+
+def bytes_option(given: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    match = _SIZE.fullmatch(text.strip())
+    value = int(match[1]) << (10 * _UNITS[match[2].lower()]) if match else -1
+    if value < least:
+        raise OptionError(
+            f"the option {name} is '{text}', but must be a number of bytes such as 134217728 or 128m.",
+            option=name,
+            value=text,
+        )
+    return value
+
+
+def count_option(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) < least:
+        raise OptionError(f"the option {name} is '{text}', but must be {least} or more.", option=name, value=text)
+    return int(text)
+
+
+def choice_option(given: Mapping[str, str], name: str, choices: Sequence[str]) -> str | None:
+    """One of the choices, in their spelling, whatever the case it is given in."""
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    for choice in choices:
+        if choice.lower() == text.strip().lower():
+            return choice
+    raise OptionError(
+        f"the option {name} is '{text}', but must be one of {', '.join(choices)}.", option=name, value=text
+    )
+
+
+def time_zone_option(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return TimeZone(text.strip()).name
+    except ExpressionError as e:
+        raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
+
+
+def storage_options(text: str | None) -> Mapping[str, Any]:
+    if text is None:
+        return {}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise OptionError(
+            "the option storageOptions must be a JSON object of arguments for the file system, such as "
+            '{"endpoint_url": "http://127.0.0.1:9000"}.',
+            option="storageOptions",
+        )
+    return value
