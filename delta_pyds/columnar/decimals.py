@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from delta_pyds.protocol.schema import DecimalType
 _WIDEST = 76
 # what Spark divides to before it rounds to the scale of the result
 _DIVISION_SCALE = Decimal(1).scaleb(-39)
+# a quotient of 38 digits by 38 that is not a half at that scale differs from one within 117 digits
+_QUOTIENT = Context(prec=130)
 
 
 def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
@@ -52,9 +54,9 @@ def round_decimal(values: Any, digits: int, *, half_even: bool = False) -> Any:
     if digits >= values.type.scale:
         return values
     whole = values.type.precision - values.type.scale
-    wide = pa.decimal256(
-        min(max(values.type.precision + 1, values.type.scale - digits + 1), _WIDEST), values.type.scale
-    )
+    precision = max(values.type.precision + 1, values.type.scale - digits + 1)
+    kind = pa.decimal128 if precision <= 38 else pa.decimal256
+    wide = kind(min(precision, _WIDEST), values.type.scale)
     if -digits > whole:
         # beyond the first digit nothing is left but zero
         return pc.if_else(pc.is_valid(values), pa.scalar(Decimal(0), wide), pa.scalar(None, wide))
@@ -110,8 +112,7 @@ def _row_by_row(call: Call, left: Any, right: Any, rows: Rows) -> Any:
 
 
 def _divide(left: Decimal, right: Decimal) -> Decimal:
-    # EXACT has far more digits than the 39 that count: what it leaves out cannot move a half
-    return EXACT.divide(left, right).quantize(_DIVISION_SCALE, ROUND_HALF_UP, EXACT)
+    return _QUOTIENT.divide(left, right).quantize(_DIVISION_SCALE, ROUND_HALF_UP, _QUOTIENT)
 
 
 def _remainder(left: Decimal, right: Decimal) -> Decimal:

@@ -138,12 +138,13 @@ def _texts(column: pa.Array, field: StructField) -> tuple[list[str | None], pa.A
 def _plain(values: pa.Array, field: StructField) -> list[Any]:
     """Python values as ``format_partition_value`` takes them: days, microseconds, the rest as it is."""
     if pa.types.is_date32(values.type):
-        return values.cast(pa.int32()).to_pylist()
-    if pa.types.is_timestamp(values.type):
-        return values.cast(pa.int64()).to_pylist()
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    plain: list[Any] = values.to_pylist()
     if field.data_type == FLOAT:
-        return [None if v is None else float(shortest_float(v)) for v in values.to_pylist()]
-    return values.to_pylist()
+        return [None if v is None else float(shortest_float(v)) for v in plain]
+    return plain
 
 
 def shortest_float(value: float) -> str:

@@ -201,7 +201,7 @@ class _NestedIds:
 
     @staticmethod
     def of(field: StructField) -> _NestedIds:
-        ids = next((field.metadata[k] for k in _NESTED_IDS if field.metadata.get(k)), {})
+        ids: Mapping[str, Any] = next((field.metadata[k] for k in _NESTED_IDS if field.metadata.get(k)), {})
         return _NestedIds(ids, (field.physical_name, field.name))
 
     def below(self, part: str) -> _NestedIds:
