@@ -37,6 +37,9 @@ from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructTyp
 
 _ZERO = Literal(0, INTEGER)
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+# operators that are functions too
+_FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
+_SIGNS = {"-": "negative", "+": "positive"}
 
 
 class Binder:
@@ -111,7 +114,7 @@ class Binder:
             return self._interval(name, syntax.args)
         args = tuple(self.bind(arg) for arg in syntax.args)
         if name in ("AND", "OR"):
-            sides = self._boolean(args[0]), self._boolean(args[1])
+            sides = tuple(self._boolean(arg) for arg in args)
             return And(sides) if name == "AND" else Or(sides)
         if name == "NOT":
             return Not(self._boolean(args[0]))
@@ -121,6 +124,9 @@ class Binder:
             if name == "IS":
                 self._boolean(args[0])
             return self._same(*args)
+        if name == "BETWEEN":
+            return And((self._compare(">=", args[0], args[1]), self._compare("<=", args[0], args[2])))
+        name = _SIGNS.get(name, name) if len(args) == 1 else _FUNCTION_OF.get(name, name)
         special = {
             "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null, "IN": self._in,
             "if": self._if, "coalesce": self._coalesce, "nvl": self._coalesce, "ifnull": self._coalesce,

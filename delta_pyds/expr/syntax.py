@@ -1,6 +1,8 @@
 """What a Spark SQL expression says, before names and types are known.
 
-``expr.grammar`` makes these from text, ``expr.binding`` gives them meaning.
+``expr.grammar`` makes these from text; ``expr.binding`` gives them meaning as
+expressions, ``expr.predicate_binding`` as predicates. ``position`` is where in
+the text the name, the word or the symbol stands that a refusal would name.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ class Name:
     """A column, and after the first part perhaps fields of it: resolved together, as Spark does."""
 
     path: tuple[str, ...]
+    position: int
 
 
 @dataclass(frozen=True)
@@ -41,20 +44,26 @@ class Interval:
     has_months: bool
     has_time: bool
     text: str
+    position: int
 
 
 @dataclass(frozen=True)
 class Apply:
-    """A function, or an operator under its symbol or word, on arguments."""
+    """A function under its name in small letters, or an operator under its symbol or word in capitals, on arguments.
+
+    A chain of AND or of OR is one node. ``LIKE`` and ``ILIKE`` have the escape character as their third argument.
+    """
 
     function: str
     args: tuple[Syntax, ...]
+    position: int
 
 
 @dataclass(frozen=True)
 class CastTo:
     child: Syntax
     data_type: DataType
+    position: int
     trying: bool = False
 
 
@@ -62,6 +71,7 @@ class CastTo:
 class CaseOf:
     branches: tuple[tuple[Syntax, Syntax], ...]
     otherwise: Syntax | None
+    position: int
 
 
 Syntax = Name | Constant | TypedText | Interval | Apply | CastTo | CaseOf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NoReturn
 
 from delta_pyds.errors import ExpressionError
@@ -24,11 +25,21 @@ from delta_pyds.protocol.schema import (
 _TYPED = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "X": BINARY}
 
 
+@dataclass(frozen=True)
+class Purpose:
+    """What a text is for, as messages call it, and how deep it may nest."""
+
+    article: str
+    noun: str
+    max_depth: int
+
+
 class TokenReader:
     """The tokens of a text and the place of the next one."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, purpose: Purpose) -> None:
         self.text = text
+        self.purpose = purpose
         self.tokens = tokenize(text)
         self.index = 0
 
@@ -63,9 +74,7 @@ class TokenReader:
         raise syntax_error(self.text, self.token.start, f"near {near}" + (f": {reason}" if reason else ""))
 
     def refuse(self, what: str) -> NoReturn:
-        raise ExpressionError(
-            f"{what} is not supported in an expression, at position {self.token.start} of: {self.text}", construct=what
-        )
+        raise not_supported(what, self.purpose, self.token.start, self.text)
 
     # types and literals
 
@@ -117,6 +126,7 @@ class TokenReader:
 
     def interval(self) -> Interval:
         parts: list[tuple[str, str]] = []
+        position = self.take().start
         start = self.token.start
         while True:
             sign = self.take().text if self.token.is_symbol("-", "+") else ""
@@ -135,4 +145,12 @@ class TokenReader:
             ):
                 break
         last = self.tokens[self.index - 1]
-        return Interval(*read_interval(parts), self.text[start : last.start + len(last.text)])
+        return Interval(*read_interval(parts), self.text[start : last.start + len(last.text)], position)
+
+
+def not_supported(what: str, purpose: Purpose, position: int, text: str) -> ExpressionError:
+    """The refusal of a construct by its name, with its place."""
+    return ExpressionError(
+        f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: {text}",
+        construct=what,
+    )

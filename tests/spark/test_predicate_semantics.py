@@ -203,6 +203,8 @@ OTHERS = (
     "i==1", "i!=1", "I = 1 AND L > -1", "`I` = 1", "i = +1", "i = - 1", "i in (((1)), 2)", "true AND i = 1",
     "NULL OR i = 1",
     "NULL AND i = 1", "NOT NULL", "not not i = 1", "i = 1 and not b is null", "st.x in (1, 2)",
+    "i = -1::int", "by = -128::tinyint", "-2147483648::int = i", "l = -9223372036854775808::bigint",
+    "dec < -1.5::double",
 )  # fmt: skip
 
 

@@ -60,6 +60,18 @@ def test_deep_nesting_is_refused_and_does_not_crash() -> None:
         parse_expression("(" * 500 + "i" + ")" * 500, SCHEMA, time_zone="UTC", ansi=True)
 
 
+@pytest.mark.parametrize("prefix", ["-", "ar[", "position(", "abs("])
+def test_whatever_repeats_without_end_is_refused(prefix: str) -> None:
+    with pytest.raises(ExpressionError):
+        parse_expression(prefix * 3000 + "i", SCHEMA, time_zone="UTC", ansi=True)
+
+
+def test_a_long_chain_is_no_deep_nesting() -> None:
+    text = " OR ".join(f"i = {n}" for n in range(3000))
+    expr = parse_expression(text, SCHEMA, time_zone="UTC", ansi=True).expr
+    assert len(getattr(expr, "children", ())) == 3000
+
+
 @pytest.mark.parametrize("text", [text for texts in FAMILIES.values() for text in texts[::7]])
 def test_a_bound_tree_is_picklable_readable_and_the_same_each_time(text: str) -> None:
     first = parse_expression(text, SCHEMA, time_zone="Asia/Kolkata", ansi=True, now_micros=NOW)

@@ -380,11 +380,18 @@ def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     with pytest.raises(ExpressionError, match="nesting"):
         parse("(" * 500 + "b" + ")" * 500)
     assert sql("(" * 60 + "b" + ")" * 60) == "b"
+    worst = "i = 1"
+    for _ in range(62):
+        worst = f"i = 2 OR i <> 3 AND NOT NOT true = ({worst})"
+    assert references(parse(worst).expr) == {("i",)}
 
 
 def test_a_long_chain_is_no_deep_nesting() -> None:
     expr = parse(" OR ".join(f"i = {n}" for n in range(5000))).expr
     assert len(getattr(expr, "children", ())) == 5000
+    assert sql("i" + " % 7" * 300 + " = 1").endswith("= 1")
+    assert sql("b" + " = true" * 3000) == "b"
+    assert sql("i" + "::int" * 3000 + " = 1") == "i = 1"
 
 
 def test_predicates_survive_pickling_and_are_hashable() -> None:
