@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -96,6 +97,8 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in value.items() if item is not None}
 
 
+# every look at a log begins here, and the same few hints are met again and again
+@lru_cache(maxsize=64)
 def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
     """Decode a hint and verify its checksum where it has one.
 
@@ -164,5 +167,7 @@ def _extend(path: str, segment: str) -> str:
     return f"{path}+{segment}" if path else segment
 
 
+# the names and values of a schema repeat
+@lru_cache(maxsize=4096)
 def _quoted(text: str) -> str:
     return '"' + quote(text, safe="") + '"'

@@ -16,9 +16,9 @@ from delta_pyds.errors import (
     TimeTravelError,
 )
 from delta_pyds.log.last_checkpoint import read_last_checkpoint
-from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
-from delta_pyds.protocol.paths import log_directory
-from delta_pyds.storage.base import Storage
+from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log, log_files, sort_log
+from delta_pyds.protocol.paths import commit_path, log_directory
+from delta_pyds.storage.base import FileStatus, Storage
 
 CheckpointKind = Literal["classic", "multipart", "v2-json", "v2-parquet"]
 
@@ -86,9 +86,25 @@ def load_segment(
         # the hint was stale, or files came or went while they were listed: a look at everything decides
         listing = _list_all(storage, table_root, None)
         segment = _assemble(listing, version, ignoring)
+    if segment is None and version is not None:
+        segment = _assemble(_with_unlisted(storage, listing, version), version, ignoring)
     if segment is None:
         raise _explain(listing, version, ignoring)
     return segment
+
+
+def _with_unlisted(storage: Storage, listing: LogListing, version: int) -> LogListing:
+    """A listing may lag behind what was written: commits after its last, up to the version, are looked up by name."""
+    latest = _latest(listing, frozenset())
+    if latest is None:
+        return listing
+    found: list[FileStatus] = []
+    try:
+        for missing in range(latest + 1, version + 1):
+            found.append(storage.status(commit_path(listing.table_root, missing)))
+    except FileNotFoundInStorageError:
+        return listing
+    return listing + sort_log(listing.table_root, latest + 1, log_files(found))
 
 
 def latest_version(storage: Storage, table_root: str) -> int:

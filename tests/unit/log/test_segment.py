@@ -391,3 +391,14 @@ def test_latest_version(hint: int | None) -> None:
         log.hint(hint)
     assert latest_version(log.storage, "/t") == 4
     assert latest_version(log.put(classic(6)).storage, "/t") == 6
+
+
+def test_a_version_that_a_stale_listing_does_not_show_is_found_by_name() -> None:
+    storage = MemoryStorage()
+    for version in range(4):
+        storage.put(f"/t/_delta_log/{version:020d}.json", b"{}")
+    storage.listed = lambda _, names: names[:2]
+    assert load_segment(storage, "/t").version == 1
+    assert [f.version for f in load_segment(storage, "/t", 3).commits] == [0, 1, 2, 3]
+    with pytest.raises(TimeTravelError, match="Version 4 "):
+        load_segment(storage, "/t", 4)
