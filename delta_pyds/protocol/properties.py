@@ -7,8 +7,9 @@ section of the specification names its own. Keys are kept in the reference's spe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from delta_pyds.errors import ProtocolError
 
@@ -19,6 +20,8 @@ CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
 ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 CHECKPOINT_POLICIES = ("classic", "v2")
+
+_T = TypeVar("_T")
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -31,7 +34,10 @@ _INTERVAL_PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)", re.IGNORECAS
 
 @dataclass(frozen=True)
 class TableProperties:
-    """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch, durations milliseconds."""
+    """A typed view of ``delta.*`` keys. Timestamps are milliseconds since the epoch, durations milliseconds.
+
+    ``unusable``: what is wrong with values that only writers need; a writer must not go on.
+    """
 
     column_mapping_mode: str = "none"
     in_commit_timestamps: bool = False
@@ -62,45 +68,72 @@ class TableProperties:
     partition_columns_in_files: bool = False
     target_file_bytes: int | None = None
     iceberg_compat: int | None = None
+    unusable: tuple[str, ...] = ()
 
 
 def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties:
     """Read the properties.
 
-    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that is not of the property's type.
+    A value that only writers need and that cannot be understood does not stop
+    a reader: the default stands in, and ``unusable`` says what is wrong.
+
+    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that decides how the table is read.
     """
     c = configuration
+    unusable: list[str] = []
+
+    def for_writers(parse: Callable[..., _T], key: str, *arguments: Any, default: _T) -> _T:
+        try:
+            return parse(c, key, *arguments)
+        except ProtocolError as error:
+            unusable.append(error.message)
+            return default
+
+    def flag(key: str, default: bool = False) -> bool:
+        return for_writers(_boolean, key, default, default=default)
+
+    def at_least(key: str, least: int, default: int) -> int:
+        return for_writers(_at_least, key, least, default, default=default)
+
+    def interval(key: str, default: int) -> int:
+        return for_writers(_interval, key, default, default=default)
+
     return TableProperties(
         column_mapping_mode=_one_of(c, COLUMN_MAPPING_MODE, COLUMN_MAPPING_MODES, "none"),
         in_commit_timestamps=_boolean(c, "delta.enableInCommitTimestamps"),
         in_commit_timestamp_enablement_version=_integer(c, "delta.inCommitTimestampEnablementVersion"),
         in_commit_timestamp_enablement_timestamp_ms=_integer(c, "delta.inCommitTimestampEnablementTimestamp"),
         row_tracking=_boolean(c, "delta.enableRowTracking"),
-        row_tracking_suspended=_boolean(c, "delta.rowTrackingSuspended"),
+        row_tracking_suspended=flag("delta.rowTrackingSuspended"),
         materialized_row_id_column=c.get("delta.rowTracking.materializedRowIdColumnName"),
         materialized_row_commit_version_column=c.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
         change_data_feed=_boolean(c, "delta.enableChangeDataFeed") or _boolean(c, "delta.enableChangeDataCapture"),
-        append_only=_boolean(c, "delta.appendOnly"),
-        deletion_vectors=_boolean(c, "delta.enableDeletionVectors"),
-        type_widening=_boolean(c, "delta.enableTypeWidening"),
-        isolation_level=_one_of(c, "delta.isolationLevel", ISOLATION_LEVELS, "Serializable"),
-        checkpoint_interval=_at_least(c, "delta.checkpointInterval", 1, 10),
-        checkpoint_policy=_one_of(c, "delta.checkpointPolicy", CHECKPOINT_POLICIES, "classic"),
-        checkpoint_stats_as_json=_boolean(c, "delta.checkpoint.writeStatsAsJson", True),
-        checkpoint_stats_as_struct=_boolean(c, "delta.checkpoint.writeStatsAsStruct", True),
-        log_retention_ms=_interval(c, "delta.logRetentionDuration", 30 * _DAY_MS),
-        deleted_file_retention_ms=_interval(c, "delta.deletedFileRetentionDuration", 7 * _DAY_MS),
-        expired_log_cleanup=_boolean(c, "delta.enableExpiredLogCleanup", True),
-        transaction_retention_ms=_interval_or_none(c, "delta.setTransactionRetentionDuration"),
-        num_indexed_columns=_at_least(c, "delta.dataSkippingNumIndexedCols", -1, 32),
+        append_only=flag("delta.appendOnly"),
+        deletion_vectors=flag("delta.enableDeletionVectors"),
+        type_widening=flag("delta.enableTypeWidening"),
+        isolation_level=for_writers(
+            _one_of, "delta.isolationLevel", ISOLATION_LEVELS, "Serializable", default="Serializable"
+        ),
+        checkpoint_interval=at_least("delta.checkpointInterval", 1, 10),
+        checkpoint_policy=for_writers(
+            _one_of, "delta.checkpointPolicy", CHECKPOINT_POLICIES, "classic", default="classic"
+        ),
+        checkpoint_stats_as_json=flag("delta.checkpoint.writeStatsAsJson", True),
+        checkpoint_stats_as_struct=flag("delta.checkpoint.writeStatsAsStruct", True),
+        log_retention_ms=interval("delta.logRetentionDuration", 30 * _DAY_MS),
+        deleted_file_retention_ms=interval("delta.deletedFileRetentionDuration", 7 * _DAY_MS),
+        expired_log_cleanup=flag("delta.enableExpiredLogCleanup", True),
+        transaction_retention_ms=for_writers(_interval_or_none, "delta.setTransactionRetentionDuration", default=None),
+        num_indexed_columns=at_least("delta.dataSkippingNumIndexedCols", -1, 32),
         stats_columns=c.get("delta.dataSkippingStatsColumns"),
-        string_prefix_length=_at_least(c, "delta.dataSkippingStringPrefixLength", 0, 32),
-        random_file_prefixes=_boolean(c, "delta.randomizeFilePrefixes"),
-        random_prefix_length=_at_least(c, "delta.randomPrefixLength", 1, 2),
-        partition_columns_in_files=_boolean(c, "delta.writePartitionColumnsToParquet")
-        or _boolean(c, "delta.enableMaterializePartitionColumnsFeature"),
-        target_file_bytes=_bytes(c, "delta.targetFileSize"),
-        iceberg_compat=next((v for v in (3, 2, 1) if _boolean(c, f"delta.enableIcebergCompatV{v}")), None),
+        string_prefix_length=at_least("delta.dataSkippingStringPrefixLength", 0, 32),
+        random_file_prefixes=flag("delta.randomizeFilePrefixes"),
+        random_prefix_length=at_least("delta.randomPrefixLength", 1, 2),
+        partition_columns_in_files=flag("delta.writePartitionColumnsToParquet")
+        or flag("delta.enableMaterializePartitionColumnsFeature"),
+        target_file_bytes=for_writers(_bytes, "delta.targetFileSize", default=None),
+        iceberg_compat=next((v for v in (3, 2, 1) if flag(f"delta.enableIcebergCompatV{v}")), None),
+        unusable=tuple(unusable),
     )
 
 

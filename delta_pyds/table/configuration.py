@@ -78,10 +78,18 @@ class TableConfiguration:
 
         Raises: UnsupportedFeatureError naming each feature that it cannot (DELTA_UNSUPPORTED_FEATURES_FOR_WRITE),
             or the version (DELTA_INVALID_PROTOCOL_VERSION), or what the protocol action lacks
-            (DELTA_STATE_RECOVER_ERROR).
+            (DELTA_STATE_RECOVER_ERROR); ProtocolError for a property that cannot be understood.
         Protocol: "Protocol Evolution", "Table Features".
         """
         _check_writable(self.table_root, self.version, self.protocol, self.features)
+        if self.properties.unusable:
+            raise ProtocolError(
+                f"the table {self.table_root} cannot be written to: {self.properties.unusable[0]} Set it right first, "
+                "with the engine that set it.",
+                code="DELTA_INVALID_TABLE_PROPERTY",
+                table=self.table_root,
+                version=self.version,
+            )
 
     @property
     def has_row_tracking(self) -> bool:

@@ -18,6 +18,7 @@ from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_strin
 from delta_pyds.table.column_mapping import assign_columns, keep_mapping
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.iceberg_rules import check_iceberg, check_iceberg_partitioning
+from delta_pyds.table.identity import keep_high_water_marks
 from delta_pyds.table.schema_rules import (
     check_added,
     check_columns,
@@ -53,7 +54,7 @@ def replace_schema(
     """The metadata of a table that is overwritten with rows of another schema and partitioning.
 
     Invariants: id, name and properties stay, and so do the ids and physical
-    names of columns of the same name and type. Incoming columns become
+    names of columns of the same name and type, and how far identity columns have counted. Incoming columns become
     nullable. ``partition_columns``: None is none, as in the reference.
     ``clustering_columns``: physical paths, which must stay columns of the table.
 
@@ -61,7 +62,7 @@ def replace_schema(
         DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE and DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN.
     """
     check_duplicates(incoming)
-    schema = columns_of_new_table(incoming)
+    schema = keep_high_water_marks(columns_of_new_table(incoming), configuration.schema)
     partitions = check_partitioning(schema, partition_columns or ())
     if partitions and configuration.supports("clustering"):
         raise UserError(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from delta_pyds.errors import DeltaError, ProtocolError, UnsupportedFeatureError
@@ -13,6 +15,8 @@ from delta_pyds.protocol.schema import (
     schema_to_string,
 )
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_builder import TableBuilder
 
 PLAIN = StructType((StructField("id", LONG), StructField("p", STRING)))
 
@@ -171,3 +175,23 @@ def test_features_are_supported_by_name_or_by_version() -> None:
     assert not old.supports("columnMapping")
     assert new.supports("checkConstraints")
     assert not new.supports("invariants")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.logRetentionDuration", "interval 1 month"),
+        ("delta.checkpointInterval", "often"),
+        ("delta.isolationLevel", "SnapshotIsolation"),
+        ("delta.enableDeletionVectors", "perhaps"),
+        ("delta.targetFileSize", "big"),
+    ],
+)
+def test_a_property_that_only_writers_need_stops_writers_only(tmp_path: Path, key: str, value: str) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties={key: value})
+    table.create()
+    table.append([{"id": 1}])
+    configuration = load_snapshot(str(table.path)).configuration
+    with pytest.raises(ProtocolError, match=key) as caught:
+        configuration.check_writable()
+    assert caught.value.code == "DELTA_INVALID_TABLE_PROPERTY"
