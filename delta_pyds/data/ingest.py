@@ -26,7 +26,7 @@ from delta_pyds.data.store_assignment import plan_assignment
 from delta_pyds.data.task_session import TaskSession
 from delta_pyds.data.text_lengths import plan_text_lengths
 from delta_pyds.errors import ColumnNotFoundError, UserError
-from delta_pyds.protocol.schema import STRING
+from delta_pyds.protocol.schema import BINARY, STRING
 from delta_pyds.protocol.write_handoff import ColumnSource, WriteState
 
 Step = Callable[[pa.RecordBatch], pa.Array]
@@ -60,7 +60,7 @@ class Ingest:
         self._partition_texts = [
             i
             for i, source in enumerate(state.columns)
-            if source.field.name in state.partition_columns and source.field.data_type == STRING
+            if source.field.name in state.partition_columns and source.field.data_type in (STRING, BINARY)
         ]
         self._incoming: pa.Schema | None = None
         self._steps: list[tuple[int, Step]] = []
@@ -154,7 +154,7 @@ def _given(source: ColumnSource, position: int, incoming: pa.Schema, table: str)
 
 
 def _without_empty(texts: pa.Array) -> pa.Array:
-    """A partition's directory cannot tell an empty text from null, so there are none."""
+    """The log cannot tell an empty text, or no bytes, of a partition from null, so there are none."""
     empty = pc.equal(pc.binary_length(texts), 0)
     if not pc.any(empty).as_py():
         return texts

@@ -141,6 +141,9 @@ def _plain(values: pa.Array, field: StructField) -> list[Any]:
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
+    elif pa.types.is_string(values.type):
+        # decoded where it is refused with a sentence: texts of Spark need not be UTF-8
+        values = values.cast(pa.binary())
     plain: list[Any] = values.to_pylist()
     if field.data_type == FLOAT:
         return [None if v is None else float(shortest_float(v)) for v in plain]

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, MaybeConvert, Where, is_list_like, leaf, list_of, map_of, struct_of
+from delta_pyds.columnar.cast import Child, Convert, MaybeConvert, Where, is_list_like, leaf, list_of, map_of, struct_of
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.file_schema import FileColumn, file_columns
 from delta_pyds.errors import DeltaError, SchemaMismatchError, UserError
@@ -253,7 +254,20 @@ def _convert(data_type: DataType, source: pa.DataType, target: pa.DataType, wher
         if not pt.is_struct(source) or {f.name for f in source} != {"metadata", "value"}:
             raise where.mismatch(source, arrow_type(data_type))
         parts = [Child(source.get_field_index(f.name), None, where.child(f.name)) for f in target]
-        return struct_of(target, parts)
+        return _below_nulls_empty(struct_of(target, parts), target)
     if source == target:
         return None
     return leaf(source, target, where)
+
+
+def _below_nulls_empty(rebuild: Convert, target: pa.DataType) -> Convert:
+    """A null variant with empty parts: Arrow holds nulls there, which its own writer refuses in required fields."""
+
+    def build(array: pa.Array) -> pa.Array:
+        array = rebuild(array)
+        if not array.null_count:
+            return array
+        parts = [pc.fill_null(array.field(i), b"") for i in range(target.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
+
+    return build

@@ -12,24 +12,41 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from delta_pyds.errors import StorageError
+
 
 class Spill:
-    """Batches in one file of the local disk, each to be read back by its number."""
+    """Batches in one file of the local disk, each to be read back by its number.
+
+    Raises: StorageError where the local disk does not take them.
+    """
 
     def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        descriptor, path = tempfile.mkstemp(prefix="delta_pyds-", suffix=".arrow", dir=_directory())
+        directory = _directory() or tempfile.gettempdir()
         try:
-            with os.fdopen(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-            self._map = pa.memory_map(path)
-        finally:
-            os.unlink(path)
+            self._map = _written(directory, schema, batches)
+        except OSError as error:
+            raise StorageError(
+                f"rows that wait for the rest of their partition could not be kept in {directory!r}: "
+                f"{error.strerror or error}. Make room there, or let spark.local.dir name another directory.",
+                path=directory,
+            ) from error
         self._reader = pa.ipc.open_file(self._map)
 
     def batch(self, number: int) -> pa.RecordBatch:
         """The batch of that number, in pages that the system reads when they are used."""
         return self._reader.get_batch(number)
+
+
+def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.MemoryMappedFile:
+    descriptor, path = tempfile.mkstemp(prefix="delta_pyds-", suffix=".arrow", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return pa.memory_map(path)
+    finally:
+        os.unlink(path)
 
 
 def _directory() -> str | None:

@@ -53,6 +53,7 @@ _KINDS = {
     "string": "text", "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
 }  # fmt: skip
 _EXACT = Context(prec=60)
+_LEAST_MICROS = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class FileStatistics:
         self._plan = plan
         self._nested_nulls = {leaf.path: 0 for leaf in plan.leaves if leaf.kind == "nested"}
         self._floats = {leaf.path: _FloatBounds(leaf.data_type) for leaf in plan.leaves if leaf.kind == "floating"}
-        self._long: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._long: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 
     def observe(self, rows: pa.Table) -> None:
         """Take from the rows what the footer will not tell. To be called before these rows are a row group."""
@@ -140,7 +141,8 @@ class FileStatistics:
         values = _values(rows, leaf.indices)
         longest = pc.max(pc.binary_length(values)).as_py()
         if longest is not None and longest > _LONGEST_FOOTER_BYTES:
-            found = pc.min_max(values).as_py()
+            # as bytes, which they are compared as: texts of Spark need not be UTF-8
+            found = pc.min_max(values.cast(pa.binary())).as_py()
             low, high = self._long.get(leaf.path, (found["min"], found["max"]))
             self._long[leaf.path] = min(low, found["min"]), max(high, found["max"])
 
@@ -187,8 +189,7 @@ class FileStatistics:
             # a row group with strings too long for a footer was looked at when it was written
             if leaf.path not in self._long:
                 return count, None
-            least, greatest = self._long[leaf.path]
-            raw.append((least.encode(), greatest.encode()))
+            raw.append(self._long[leaf.path])
         low, high = min(low for low, _ in raw), max(high for _, high in raw)
         return count, self._shown(leaf, low, high)
 
@@ -305,12 +306,17 @@ def show_milliseconds(micros: int) -> str:
     return f"{day}T{time}.{fraction // 1000:03d}"
 
 
-_SHOWN: dict[str, Callable[[Any, DataType], str]] = {
+def _moment(micros: int, zone: str) -> str | None:
+    # the first millisecond of all is not whole: cut down to it, a value would be none of its type
+    return None if micros - micros % 1000 < _LEAST_MICROS else f'"{show_milliseconds(micros)}{zone}"'
+
+
+_SHOWN: dict[str, Callable[[Any, DataType], str | None]] = {
     "whole": lambda value, _: str(value),
     "decimal": _decimal,
     "date": lambda value, _: f'"{show_date(value)}"',
-    "timestamp": lambda value, _: f'"{show_milliseconds(value)}Z"',
-    "timestamp_ntz": lambda value, _: f'"{show_milliseconds(value)}"',
+    "timestamp": lambda value, _: _moment(value, "Z"),
+    "timestamp_ntz": lambda value, _: _moment(value, ""),
 }
 
 

@@ -34,7 +34,7 @@ def _plan(limits: Limits, data_type: pa.DataType, where: Where) -> MaybeConvert:
         return None
     if isinstance(limits, TextLimit):
         limit = limits
-        return lambda array: _limited(array, limit, where)
+        return lambda array: _checked(array, limit, where)
     if pt.is_struct(data_type):
         names, kinds = [f.name for f in data_type], [f.type for f in data_type]
         return _unless_empty(on_visible(struct_of(data_type, _children(limits, names, kinds, where))))
@@ -53,6 +53,19 @@ def _children(limits: TextLimits, names: list[str], kinds: list[pa.DataType], wh
 
 def _unless_empty(convert: Convert) -> Convert:
     return lambda array: convert(array) if len(array) else array
+
+
+def _checked(texts: pa.Array, limit: TextLimit, where: Where) -> pa.Array:
+    try:
+        return _limited(texts, limit, where)
+    except pa.ArrowInvalid as e:
+        raise ConstraintViolationError(
+            f"a text for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
+            "counted: correct it, or store it as BINARY.",
+            code="INVALID_UTF8_STRING",
+            table=where.file,
+            column=where.column,
+        ) from e
 
 
 def _limited(texts: pa.Array, limit: TextLimit, where: Where) -> pa.Array:

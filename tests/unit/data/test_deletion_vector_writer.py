@@ -41,9 +41,7 @@ def test_another_engine_reads_them(tmp_path: Path, prefix: int | None) -> None:
     builder = TableBuilder(tmp_path, {"id": "long"}, properties={"delta.enableDeletionVectors": "true"})
     builder.create()
     [add] = builder.append([{"id": i} for i in range(10)])
-    [vector] = write_deletion_vectors(
-        LocalStorage(), str(tmp_path), [BitMap64([1, 3, 9])], random_prefix_length=prefix
-    )
+    [vector] = write_deletion_vectors(LocalStorage(), str(tmp_path), [BitMap64([1, 3, 9])], random_prefix_length=prefix)
     described = {
         "storageType": vector.storage_type,
         "pathOrInlineDv": vector.path_or_inline_dv,

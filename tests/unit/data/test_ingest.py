@@ -14,6 +14,7 @@ from delta_pyds.errors import ConstraintViolationError, UserError
 from delta_pyds.expr.nodes import Cast, Column, Literal
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.schema import (
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -194,6 +195,15 @@ def test_an_empty_text_in_a_partition_column_is_null_before_rows_are_checked() -
     strict = state_of(given(column("p", STRING, nullable=False)), partition_columns=("p",))
     with pytest.raises(ConstraintViolationError, match="NOT NULL"):
         Ingest(strict, SESSION).apply(batch({"p": [""]}, {"p": pa.string()}))
+
+
+def test_no_bytes_in_a_partition_column_are_null_before_rows_are_checked() -> None:
+    rows = batch({"p": [b"", b"x"]}, {"p": pa.binary()})
+    state = state_of(given(column("p", BINARY)), partition_columns=("p",))
+    assert ingested(state, rows).to_pydict() == {"p": [None, b"x"]}
+    strict = state_of(given(column("p", BINARY, nullable=False)), partition_columns=("p",))
+    with pytest.raises(ConstraintViolationError, match="NOT NULL"):
+        Ingest(strict, SESSION).apply(rows)
 
 
 def test_a_not_null_column_is_checked_whatever_the_incoming_type_says() -> None:

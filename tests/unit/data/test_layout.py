@@ -111,6 +111,13 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "DELTA_INVALID_PARTITION_VALUE"
 
 
+def test_texts_of_spark_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    state = write_state(tmp_path, struct(("id", LONG), ("p", STRING)), partition_columns=("p",))
+    broken = pa.array([b"\xff"]).view(pa.string())
+    with pytest.raises(ProtocolError, match="Partition by another column"):
+        write_files(state, pa.RecordBatch.from_arrays([pa.array([1]), broken], ["id", "p"]))
+
+
 def test_random_prefixes_take_the_place_of_directories(tmp_path: Path) -> None:
     schema = struct(("id", LONG), ("p", LONG))
     state = write_state(tmp_path, schema, partition_columns=("p",), random_prefix_length=3)

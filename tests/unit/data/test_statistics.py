@@ -245,8 +245,9 @@ def test_the_length_of_strings_counts_code_points_and_can_be_set(tmp_path: Path)
     assert "maxValues" not in none
 
 
-def test_strings_that_are_no_utf8_have_no_bounds(tmp_path: Path) -> None:
-    broken = pa.array([b"\xff", b"a"]).view(pa.string())
+@pytest.mark.parametrize("size", [1, 5000])
+def test_strings_that_are_no_utf8_have_no_bounds(tmp_path: Path, size: int) -> None:
+    broken = pa.array([b"\xff" * size, b"a"]).view(pa.string())
     (file,) = write_files(write_state(tmp_path, struct(("c", STRING))), pa.RecordBatch.from_arrays([broken], ["c"]))
     assert statistics(file) == {"numRecords": 2, "nullCount": {"c": 0}}
 
@@ -290,3 +291,13 @@ def test_maxima_of_strings_are_cut_as_the_reference_does(text: str, length: int,
 )
 def test_timestamps_are_cut_down_to_milliseconds(micros: int, text: str) -> None:
     assert show_milliseconds(micros) == text
+
+
+def test_the_first_timestamps_of_all_have_no_bound_below_them(tmp_path: Path) -> None:
+    values = pa.array([-(2**63), 2**63 - 1], pa.int64()).view(pa.timestamp("us"))
+    (file,) = write_files(
+        write_state(tmp_path, struct(("c", TIMESTAMP_NTZ))), pa.RecordBatch.from_arrays([values], ["c"])
+    )
+    found = statistics(file)
+    assert "minValues" not in found
+    assert found["maxValues"] == {"c": "+294247-01-10T04:00:54.775"}

@@ -54,6 +54,15 @@ def test_a_text_that_is_too_long_fails_with_the_text_and_the_limit(declared: str
     assert e.value.parameters["value"] == text
 
 
+@pytest.mark.parametrize("declared", ["varchar(3)", "char(3)"])
+def test_a_text_too_long_that_is_no_utf8_fails_with_a_sentence(declared: str) -> None:
+    convert = plan_text_lengths(StructField("c", STRING, metadata={CHAR_VARCHAR_TYPE: declared}), pa.string())
+    assert convert is not None
+    with pytest.raises(ConstraintViolationError, match=r"'c' .* is not UTF-8") as e:
+        convert(pa.array([b"abc", b"\xff" * 5]).view(pa.string()))
+    assert e.value.code == "INVALID_UTF8_STRING"
+
+
 def test_columns_without_a_text_pass() -> None:
     assert texts("char(3)", [None, None]) == [None, None]
     assert texts("char(3)", []) == []
