@@ -25,13 +25,13 @@ demo: java setup ## Set everything up and read a Delta table with Spark (example
 	@$(BIN)/python examples/quickstart.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .

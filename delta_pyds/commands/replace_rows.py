@@ -142,14 +142,16 @@ def _wide_statistics(statistics: str | None, num_rows: int) -> str:
 
 def _rewrite(snapshot: Snapshot, partial: list[_Marked], state: WriteState, result: Replacement) -> None:
     tracked = snapshot.configuration.has_row_tracking
-    scan = plan_scan(snapshot, row_ids=tracked, storage_options=state.storage_options, time_zone=state.time_zone)
+    scan = plan_scan(snapshot, storage_options=state.storage_options, time_zone=state.time_zone)
+    # asked for here: the names that a user's scan gives to row ids may be columns of this table
+    staying = replace(scan.state, row_ids=snapshot.configuration.row_id_columns() if tracked else None)
     # rows that stay are read in the table's present schema, which a merged one only extends
     target = replace(state, schema=_with_row_ids(snapshot) if tracked else snapshot.schema)
     names = target.schema.names
     writer = DataFileWriter(target, _DRIVER_PARTITION)
     try:
         for marked in partial:
-            for batch in _staying(scan.state, marked):
+            for batch in _staying(staying, marked):
                 writer.write(batch.rename_columns(list(names)))
                 result.copied_rows += batch.num_rows
         result.rewritten = list(writer.close())

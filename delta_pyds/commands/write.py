@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from delta_pyds.commands.replace_rows import Replacement, remove_rows
 from delta_pyds.commands.write_request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
 from delta_pyds.commands.write_target import Target, open_target, plan_target
-from delta_pyds.errors import ConflictError, OptionError, StorageError, UserError
+from delta_pyds.errors import ConflictError, OptionError, ProtocolChangedError, StorageError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.protocol.actions import AddFile, Metadata
@@ -152,6 +152,15 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput]) -> Committed | 
         return None
     try:
         return _commit(plan, plan.state, plan.target, outputs)
+    except ProtocolChangedError:
+        discard_write(plan, outputs)
+        if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
+            raise
+        # another writer has created the table since the plan was made: now it is there
+        if plan_write(plan.request).nothing_to_do:
+            logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
+            return None
+        raise
     except (ConflictError, UserError):
         discard_write(plan, outputs)
         raise
@@ -268,7 +277,7 @@ def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     if not marks:
         return target.metadata
     before = target.configuration.metadata
-    after = with_high_water_marks(before, schema, marks)
+    after = with_high_water_marks(before, marks)
     return target.metadata if after is before else after
 
 

@@ -65,7 +65,8 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         return _created(request)
     configuration = snapshot.configuration
     configuration.check_writable()
-    clustering = clustering_columns(snapshot.domain_metadata)
+    # asked only where they can be: domains may be in the checkpoint
+    clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports("clustering") else ()
     if request.overwrite_schema:
         partitions = None if request.partition_by is None else _top_level(request.partition_by, "partitionBy")
         metadata = replace_schema(
@@ -85,6 +86,8 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         )
     protocol = upgrade_protocol(snapshot.protocol, metadata, domains=tuple(snapshot.domain_metadata.values()))
     changed = load_configuration(request.table_root, snapshot.version, protocol, metadata)
+    if request.overwrite_schema:
+        _check_clustering(request, changed, clustering)
     return Target(changed, metadata, None if protocol == snapshot.protocol else protocol, (), clustering)
 
 
@@ -141,6 +144,12 @@ def _check_layout(
                 code="DELTA_METADATA_MISMATCH",
                 table=configuration.table_root,
             )
+    _check_clustering(request, configuration, clustering)
+
+
+def _check_clustering(
+    request: WriteRequest, configuration: TableConfiguration, clustering: tuple[tuple[str, ...], ...]
+) -> None:
     if request.cluster_by:
         asked_paths = tuple(_physical(configuration, path) for path in request.cluster_by)
         if asked_paths != clustering:

@@ -71,11 +71,16 @@ class DeltaReader(DataSourceReader):
         scan = plan(self._opened, self._options, self._user_schema, pushed)
         self._scan: Scan | None = scan
         self.state: ScanState = scan.state
-        zone_matters = self._zone_used or scan.uses_time_zone or _has_partition_timestamp(scan)
-        self._assumed_zone = self._opened.time_zone if self._opened.zone_assumed and zone_matters else None
+        self._timestamps = _partition_timestamps(scan)
+        # with a filter, files may have been left out already by what their partition values mean in that zone
+        zone_matters = self._zone_used or scan.uses_time_zone or bool(self._timestamps and scan.filters)
+        zone = self._opened.time_zone if self._opened.zone_assumed else None
+        self._assumed_zone = zone if zone_matters else None
+        self._zone_of_values = zone
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"state": self.state, "_assumed_zone": self._assumed_zone}
+        kept = ("state", "_assumed_zone", "_zone_of_values", "_timestamps")
+        return {name: self.__dict__[name] for name in kept}
 
     def partitions(self) -> Sequence[InputPartition]:
         from delta_pyds.spark.driver import partitions
@@ -93,6 +98,8 @@ class DeltaReader(DataSourceReader):
         with pa.ipc.open_stream(partition.files) as stream:
             for batch in stream:
                 for file in to_scan_files(batch, self.state.table_root):
+                    if any(_lacks_zone(file.partition_values[i]) for i in self._timestamps):
+                        _check_zone(self._zone_of_values)
                     yield from read(self.state, file)
 
 
@@ -137,9 +144,15 @@ def _user_schema(schema: StructType, options: ReadOptions) -> Any:
     return from_spark(StructType(schema.fields[: -len(extra)]))
 
 
-def _has_partition_timestamp(scan: Scan) -> bool:
-    partitions = scan.state.partition_columns
-    return any(f.data_type == TIMESTAMP and f.physical_name in partitions for f in scan.snapshot.schema)
+def _partition_timestamps(scan: Scan) -> tuple[int, ...]:
+    """Which of the partition columns that are read hold timestamps."""
+    types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
+    return tuple(i for i, name in enumerate(scan.state.partition_columns) if types[name] == TIMESTAMP)
+
+
+def _lacks_zone(value: str | None) -> bool:
+    """Whether a partition value is a time that only a time zone makes an instant: the usual writers end it in Z."""
+    return bool(value) and not str(value).endswith("Z")
 
 
 def _check_zone(assumed: str | None) -> None:

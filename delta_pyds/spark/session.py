@@ -103,7 +103,7 @@ def write(
     ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table. ``txn``:
     application id and version, so that a repeated write is made once. ``options``: any other option of the format.
 
-    Raises: OptionError for an unknown mode. What is wrong with the table or
+    Raises: OptionError for an unknown mode, or another key in ``properties``. What is wrong with the table or
         the rows shows as Spark's AnalysisException, with the DeltaError as its text.
     """
     known = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
@@ -111,6 +111,13 @@ def write(
     if mode.lower() not in known:
         raise OptionError(
             f"the mode is '{mode}', but must be append, overwrite, errorifexists or ignore.", option="mode"
+        )
+    strange = [key for key in properties or {} if not key.lower().startswith("delta.")]
+    if strange:
+        raise OptionError(
+            f"properties has the key {strange[0]!r}: only those that begin with 'delta.' can be set when a table is "
+            "written. Options of the write go into options.",
+            option="properties",
         )
     spark = df.sparkSession
     register(spark)

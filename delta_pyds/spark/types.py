@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import types as spark_types
 
+from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_type, type_to_json
 
 # Written by Delta writers for Delta writers: a DataFrame that carried them into
@@ -21,7 +22,20 @@ def to_spark(schema: StructType) -> spark_types.StructType:
 
 
 def from_spark(schema: spark_types.StructType) -> StructType:
-    """A Spark schema as the protocol's."""
+    """A Spark schema as the protocol's.
+
+    Raises: UserError (DELTA_UNSUPPORTED_DATA_TYPES) naming the first column of a type that no table has.
+    """
+    for field in schema.fields:
+        try:
+            parse_type(json.loads(field.dataType.json()))
+        except ProtocolError:
+            raise UserError(
+                f"the column '{field.name}' is of type {field.dataType.simpleString().upper()}, which a Delta table "
+                "cannot hold here. Cast it to another type, or leave it out.",
+                code="DELTA_UNSUPPORTED_DATA_TYPES",
+                column=field.name,
+            ) from None
     parsed = parse_type(json.loads(schema.json()))
     assert isinstance(parsed, StructType)
     return parsed

@@ -16,6 +16,7 @@ from delta_pyds.commands.write_request import (
     CreateMode,
     WriteRequest,
 )
+from delta_pyds.data.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.option_values import (
@@ -43,6 +44,7 @@ _WRITE_OPTIONS = frozenset(
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
 _CREATE_MODES: tuple[CreateMode, ...] = ("createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists")
+_MAX_LONG = (1 << 63) - 1
 _ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 
 
@@ -76,6 +78,9 @@ def parse_write_options(
     for key in given:
         if key not in _WRITE_OPTIONS and not key.startswith("delta."):
             logger.warning("deltapy does not know the option '%s' of a write and ignores it.", key)
+    compression = given.get("compression", "snappy")
+    # an unknown one is refused now, not by every task
+    codec(compression)
     partition_overwrite = choice_option(given, "partitionOverwriteMode", ("static", "dynamic"))
     request = WriteRequest(
         table_root=normalize_table_root(path),
@@ -96,7 +101,7 @@ def parse_write_options(
         data_change=boolean_option(given, "datachange", "dataChange") is not False,
         max_records_per_file=count_option(given, "maxRecordsPerFile", least=0) or 0,
         target_file_bytes=bytes_option(given, "targetFileSize", 0) or None,
-        compression=given.get("compression", "snappy"),
+        compression=compression,
         time_zone=time_zone_option(given.get("timezone")) or assumed_time_zone,
         isolation_level=choice_option(given, "isolationLevel", _ISOLATION_LEVELS),
         max_attempts=count_option(given, "maxCommitAttempts") or DEFAULT_MAX_ATTEMPTS,
@@ -110,9 +115,9 @@ def _application(given: Mapping[str, str]) -> tuple[str, int] | None:
     app_id, version = given.get("txnappid"), given.get("txnversion")
     if app_id is None and version is None:
         return None
-    if app_id is None or version is None or not app_id or not version.strip().isdecimal():
+    if not app_id or version is None or not version.strip().isdecimal() or int(version) > _MAX_LONG:
         raise OptionError(
-            "an idempotent write needs both txnAppId (a text) and txnVersion (a number, 0 or more), but got "
+            "an idempotent write needs both txnAppId (a text) and txnVersion (a number from 0 to 2^63 - 1), but got "
             f"txnAppId={app_id!r} and txnVersion={version!r}.",
             code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
             option="txnAppId",

@@ -254,7 +254,7 @@ def test_timestamps_are_instants_whatever_the_zone(spark: SparkSession, tmp_path
         spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
         df = spark.sql("SELECT 1 AS id, TIMESTAMP '2024-07-01 00:00:00' AS t, TIMESTAMP '2024-07-01 00:00:00' AS p")
         delta_pyds.write(df, str(tmp_path), partition_by="p")
-        [row] = delta_pyds.read(spark, str(tmp_path)).selectExpr("CAST(t AS STRING) AS t", "CAST(p AS STRING) AS p").collect()
+        [row] = load(spark, tmp_path).selectExpr("CAST(t AS STRING) AS t", "CAST(p AS STRING) AS p").collect()
         assert tuple(row) == ("2024-07-01 00:00:00", "2024-07-01 00:00:00")
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)

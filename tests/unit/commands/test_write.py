@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_pyds.commands.verify import verify
 from delta_pyds.commands.write import commit_write, discard_write, plan_write
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.data.task_session import TaskSession
@@ -147,6 +148,22 @@ def test_create_mode_ignore(tmp_path: Path) -> None:
     assert len(data_files(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("mode", ["ignore", "errorIfExists", "createIfNotExists"])
+def test_a_table_that_another_writer_creates_meanwhile(tmp_path: Path, mode: Any) -> None:
+    plan = plan_write(WriteRequest(table_root=str(tmp_path), incoming=struct(IDS), mode="append", create_mode=mode))
+    assert plan.state is not None
+    output = write(plan.state, iter(batch_of(ids(1), struct(IDS))), TaskSession(0))
+    write_rows(tmp_path, IDS, ids(2))
+    if mode == "ignore":
+        assert commit_write(plan, [output]) is None
+    else:
+        with pytest.raises(DeltaError) as caught:
+            commit_write(plan, [output])
+        assert caught.value.code == {"errorIfExists": "DELTA_PATH_EXISTS"}.get(mode, "DELTA_PROTOCOL_CHANGED")
+    assert read_sorted(tmp_path, "id") == [2]
+    assert len(data_files(tmp_path)) == 1
+
+
 def test_create_mode_error_if_not_exists(tmp_path: Path) -> None:
     with pytest.raises(DeltaError) as caught:
         write_rows(tmp_path / "none", IDS, ids(1), create_mode="errorIfNotExists")
@@ -239,6 +256,22 @@ def test_replace_where_keeps_row_ids_of_the_rows_that_stay(tmp_path: Path) -> No
     after = {r["id"]: (r["_row_id"], r["_row_commit_version"]) for r in read_rows(tmp_path, row_ids=True)}
     assert after[1] == before[1] and after[3] == before[3]
     assert after[2][0] not in {row_id for row_id, _ in before.values()} and after[2][1] == 1
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize("name", ["_row_id", "_row_commit_version"])
+def test_replace_where_keeps_row_ids_of_a_table_with_a_column_of_such_a_name(
+    tmp_path: Path, name: str, mode: str
+) -> None:
+    columns = {"id": "long", name: "string"}
+    rows: list[dict[str, Any]] = [{"id": i, name: str(i)} for i in range(3)]
+    properties = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": mode}
+    write_rows(tmp_path, columns, rows, properties=properties)
+    write_rows(tmp_path, columns, [], mode="overwrite", replace_where="id = 0")
+    assert sorted((r["id"], r[name]) for r in read_rows(tmp_path)) == [(1, "1"), (2, "2")]
+    found = read_rows(tmp_path, columns="id", row_ids=True)
+    assert sorted(tuple(r.values()) for r in found) == [(1, 1, 0), (2, 2, 0)]
+    assert verify(str(tmp_path)).ok
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])

@@ -242,6 +242,33 @@ def test_identity_columns(tmp_path: Path, start: int, step: int) -> None:
     agree(tmp_path, rows)
 
 
+IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+
+
+def test_identity_values_change_nothing_of_the_schema_but_the_mark(tmp_path: Path) -> None:
+    # stray ids and a type that is read as another one: another engine's, and its to keep
+    stray = {"delta.columnMapping.id": 7, "delta.columnMapping.physicalName": "col-7", "comment": "\u00e9"}
+    table = made(tmp_path, schema(field("id", "long", **IDENTITY), field("p", "string", **stray)))
+    stored = table.schema
+    stored["fields"][1]["type"] = "char(3)"
+    table.commit([table.metadata(stored)])
+    write_rows(tmp_path, {"p": "string"}, [{"p": "abc"}])
+    lines = (tmp_path / "_delta_log" / f"{2:020d}.json").read_text().splitlines()
+    [text] = [a["metaData"]["schemaString"] for a in map(json.loads, lines) if "metaData" in a]
+    stored["fields"][0]["metadata"]["delta.identity.highWaterMark"] = 1
+    assert json.loads(text) == stored
+
+
+@pytest.mark.parametrize(("step", "expected"), [(1, 3), (5, 1)], ids=["the same numbering", "another one"])
+def test_a_replaced_schema_does_not_give_identity_values_again(tmp_path: Path, step: int, expected: int) -> None:
+    made(tmp_path, schema(field("id", "long", **IDENTITY), field("p", "string")))
+    write_rows(tmp_path, {"p": "string"}, [{"p": "a"}, {"p": "b"}])
+    again = schema(field("id", "long", **{**IDENTITY, "delta.identity.step": step}), field("q", "string"))
+    write_rows(tmp_path, again, [{"id": 100, "q": "c"}], "overwrite", overwrite_schema=True)
+    write_rows(tmp_path, {"q": "string"}, [{"q": "d"}])
+    assert {r["q"]: r["id"] for r in read_rows(tmp_path)} == {"c": 100, "d": expected}
+
+
 def test_char_and_varchar_lengths(tmp_path: Path) -> None:
     fields = schema(
         field("v", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)"),
@@ -267,7 +294,7 @@ def test_clustered_tables(tmp_path: Path) -> None:
     snapshot = load_snapshot(str(tmp_path))
     domain = json.loads(snapshot.domain_metadata["delta.clustering"].configuration)
     assert domain["clusteringColumns"] == [["c39"], ["c0"]]
-    line = [x for x in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines() if '"add"' in x][0]
+    line = next(x for x in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines() if '"add"' in x)
     statistics = json.loads(json.loads(line)["add"]["stats"])
     assert statistics["maxValues"]["c39"] == 78 and "c38" not in statistics["maxValues"]
     agree(tmp_path, rows)
@@ -275,11 +302,21 @@ def test_clustered_tables(tmp_path: Path) -> None:
         write_rows(tmp_path, wide, rows, cluster_by=(("c1",),))
 
 
+def test_a_replaced_schema_does_not_change_the_clustering_in_silence(tmp_path: Path) -> None:
+    write_rows(tmp_path, IDS, ROWS)
+    changed = {"id": "long", "p": "long"}
+    overwrite: dict[str, Any] = {"mode": "overwrite", "overwrite_schema": True, "cluster_by": (("id",),)}
+    refused(tmp_path, changed, [], "DELTA_CLUSTERING_COLUMNS_MISMATCH", **overwrite)
+    write_rows(tmp_path / "clustered", IDS, ROWS, cluster_by=(("id",),))
+    write_rows(tmp_path / "clustered", changed, [{"id": 1, "p": 2}], **overwrite)
+    agree(tmp_path / "clustered", [{"id": 1, "p": 2}])
+
+
 def test_statistics_columns_that_the_table_names(tmp_path: Path) -> None:
     nested = {"a": "long", "s": schema(field("x", "long"), field("y", "string")), "z": "string"}
     write_rows(tmp_path, nested, [{"a": 1, "s": {"x": 2, "y": "q"}, "z": "w"}],
                properties={"delta.dataSkippingStatsColumns": "s.y, z"})  # fmt: skip
-    line = [x for x in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines() if '"add"' in x][0]
+    line = next(x for x in (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines() if '"add"' in x)
     statistics = json.loads(json.loads(line)["add"]["stats"])
     assert statistics["minValues"] == {"s": {"y": "q"}, "z": "w"}
     assert statistics["nullCount"] == {"s": {"y": 0}, "z": 0}
@@ -305,6 +342,12 @@ def test_lossless_casts_only(tmp_path: Path) -> None:
         error = refused(tmp_path, {name: data_type}, [{name: value}], "DELTA_FAILED_TO_MERGE_FIELDS")
         assert name in error.message
     agree(tmp_path, rows)
+
+
+def test_rows_that_lack_a_variant_column(tmp_path: Path) -> None:
+    write_rows(tmp_path, {"id": "long", "v": "variant", "s": schema(field("w", "variant"))}, [])
+    write_rows(tmp_path, {"id": "long"}, [{"id": 1}, {"id": 2}])
+    agree(tmp_path, [{"id": n, "v": None, "s": None} for n in (1, 2)], deltalake=False)
 
 
 def test_illegal_names(tmp_path: Path) -> None:
