@@ -125,9 +125,9 @@ class Checkpoint:
             if action is not None:
                 return action
         for part in self._parts:
-            found = part.actions(name, kind)
-            if found:
-                return found[0]
+            found = part.first(name, kind)
+            if found is not None:
+                return found
         return None
 
     def _all(self, name: str, kind: type[_A], inline: Sequence[_A | None]) -> tuple[_A, ...]:
