@@ -6,7 +6,13 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
@@ -107,6 +113,13 @@ class DeltaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         raise UnsupportedOperationError(
             "deltapy cannot stream yet: this version reads tables in batch only.", operation="readStream"
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        raise UnsupportedOperationError(
+            "deltapy cannot be the sink of a stream yet: this version writes tables in batch only. Use foreachBatch, "
+            "with df.write and the options txnAppId and txnVersion, so that a batch is written once.",
+            operation="writeStream",
         )
 
 

@@ -156,10 +156,11 @@ def test_a_catalog_managed_table_needs_its_catalog(spark: SparkSession, tmp_path
     assert "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED" in message and "catalog" in message
 
 
-def test_writing_and_streaming_are_refused_by_name(spark: SparkSession, tmp_path: Path, table: TableBuilder) -> None:
-    with pytest.raises(PySparkException, match="cannot write yet"):
-        spark.range(1).write.format("deltapy").mode("append").save(str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
+def test_streaming_is_refused_by_name(spark: SparkSession, tmp_path: Path, table: TableBuilder) -> None:
+    rates = spark.readStream.format("rate").load()
+    with pytest.raises(PySparkException, match="sink of a stream yet"):
+        sink = rates.writeStream.format("deltapy").option("checkpointLocation", str(tmp_path / "c"))
+        sink.trigger(availableNow=True).start(str(tmp_path / "sink")).awaitTermination(60)
     with pytest.raises(PySparkException, match="cannot stream yet"):
         stream = spark.readStream.format("deltapy").load(str(table.path))
         stream.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination(60)
