@@ -25,7 +25,7 @@ demo: java setup ## Set everything up and read a Delta table with Spark (example
 	@$(BIN)/python examples/quickstart.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
 	@$(BIN)/ruff check .

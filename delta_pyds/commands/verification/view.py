@@ -104,7 +104,8 @@ def view_of(protocol: Protocol | None, metadata: Metadata | None) -> TableView:
     if metadata is None:
         return view
     try:
-        view = replace(view, properties=parse_properties(view.configuration))
+        properties = parse_properties(view.configuration)
+        view = replace(view, properties=properties, property_problem=" ".join(properties.unusable))
     except ProtocolError as e:
         view = replace(view, property_problem=e.message)
     if metadata.schema_string is None:
