@@ -25,7 +25,7 @@ def identity(start: int = 1, step: int = 1, mark: int | None = None) -> Identity
 
 
 def numbered(rows: int, *, partition: int = 0, **more: int | None) -> list[int]:
-    values = IdentityValues("id", identity(**more), partition).next(rows)  # type: ignore[arg-type]
+    values = IdentityValues("id", identity(**more), partition).next(rows)
     return list(values.to_pylist())
 
 
