@@ -18,6 +18,12 @@ ROW_POSITION_COLUMN = "_row_position"
 ROW_ID_COLUMN = "_row_id"
 ROW_COMMIT_VERSION_COLUMN = "_row_commit_version"
 
+# The columns of the change feed that are not the table's. Protocol: "Reader Requirements for AddCDCFile".
+CHANGE_TYPE_COLUMN = "_change_type"
+COMMIT_VERSION_COLUMN = "_commit_version"
+COMMIT_TIMESTAMP_COLUMN = "_commit_timestamp"
+CHANGE_COLUMNS = (CHANGE_TYPE_COLUMN, COMMIT_VERSION_COLUMN, COMMIT_TIMESTAMP_COLUMN)
+
 
 @dataclass(frozen=True)
 class RowIdColumns:
@@ -69,7 +75,11 @@ class ScanFile:
 
     ``path``: resolved and decoded, ready for the storage. ``partition_values``:
     as the log has them, in the order of ``ScanState.partition_columns``.
-    Row positions always count from the start of the whole file.
+    Row positions always count from the start of the whole file. ``selected``:
+    where given, only rows that it names are returned, less those of
+    ``deletion_vector``: what one deletion vector adds to another.
+    ``change_data``: a change data file, which holds ``_change_type`` itself,
+    so that the partition value of that name does not count.
     """
 
     path: str
@@ -80,3 +90,5 @@ class ScanFile:
     default_row_commit_version: int | None = None
     start: int = 0
     length: int | None = None
+    selected: DeletionVectorDescriptor | None = None
+    change_data: bool = False

@@ -5,89 +5,62 @@ Protocol: "Per-file Statistics", "Column Mapping", "Row Tracking".
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.scan_files import PARTITION_PREFIX, to_scan_files
+from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.columnar.skipping import first_ruling_out, keep
-from delta_pyds.errors import UserError
-from delta_pyds.expr.nodes import And, Expr, conjuncts, references, to_sql
-from delta_pyds.expr.stats_rewrite import Needs, Skip, needs, skipping
+from delta_pyds.expr.nodes import Expr, conjuncts, to_sql
+from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.log.checkpoint_reader import AddRequest
-from delta_pyds.protocol.handoff import (
-    FILE_PATH_COLUMN,
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-    ROW_POSITION_COLUMN,
-    ScanFile,
-    ScanState,
-)
+from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.table.column_selection import match_user_schema, parse_column_list, select_columns
-from delta_pyds.table.file_facts import FactColumns, partition_strings
+from delta_pyds.table.row_selection import Relation, RowSelection, select_rows
 from delta_pyds.table.snapshot import Snapshot
-
-_FILE_FIELDS = ("path", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned read. ``state`` goes to every task; ``batches`` are the files that may hold wanted rows.
-
-    Invariant: a file is left out only where partition values or statistics
-    prove that no row of it satisfies ``state.predicate`` (or the pushed filters).
-    ``uses_time_zone``: the meaning of the predicate depends on the time zone.
-    """
+    """A planned read: a selection of a snapshot's rows. ``batches`` are the files that may hold wanted rows."""
 
     snapshot: Snapshot
-    state: ScanState
-    where: str | None
-    uses_time_zone: bool
-    filters: tuple[Expr, ...] = field(default=())
+    selection: RowSelection
 
-    @cached_property
-    def _skips(self) -> tuple[Skip, ...]:
-        return tuple(skipping(f, self.snapshot.configuration.partition_columns) for f in self.filters)
+    @property
+    def state(self) -> ScanState:
+        """What goes to every task."""
+        return self.selection.state
 
-    @cached_property
-    def _facts(self) -> FactColumns:
-        wanted = reduce(operator.or_, (needs(s) for s in self._skips), Needs())
-        return FactColumns(wanted, self.snapshot.schema, self.state.time_zone)
+    @property
+    def where(self) -> str | None:
+        return self.selection.where
+
+    @property
+    def filters(self) -> tuple[Expr, ...]:
+        return self.selection.filters
+
+    @property
+    def uses_time_zone(self) -> bool:
+        """Whether the meaning of the predicate depends on the time zone."""
+        return self.selection.uses_time_zone
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in bounded memory."""
-        partitions = self.state.partition_columns
-        request = self.request((*_FILE_FIELDS, *(("partitionValues",) if partitions else ())))
-        for batch in self.snapshot.adds(request):
-            arrays = [batch.files.column(name) for name in _FILE_FIELDS]
-            add = batch.files.to_struct_array() if partitions else None
-            arrays += [partition_strings(add, p) for p in partitions]
-            yield pa.RecordBatch.from_arrays(
-                arrays, names=[*_FILE_FIELDS, *(f"{PARTITION_PREFIX}{i}" for i in range(len(partitions)))]
-            )
+        for batch in self.snapshot.adds(self.request(self.selection.file_fields)):
+            yield self.selection.to_scan_batch(batch.files)
 
     def request(self, columns: tuple[str, ...]) -> AddRequest:
         """What to ask of the log to get these fields of the files that the scan reads."""
-        facts = self._facts
-
-        def test(add: pa.StructArray) -> pa.BooleanArray:
-            bound = facts.of(add)
-            mask = keep(self._skips[0], bound)
-            for skip in self._skips[1:]:
-                mask = pc.and_(mask, keep(skip, bound))
-            return mask
-
+        facts = self.selection.facts
         return AddRequest(
             columns=columns,
             facts=facts.json_fields,
             parsed_facts=facts.parsed_fields,
-            keep=test if self._skips else None,
+            keep=self.selection.keep if self.filters else None,
         )
 
     def files(self) -> Iterator[ScanFile]:
@@ -98,11 +71,11 @@ class Scan:
     def explain(self) -> ScanReport:
         """Say of every file of the table whether it is read, and if not, which part of the predicate ruled it out."""
         parts = tuple(p for f in self.filters for p in conjuncts(f))
-        skips = tuple(skipping(p, self.snapshot.configuration.partition_columns) for p in parts)
+        skips = tuple(skipping(p, self.selection.relation.partition_columns) for p in parts)
         request = AddRequest(
             columns=("path", "size"),
-            facts=self._facts.json_fields,
-            parsed_facts=self._facts.parsed_fields,
+            facts=self.selection.facts.json_fields,
+            parsed_facts=self.selection.facts.parsed_fields,
             with_facts=True,
         )
         names = pa.array([to_sql(p) for p in parts], pa.string())
@@ -111,11 +84,11 @@ class Scan:
         for batch in self.snapshot.adds(request):
             if skips:
                 assert batch.facts is not None
-                bound = self._facts.of(batch.facts)
+                bound = self.selection.facts.of(batch.facts)
                 reasons = names.take(first_ruling_out(skips, bound))
                 # parts alone may each be possible where the whole is not
                 kept = reasons.is_null()
-                for skip in self._skips:
+                for skip in self.selection.skips:
                     kept = pc.and_(kept, keep(skip, bound))
             else:
                 reasons = pa.nulls(batch.files.num_rows, pa.string())
@@ -203,60 +176,17 @@ def plan_scan(
     Raises: ExpressionError, ColumnNotFoundError, UserError, UnsupportedFeatureError.
     """
     configuration = snapshot.configuration
-    table = snapshot.table_root
-    output = snapshot.schema
-    if columns is not None:
-        listed = ",".join(columns) if not isinstance(columns, str) else columns
-        output = select_columns(snapshot.schema, parse_column_list(listed), table)
-    if schema is not None:
-        output = match_user_schema(snapshot.schema, schema, table)
-    _check_names(output, row_position, row_ids, table)
-    predicate: Expr | None = None
-    uses_time_zone = False
-    if where is not None and where.strip():
-        # imported here: most scans have no predicate
-        from delta_pyds.expr.parse import parse_predicate
-
-        parsed = parse_predicate(where, snapshot.schema, time_zone=time_zone)
-        predicate, uses_time_zone = parsed.expr, parsed.uses_time_zone
-    filters = tuple(([predicate] if predicate is not None else []) + list(pushed))
-    paths = sorted({path for f in filters for path in references(f)})
-    inputs = select_columns(snapshot.schema, paths, table)
-    used = {f.physical_name for f in (*output, *inputs)}
-    skip = None
-    if filters:
-        whole = filters[0] if len(filters) == 1 else And(filters)
-        skip = skipping(whole, configuration.partition_columns)
-    state = ScanState(
-        table_root=table,
-        storage_options=dict(storage_options or {}),
-        output=output,
-        inputs=inputs,
-        partition_columns=tuple(
-            f.physical_name
-            for f in snapshot.schema
-            if f.name in configuration.partition_columns and f.physical_name in used
+    return Scan(
+        snapshot,
+        select_rows(
+            Relation.of(configuration),
+            where=where,
+            columns=columns,
+            schema=schema,
+            pushed=pushed,
+            time_zone=time_zone,
+            row_position=row_position,
+            row_ids=configuration.row_id_columns() if row_ids else None,
+            storage_options=storage_options,
         ),
-        column_mapping_mode=configuration.column_mapping_mode,
-        predicate=predicate,
-        skip=skip,
-        row_position=row_position,
-        row_ids=configuration.row_id_columns() if row_ids else None,
-        time_zone=time_zone,
     )
-    return Scan(snapshot, state, where, uses_time_zone, filters)
-
-
-def _check_names(output: StructType, row_position: bool, row_ids: bool, table: str) -> None:
-    extra = [FILE_PATH_COLUMN, ROW_POSITION_COLUMN] if row_position else []
-    extra += [ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN] if row_ids else []
-    clash = [n for n in extra if n in {name.lower() for name in output.names}]
-    if clash:
-        raise UserError(
-            f"the table {table} has a column named {clash[0]}, which the option "
-            f"{'rowPosition' if clash[0] in (FILE_PATH_COLUMN, ROW_POSITION_COLUMN) else 'rowIds'} wants to add. "
-            "Leave it out with the option columns, or read without that option.",
-            code="DELTA_COLUMN_NAME_CONFLICT",
-            table=table,
-            column=clash[0],
-        )
