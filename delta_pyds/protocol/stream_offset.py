@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from delta_pyds.errors import UserError
 
@@ -17,7 +17,7 @@ BASE_INDEX = -1
 # At a commit that changes the schema, all before it is read; a tracked schema makes the stream stop there.
 METADATA_CHANGE_INDEX = -20
 _POST_METADATA_CHANGE_INDEX = -19
-_SOURCE_VERSIONS = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
+_SOURCE_VERSIONS: dict[int, tuple[int, ...]] = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
 _KEYS = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion")
 
 
@@ -63,8 +63,8 @@ class StreamOffset:
         Raises: UserError (DELTA_INVALID_SOURCE_VERSION, DELTA_INVALID_SOURCE_OFFSET_FORMAT) for what no
             version of this source or of the reference's has written.
         """
-        found = tuple(value.get(key) for key in _KEYS) if isinstance(value, Mapping) else ()
-        source_version = found[0] if found else None
+        found = value if isinstance(value, Mapping) else {}
+        source_version = found.get("sourceVersion")
         if source_version is not None and source_version not in _SOURCE_VERSIONS:
             raise UserError(
                 f"the query's checkpoint holds an offset of source version {source_version!r}, and this version "
@@ -73,17 +73,20 @@ class StreamOffset:
                 code="DELTA_INVALID_SOURCE_VERSION",
                 source_version=source_version,
             )
-        types = (int, str, int, int, bool)
-        # True is an int in Python
-        if not found or any(type(f) is not t for f, t in zip(found, types, strict=True)):
+        table_id, version, index, is_initial = (found.get(key) for key in _KEYS[1:])
+        # bool is checked for itself: True is an int in Python
+        if source_version is None or not isinstance(table_id, str) or not isinstance(is_initial, bool):
             raise _malformed(value)
-        _, table_id, version, index, is_initial = found
-        known = index >= BASE_INDEX or index in _SOURCE_VERSIONS[source_version]  # type: ignore[index]
-        if version < 0 or not known or (is_initial and index < BASE_INDEX):
+        if not _is_number(version) or not _is_number(index):
             raise _malformed(value)
-        return StreamOffset(
-            table_id, version, METADATA_CHANGE_INDEX if index in _SOURCE_VERSIONS[3] else index, is_initial
-        )
+        at_change = index in _SOURCE_VERSIONS[source_version]
+        if version < 0 or (index < BASE_INDEX and not at_change) or (at_change and is_initial):
+            raise _malformed(value)
+        return StreamOffset(table_id, version, METADATA_CHANGE_INDEX if at_change else index, is_initial)
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _malformed(value: object) -> UserError:
