@@ -156,11 +156,7 @@ def test_a_catalog_managed_table_needs_its_catalog(spark: SparkSession, tmp_path
     assert "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED" in message and "catalog" in message
 
 
-def test_streaming_is_refused_by_name(spark: SparkSession, tmp_path: Path, table: TableBuilder) -> None:
-    rates = spark.readStream.format("rate").load()
-    with pytest.raises(PySparkException, match="sink of a stream yet"):
-        sink = rates.writeStream.format("deltapy").option("checkpointLocation", str(tmp_path / "c"))
-        sink.trigger(availableNow=True).start(str(tmp_path / "sink")).awaitTermination(60)
+def test_streaming_is_refused_by_name(spark: SparkSession, table: TableBuilder) -> None:
     with pytest.raises(PySparkException, match="cannot stream yet"):
         stream = spark.readStream.format("deltapy").load(str(table.path))
         stream.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination(60)
