@@ -67,8 +67,8 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     assumed = options.time_zone is None
     rules = TimeZone(zone)
     if pinned_version is not None:
-        return _with_times(Opened(_open(_root(options)[0], options, pinned_version), zone, assumed), options, rules)
-    root, version, at = _root(options)
+        return _with_times(Opened(_open(located(options)[0], options, pinned_version), zone, assumed), options, rules)
+    root, version, at = located(options)
     if (version is not None or at is not None) and (options.version is not None or options.timestamp is not None):
         raise OptionError(
             f"the path {options.path} names a version, and so does an option: give one of them.",
@@ -113,7 +113,7 @@ def _milliseconds(text: str, rules: TimeZone, *, up: bool = False) -> int:
     return -(-micros // 1000) if up else micros // 1000
 
 
-def _root(options: ReadOptions) -> tuple[str, int | None, str | None]:
+def located(options: ReadOptions) -> tuple[str, int | None, str | None]:
     """The table's root, and what the path itself says of version or time."""
     literal = normalize_table_root(options.path)
     match = _AT_VERSION.fullmatch(literal) or _AT_TIME.fullmatch(literal)

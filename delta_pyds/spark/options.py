@@ -27,6 +27,8 @@ READ_OPTIONS = {
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
+# Spark hands over what a query's own options are, too
+_OF_SPARK = ("checkpointlocation", "queryname")
 STREAM_OPTIONS = {
     name.lower(): name
     for name in (
@@ -80,7 +82,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             option="path",
         )
     for key in given:
-        if key not in READ_OPTIONS and key not in STREAM_OPTIONS:
+        if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_pyds.errors import UserError
+from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.spark.driver import Opened, check_column_options, check_same_table, open_table
+from delta_pyds.spark.driver import Opened, check_column_options, check_same_table, located, open_table
 from delta_pyds.spark.options import ReadOptions
 from delta_pyds.spark.reader import Pinned
 from delta_pyds.spark.stream_options import StreamReadOptions
@@ -40,6 +40,13 @@ def open_stream(
     Raises: what opening a table raises; UserError where another table is at the path now.
     """
     check_column_options(options, user_schema)
+    _, version, time = located(options)
+    if version is not None or time is not None:
+        raise OptionError(
+            f"the path {options.path} names a version, and a stream goes on with new versions as they come: leave "
+            "that out. startingVersion and startingTimestamp say where a stream begins.",
+            option="path",
+        )
     opened = open_table(options, pinned.version)
     if pinned.table_id is not None:
         check_same_table(opened.snapshot, pinned.table_id)

@@ -38,17 +38,18 @@ PLANNING = ("before latestOffset", "after latestOffset", "before partitions", "a
 class Kill:
     """``table``: the one that is written (of commits) or read (of planning). ``n``: at the n-th time in this life.
 
-    ``random`` kills ``after_s`` seconds after the streams were started, whatever they do.
+    ``random`` kills at any time after the streams were started: ``share`` of the
+    time that this took, so that a slow machine gets as far as a fast one.
     """
 
     point: str
     table: str = ""
     n: int = 1
-    after_s: float = 0.0
+    share: float = 0.0
 
     def __str__(self) -> str:
         if self.point == "random":
-            return f"{self.after_s:.2f} s after the start"
+            return f"at any time, {self.share:.2f} of the time that the start took"
         return f"{self.point} of {self.table}, time {self.n}"
 
 
@@ -68,7 +69,7 @@ def planned_kills(count: int, seed: int) -> list[Kill]:
         elif kind == 2:
             kills.append(Kill(PLANNING[turn % 4], read, rng.randint(1, 4)))
         else:
-            kills.append(Kill("random", after_s=rng.uniform(0.0, 6.0)))
+            kills.append(Kill("random", share=rng.uniform(0.0, 1.5)))
     rng.shuffle(kills)
     return kills
 
@@ -177,7 +178,7 @@ class CrashRun:
                 assert spark.poll() is None, self.said("Spark ended by itself")
                 assert time.monotonic() < began + LIFE_S, self.said("the streams did not start")
                 time.sleep(0.02)
-            time.sleep(kill.after_s)
+            time.sleep(kill.share * (time.monotonic() - began))
             assert spark.poll() is None, self.said("Spark ended by itself")
             kill_session(spark.pid)
         try:

@@ -8,14 +8,39 @@ and the commit, and while a batch is planned.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 from tests.concurrency.crash_run import CrashRun, Kill, planned_kills
+from tests.concurrency.process_session import kill_session, members
 
 KILLS = int(os.environ.get("DELTA_PYDS_CRASHES", "3"))
 SEED = int(os.environ.get("DELTA_PYDS_CRASH_SEED", "4"))
 FEW = [Kill("after write", "M", 2), Kill("after commit", "T"), Kill("after partitions", "S", 4)]
+
+
+# a child in a group of its own, as Spark's Python daemons are
+_TREE = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import os, time; os.setpgid(0, 0); print('up', flush=True); time.sleep(600)"])
+time.sleep(600)
+"""
+
+
+def test_a_killed_session_leaves_no_process(tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _TREE], stdout=subprocess.PIPE, start_new_session=True, cwd=tmp_path
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        assert parent.stdout.readline() == b"up\n"
+    assert len(members(parent.pid)) == 2
+    kill_session(parent.pid)
+    assert parent.wait() == -signal.SIGKILL
+    assert members(parent.pid) == []
 
 
 def test_each_row_arrives_once_though_spark_is_killed(tmp_path: Path) -> None:
