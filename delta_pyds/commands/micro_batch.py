@@ -72,7 +72,6 @@ class MicroBatch:
                 "outputMode": "Complete" if mode == "overwrite" else "Append",
                 "queryId": self.query_id,
                 "epochId": str(self.batch_id),
-                "statsOnLoad": False,
             },
             {
                 "numAddedFiles": len(written),

@@ -85,6 +85,7 @@ class LogTail:
         self._cached_bytes = 0
         self._cache: OrderedDict[int, tuple[TailCommit, int]] = OrderedDict()
         self._prints: OrderedDict[int, _Print] = OrderedDict()
+        self._listed: dict[int, LogFile] = {}
 
     @property
     def newest(self) -> int | None:
@@ -98,6 +99,7 @@ class LogTail:
         # by the one right before, the next commit is known to be this table's
         for version in [version for version in self._prints if version < before - 1]:
             del self._prints[version]
+        self._listed = {version: file for version, file in self._listed.items() if version >= before}
 
     def commits(self, first: int, last: int | None = None) -> Iterator[TailCommit]:
         """Every commit from ``first`` on, ascending and without a gap, to ``last`` or to what is there now.
@@ -118,11 +120,11 @@ class LogTail:
                 yield cached
                 version += 1
                 continue
-            run = self._find(version, last, window)
+            run, began = self._find(version, last, window), version
             for commit in self._read(run):
                 version = commit.version + 1
                 yield commit
-            if not run.more:
+            if not run.more or version == began:
                 return
             window = min(window * _WINDOW_GROWTH, _LAST_WINDOW)
 
@@ -130,13 +132,11 @@ class LogTail:
 
     def _find(self, version: int, last: int | None, window: int) -> _Run:
         if self._clock() < self._next_check:
-            file = self._by_name(version)
-            if file is None:
-                return _Run()
-            # a listing may cost far more than a look-up, and a stream that keeps up meets one commit at a time
-            if version == last or self._by_name(version + 1) is None:
-                self._check_unchanged(version - 1, None)
-                return _Run([file])
+            known = self._find_without_look(version, last)
+            if known is not None:
+                if known.files:
+                    self._check_unchanged(version - 1, None)
+                return known
         began = self._clock()
         self._next_check = float("-inf")  # until this look has ended well
         look = self._look(version, window)
@@ -152,7 +152,23 @@ class LogTail:
         if not run.gap:  # its turn comes, and then a new look decides
             now = self._clock()
             self._next_check = now + max(_CHECK_EVERY_S, (now - began) / _CHECK_SHARE)
+            self._listed = {file.version: file for file in run.files[:_FIRST_WINDOW]}
         return run
+
+    def _find_without_look(self, version: int, last: int | None) -> _Run | None:
+        """What the last look and names alone show; None where only a look tells more."""
+        listed: list[LogFile] = []
+        # a stream that takes little of a backlog at a time comes back for what was listed
+        while (file := self._listed.get(version + len(listed))) is not None and (last is None or file.version <= last):
+            listed.append(file)
+        if listed:
+            return _Run(listed, more=True)
+        file = self._by_name(version)
+        if file is None:
+            # one that is older than the newest was cleaned up, or is hidden
+            return None if self._newest is not None and version <= self._newest else _Run()
+        # a listing may cost far more than a look-up, and a stream that keeps up meets one commit at a time
+        return _Run([file]) if version == last or self._by_name(version + 1) is None else None
 
     def _look(self, version: int, window: int) -> _Look:
         """List from the version before, which tells whether this is the same log still."""

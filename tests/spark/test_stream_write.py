@@ -17,6 +17,7 @@ from pyspark.sql.functions import col, count, lit
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_builder import TableBuilder
 
 
 class Stream:
@@ -223,6 +224,30 @@ def test_a_row_that_breaks_a_constraint_stops_the_query_and_leaves_nothing(strea
     assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in message and "id < 10" in message
     assert stream.ids() == [1, 2] and stream.version == 1
     assert len(stream.data_files()) == len(before) + 1
+
+
+def test_generated_and_default_columns_are_computed_for_each_batch(stream: Stream) -> None:
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+            {
+                "name": "tens",
+                "type": "long",
+                "nullable": True,
+                "metadata": {"delta.generationExpression": "CAST(id / 10 AS BIGINT)"},
+            },
+            {"name": "kind", "type": "string", "nullable": True, "metadata": {"CURRENT_DEFAULT": "'new'"}},
+        ],
+    }
+    features = ["appendOnly", "invariants", "generatedColumns", "allowColumnDefaults"]
+    table = TableBuilder(stream.table, schema, features=([], features), protocol=None)
+    table.create()
+    stream.feed_ids(7, 42)
+    stream.feed_ids(99)
+    stream.run()
+    rows = stream.spark.read.format("deltapy").load(str(stream.table)).collect()
+    assert {tuple(r) for r in rows} == {(7, 0, "new"), (42, 4, "new"), (99, 9, "new")}
 
 
 def test_batches_without_rows_make_no_commits(stream: Stream) -> None:

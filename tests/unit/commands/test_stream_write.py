@@ -94,7 +94,6 @@ def test_a_batch_is_one_version_that_names_query_and_batch(tmp_path: Path) -> No
         "outputMode": "Append",
         "queryId": QUERY,
         "epochId": "1",
-        "statsOnLoad": False,
     }
     size = sum(a["add"]["size"] for a in found if "add" in a)
     assert info["operationMetrics"] == {
