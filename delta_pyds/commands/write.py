@@ -17,7 +17,15 @@ from delta_pyds.commands.micro_batch import MicroBatch
 from delta_pyds.commands.replace_rows import Replacement, remove_rows
 from delta_pyds.commands.write_request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
 from delta_pyds.commands.write_target import Target, open_target, plan_target
-from delta_pyds.errors import ConflictError, DeltaError, OptionError, ProtocolChangedError, StorageError, UserError
+from delta_pyds.errors import (
+    ConcurrentTransactionError,
+    ConflictError,
+    DeltaError,
+    OptionError,
+    ProtocolChangedError,
+    StorageError,
+    UserError,
+)
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
@@ -161,7 +169,12 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput], batch: MicroBat
         return None
     try:
         return _commit(plan, plan.state, plan.target, outputs, batch)
+    except ConcurrentTransactionError:
+        # what won may be this very attempt, told twice to commit: then its files are in the table
+        raise
     except ProtocolChangedError:
+        if batch is not None and plan.base_version is None:
+            raise  # the same, where it made the table
         discard_write(plan, outputs)
         if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from delta_pyds.errors import DeltaError, OptionError
+from delta_pyds.errors import OptionError
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
     ROW_COMMIT_VERSION_COLUMN,
@@ -80,9 +80,9 @@ class DeltaDataSource(DataSource):
         if self._pinned_version is None:
             from delta_pyds.spark.driver import open_table
 
-            # an error shows when the table is read; a write has no table to pin yet
-            with contextlib.suppress(DeltaError):
-                self._pin(open_table(self._read_options()))
+            # whether it is for a write is not known here, and a write must not fail by it; a read shows the error later
+            with contextlib.suppress(Exception):
+                self._pin(open_table(self._read_options(quiet=True)))
         return dict(self.__dict__)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -101,11 +101,11 @@ class DeltaDataSource(DataSource):
         pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)
         return kind(options, pinned, None if self._schema_is_ours else schema)
 
-    def _read_options(self) -> ReadOptions:
+    def _read_options(self, *, quiet: bool = False) -> ReadOptions:
         # imported here: the instance reaches every executor, and planning must not follow it there
         from delta_pyds.spark.options import parse_read_options
 
-        return parse_read_options(self.options)
+        return parse_read_options(self.options, quiet=quiet)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write: all that can be refused is refused here, before a task starts."""

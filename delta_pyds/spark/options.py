@@ -63,8 +63,10 @@ class ReadOptions:
     ending_timestamp: str | None = None
 
 
-def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
+def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
     """Check and type the options that a batch read and a stream share.
+
+    ``quiet``: unknown keys are not logged, for they may be a writer's.
 
     Raises: OptionError for a value that is none of the option's, and for
         options that contradict each other.
@@ -81,7 +83,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             'the path of the table is missing: give it as .load("/path/of/table") or .option("path", ...).',
             option="path",
         )
-    for key in given:
+    for key in () if quiet else given:
         if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
     version, timestamp = given.get("versionasof"), given.get("timestampasof")

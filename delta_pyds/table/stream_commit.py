@@ -9,7 +9,7 @@ import pyarrow as pa
 from delta_pyds.errors import UserError
 from delta_pyds.log.committer import TailCommit
 from delta_pyds.log.file_table import files_to_batch
-from delta_pyds.protocol.actions import RemoveFile
+from delta_pyds.protocol.actions import RemoveFile, file_key
 from delta_pyds.table.row_selection import FILE_FIELDS
 
 STREAM_FIELDS = (*FILE_FIELDS, "partitionValues", "stats", "modificationTime")
@@ -35,7 +35,8 @@ def data_files(commit: TailCommit, rules: StreamRules, table_root: str) -> pa.Re
 
     Row i has index i in the stream's offsets: the order is that of the commit,
     and nothing but ``dataChange`` decides which are counted. A deletion vector
-    is a change too: its file leaves and comes back.
+    is a change too: its file leaves and comes back. A file that is added twice
+    is read once, as the later line has it.
 
     Raises: UserError, DELTA_SOURCE_IGNORE_DELETE for a commit that removes data, and
         DELTA_SOURCE_TABLE_IGNORE_CHANGES for one that adds some as well, unless the rules allow it.
@@ -47,7 +48,7 @@ def data_files(commit: TailCommit, rules: StreamRules, table_root: str) -> pa.Re
             adds = []
         elif not (rules.ignore_changes or (rules.ignore_deletes and not adds)):
             raise _refused(commit, removed, bool(adds), table_root)
-    return files_to_batch(adds, STREAM_FIELDS)
+    return files_to_batch(list({file_key(add): add for add in adds}.values()), STREAM_FIELDS)
 
 
 def _refused(commit: TailCommit, removed: RemoveFile, adds: bool, table_root: str) -> UserError:

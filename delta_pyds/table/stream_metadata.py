@@ -101,7 +101,21 @@ class StreamMetadata:
             return None
         return self._known.setdefault(version, found)
 
+    def forget(self, before: int) -> None:
+        """Drop what is known of versions below ``before`` and not in force there any more."""
+        in_force = max((v for v in self._known if v < before), default=before)
+        self._known = {v: known for v, known in self._known.items() if v >= in_force or v == self.read.version}
+
     # --- what comes after
+
+    def check_after_loss(self, first: int) -> None:
+        """Compare the schema before ``first``, which the commits that are gone may have changed.
+
+        Raises: as ``check``.
+        """
+        found = self._at(first - 1) or self._at(first)
+        if found is not None:
+            self.check(found)
 
     def check(self, found: TableConfiguration) -> None:
         """Refuse rows written under ``found`` if they cannot be read with the stream's schema.

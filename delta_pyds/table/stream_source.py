@@ -139,8 +139,6 @@ class StreamSource:
             return start
         self._metadata.begin(start)
         budget = Budget(None, None) if unlimited else Budget(self._options.max_files, self._options.max_bytes)
-        if start.is_initial:
-            return self._end_in_snapshot(start, budget)
         return self._end_in_snapshot(start, budget) if start.is_initial else self._end_in_commits(start, budget)
 
     def _end_in_snapshot(self, start: StreamOffset, budget: Budget) -> StreamOffset:
@@ -241,6 +239,7 @@ class StreamSource:
 
     def _forget(self, position: StreamOffset) -> None:
         self._tail.forget(position.version)
+        self._metadata.forget(position.version)
         self._commit_files = {v: files for v, files in self._commit_files.items() if v >= position.version}
         if not position.is_initial:
             self._snapshot = self._snapshot_files = None
@@ -295,6 +294,7 @@ class StreamSource:
                     self._root,
                     first,
                 )
+                self._metadata.check_after_loss(first)
 
     def _past_loss(self, version: int) -> int:
         return self._lost.stop if version in self._lost else version

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from delta_pyds.errors import DeltaError, OptionError
-from delta_pyds.spark import stream_writer, writer
+from delta_pyds.spark import driver, stream_writer, writer
 from delta_pyds.spark.datasource import DeltaDataSource
 from delta_pyds.spark.stream_writer import DeltaStreamWriter, StreamMessage, commits_batches
 from tests.support.table_writes import read_sorted
@@ -107,6 +107,18 @@ def test_an_application_of_the_users_needs_no_query(tmp_path: Path, monkeypatch:
         [task(planned(tmp_path, txnAppId="mine"), monkeypatch, 1, properties={})], 0
     )
     assert read_sorted(tmp_path, "id") == [1]
+
+
+def test_nothing_about_the_table_keeps_a_sink_from_travelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ValueError("a fault of opening it to read")
+
+    monkeypatch.setattr(driver, "open_table", fails)
+    sink = DeltaDataSource({"path": str(tmp_path), "mergeSchema": "true"})
+    pickle.loads(pickle.dumps(sink)).streamWriter(SCHEMA, False)
+    assert not caplog.records  # of an option that is a writer's
 
 
 def test_without_the_first_task_nothing_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,27 @@ def test_a_poll_that_meets_one_commit_lists_nothing() -> None:
     assert log.called(lambda: log.poll(6)) == ["status", "status", "list_from", "read", "read"]
 
 
+def test_a_backlog_that_is_read_little_by_little_is_listed_once() -> None:
+    log = Log(60)
+    assert next(log.tail.commits(3)).version == 3
+
+    def step_by_step() -> None:
+        for version in range(4, 60):
+            log.tail.forget(version)
+            assert next(log.tail.commits(version)).version == version
+
+    assert "list_from" not in log.called(step_by_step)
+    assert log.poll(60) == []
+
+
+def test_an_empty_file_in_a_backlog_that_was_listed_ends_a_poll() -> None:
+    log = Log(6)
+    log.put(6, b"")
+    assert next(log.tail.commits(3)).version == 3
+    assert log.poll(4) == [4, 5]
+    assert log.poll(6) == []
+
+
 def test_a_listing_begins_right_before_the_wanted_version() -> None:
     log = Log()
     log.storage = storage = Noted()
@@ -490,6 +511,16 @@ def test_a_log_that_is_cleaned_up_between_polls_is_noticed_by_the_next_look() ->
     log.now += 11
     for _ in range(2):  # and as long as nobody has done something about it
         assert refused(lambda: log.poll(5), MISSING).parameters["earliest"] == 7
+
+
+def test_a_version_older_than_the_newest_that_is_gone_is_noticed_at_once() -> None:
+    log = Log(40)
+    assert next(log.tail.commits(3)).version == 3
+    log.checkpoint(30)
+    log.drop(*range(30))
+    log.tail.forget(30)
+    for _ in range(2):  # by the clock a look-up by name would do
+        assert refused(lambda: log.poll(20), MISSING).parameters["earliest"] == 30
 
 
 def test_what_was_read_already_may_be_cleaned_up() -> None:

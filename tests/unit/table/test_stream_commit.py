@@ -57,6 +57,12 @@ def test_rows_are_the_files_in_the_order_of_the_commit() -> None:
     assert paths(one) == ["z", "a", "m"]
 
 
+def test_a_file_that_is_added_twice_is_read_once_as_it_is_in_the_table() -> None:
+    one = commit(add("a"), add("b"), add("a", size=20), add("b", deletionVector=VECTOR | {"cardinality": 6}))
+    assert paths(one) == ["a", "b", "b"]  # a deletion vector makes another file of it
+    assert data_files(one, StreamRules(), ROOT).column("size").to_pylist() == [20, 10, 10]
+
+
 def test_a_row_says_all_that_planning_and_tasks_need() -> None:
     full = add(
         "p=1/a%20b",

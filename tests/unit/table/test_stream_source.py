@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import re
@@ -11,6 +12,7 @@ import pytest
 from delta_pyds.errors import DeltaError, MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.protocol.stream_offset import METADATA_CHANGE_INDEX, StreamOffset
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.schema_log import Allowed
 from delta_pyds.table.stream_commit import StreamRules
 from delta_pyds.table.stream_source import StreamOptions
@@ -420,6 +422,23 @@ def test_a_log_that_has_only_a_checkpoint_left_is_passed_over_once(
     assert query.paths() == ["a", "d"]
 
 
+def test_a_schema_that_changed_in_a_commit_that_was_lost_is_not_read_past(table: TableBuilder) -> None:
+    append(table, "a")
+    query = Query(table.path, StreamOptions(starting_version=1, fail_on_data_loss=False))
+    query.run()
+    query.start()
+    table.commit([table.metadata({"id": "long", "more": "string"}), table.add("b")])
+    append(table, "c")
+    table.checkpoint()
+    remove_commits(table, 3)
+    with pytest.raises(UserError, match="restart") as error:
+        query.trigger()
+    assert error.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    query.crash()
+    query.run()
+    assert query.paths() == ["a", "c"]
+
+
 def test_a_snapshot_that_cannot_be_recreated_any_more_is_refused(table: TableBuilder) -> None:
     append(table, "a", "b")
     query = Query(table.path, StreamOptions(max_files=1, fail_on_data_loss=False))
@@ -540,6 +559,24 @@ def test_nothing_is_kept_of_what_was_read(table: TableBuilder) -> None:
 
 
 # ---- schemas
+
+
+def test_metadata_of_versions_that_were_read_is_not_kept(table: TableBuilder) -> None:
+    query = Query(table.path)
+    query.run()
+
+    def run_on(first: int, last: int) -> int:
+        for number in range(first, last):
+            table.commit([table.metadata(properties={"note": str(number)}), table.add(f"f{number}")])
+            query.run()
+        gc.collect()
+        return sum(isinstance(o, TableConfiguration) for o in gc.get_objects())
+
+    few = run_on(0, 3)
+    assert run_on(3, 20) <= few
+    table.commit([table.protocol(), table.add("last")])  # what was in force before is still known
+    query.run()
+    assert len(query.paths()) == 21
 
 
 def test_an_added_column_stops_the_stream_until_it_is_restarted(table: TableBuilder) -> None:
