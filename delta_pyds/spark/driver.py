@@ -75,6 +75,13 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             path=options.path,
         )
+    if (version is not None or at is not None) and options.change_feed:
+        raise OptionError(
+            f"the path {options.path} names a version, and readChangeFeed reads what changed in a range of versions: "
+            "leave that out of the path. endingVersion and endingTimestamp say where the range ends.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+            option="path",
+        )
     version = options.version if version is None else version
     text = options.timestamp if options.timestamp is not None else _spell_out(at) if at else None
     if text is None:

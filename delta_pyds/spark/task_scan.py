@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.handoff import ScanState
+from delta_pyds.protocol.handoff import COMMIT_TIMESTAMP_COLUMN, ScanState
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.protocol.temporal import TimeZone
 
@@ -56,7 +56,9 @@ def task_scan(selection: RowSelection, opened: Opened, *, zone_used: bool) -> Ta
     """``zone_used``: choosing the version or the range depended on the time zone."""
     types = {f.physical_name: f.data_type for f in selection.relation.schema}
     columns = selection.state.partition_columns
-    timestamps = tuple(i for i, name in enumerate(columns) if types[name] == TIMESTAMP)
+    # the commit times of a change feed are ours, and say their zone
+    ours = (COMMIT_TIMESTAMP_COLUMN,) if selection.relation.change_feed else ()
+    timestamps = tuple(i for i, name in enumerate(columns) if types[name] == TIMESTAMP and name not in ours)
     # with a filter, files may have been left out already by what their partition values mean in that zone
     zone_matters = zone_used or selection.uses_time_zone or bool(timestamps and selection.filters)
     zone = opened.time_zone if opened.zone_assumed else None

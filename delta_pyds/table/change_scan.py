@@ -32,16 +32,20 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.changes import (
     FileChange,
-    change_batch,
+    change_files,
     change_relation,
     changes_of,
+    check_partition_values,
     lacking_partition_values,
+    selected_changes,
 )
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import CommitTimes, InCommitTimestamps
 from delta_pyds.table.read_compatibility import table_incompatibility
 from delta_pyds.table.row_selection import Relation, RowSelection, select_rows
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+_FILES_AT_ONCE = 8_192
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class ChangeScan:
         return self.selection.state
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the files to read as rows of ``columnar.scan_files``, those of one commit at a time.
+        """Yield the files to read as rows of ``columnar.scan_files``, in the order of their commits.
 
         Raises: MissingLogFilesError for a commit of the range that is gone; UserError for a version from which on
             the change feed is off or the table is another one, or whose rows the columns cannot hold;
@@ -84,9 +88,12 @@ class ChangeScan:
         split = InCommitTimestamps.of(self.latest.configuration.configuration)
         commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
         current = self.start
+        # commits are small, and choosing among the files costs as much for ten as for thousands
+        found: list[pa.RecordBatch] = []
+        rows = 0
         for file, actions in read_commits(storage, _contiguous(commits, self.range, root)):
             version = file.version
-            changes = changes_of(actions)
+            changes: Sequence[FileChange] = changes_of(actions)
             if version > first:
                 before, current = current, configuration_after(current, actions, version)
                 if current is not before:
@@ -99,12 +106,15 @@ class ChangeScan:
                 _check_readable(before, self.read, self.range)
             if changes:
                 info = next((a.commit_info for a in actions if a.commit_info is not None), None)
-                yield change_batch(
-                    with_partition_values(changes, storage, self.selection.relation, version),
-                    self.selection,
-                    version=version,
-                    timestamp_ms=commits.timestamp_ms(version, info),
-                )
+                changes = with_partition_values(changes, storage, self.selection.relation, version)
+                check_partition_values(changes, self.selection.relation, version)
+                found.append(change_files(changes, version=version, timestamp_ms=commits.timestamp_ms(version, info)))
+                rows += len(changes)
+                if rows >= _FILES_AT_ONCE:
+                    yield selected_changes(pa.concat_batches(found), self.selection)
+                    found, rows = [], 0
+        if found:
+            yield selected_changes(pa.concat_batches(found), self.selection)
 
     def files(self) -> Iterator[ScanFile]:
         """Yield the files to read as values."""

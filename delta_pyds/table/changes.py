@@ -76,15 +76,17 @@ def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
     that were only rearranged (``dataChange`` false) change nothing.
     Protocol: "Reader Requirements for AddCDCFile".
     """
-    written = [a.cdc for a in actions if a.cdc is not None]
+    # an action that is there twice counts once
+    written = {unquote(a.cdc.path): a.cdc for a in actions if a.cdc is not None}
     if written:
-        return [FileChange("cdc", c.path, c.partition_values, c.size) for c in written]
+        return [FileChange("cdc", c.path, c.partition_values, c.size) for c in written.values()]
     if any(a.commit_info is not None and _moved_rows_only(a.commit_info) for a in actions):
         return []
     adds = _by_key(a.add for a in actions)
     removes = _by_key(a.remove for a in actions)
     for key in adds.keys() & removes.keys():
-        del adds[key], removes[key]
+        if _same_partition(removes[key], adds[key]):
+            del adds[key], removes[key]
     # of these paths only the deletion vector changes
     paths = {path for path, _ in adds} & {path for path, _ in removes}
     before: dict[str, list[tuple[str, str | None]]] = {}
@@ -93,11 +95,17 @@ def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
             before.setdefault(key[0], []).append(key)
     found: list[FileChange] = []
     for key, add in adds.items():
-        if before.get(key[0]):
-            found += _difference(removes.pop(before[key[0]].pop(0)), add)
-        else:
+        old_keys = before.get(key[0], [])
+        same = next((k for k in old_keys if _same_partition(removes[k], add)), None)
+        if same is not None:
+            old_keys.remove(same)
+            old = removes.pop(same)
+            # the file stays: its rows come or go by what both actions say together
+            if old.data_change or add.data_change:
+                found += _difference(old, add)
+        elif add.data_change:
             found.append(_whole("insert", add))
-    return found + [_whole("delete", remove) for remove in removes.values()]
+    return found + [_whole("delete", remove) for remove in removes.values() if remove.data_change]
 
 
 def change_relation(configuration: TableConfiguration) -> Relation:
@@ -120,6 +128,7 @@ def change_relation(configuration: TableConfiguration) -> Relation:
         StructType((*configuration.schema.fields, *_CHANGE_FIELDS)),
         (*configuration.partition_columns, *CHANGE_COLUMNS),
         configuration.column_mapping_mode,
+        change_feed=True,
     )
 
 
@@ -132,8 +141,12 @@ def change_batch(
 
     Raises: ProtocolError for a file of a partitioned table whose partition values are not known.
     """
-    _check_partition_values(changes, selection.relation, version)
-    files = change_files(changes, version=version, timestamp_ms=timestamp_ms)
+    check_partition_values(changes, selection.relation, version)
+    return selected_changes(change_files(changes, version=version, timestamp_ms=timestamp_ms), selection)
+
+
+def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.RecordBatch:
+    """Those of the rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
     mask = _keep(files, selection)
     if mask is not None:
         files = files.filter(mask)
@@ -182,7 +195,8 @@ def lacking_partition_values(changes: Iterable[FileChange], relation: Relation) 
     return [c for c in changes if c.partition_values is None]
 
 
-def _check_partition_values(changes: Sequence[FileChange], relation: Relation, version: int) -> None:
+def check_partition_values(changes: Sequence[FileChange], relation: Relation, version: int) -> None:
+    """Raises: ProtocolError for a file of a partitioned table whose partition values are not known."""
     lacking = lacking_partition_values(changes, relation)
     if lacking:
         raise ProtocolError(
@@ -208,13 +222,19 @@ def _moved_rows_only(info: CommitInfo) -> bool:
 
 
 def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File]:
-    """Logical files whose rows came or went, each once, by decoded path and deletion vector."""
+    """Logical files that came or went, each once, by decoded path and deletion vector."""
     found: dict[tuple[str, str | None], _File] = {}
     for file in files:
-        if file is not None and file.data_change:
+        if file is not None:
             path, vector = file_key(file)
             found[unquote(path), vector] = file
     return found
+
+
+def _same_partition(old: RemoveFile, new: AddFile) -> bool:
+    """Whether the file's rows stay in their partition, as far as the remove says; else each of them changes."""
+    there, here = old.partition_values or {}, new.partition_values or {}
+    return all((there[name] or None) == (here[name] or None) for name in there.keys() & here.keys())
 
 
 def _whole(kind: ChangeKind, file: AddFile | RemoveFile) -> FileChange:

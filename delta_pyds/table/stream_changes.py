@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from delta_pyds.log.commit_times import TimedCommits, timed_commits
 from delta_pyds.log.committer import TailCommit
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.storage.base import Storage
+from delta_pyds.table.change_scan import with_partition_values
 from delta_pyds.table.changes import FileChange, change_batch, changes_of
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import InCommitTimestamps
@@ -51,9 +52,10 @@ class StreamChanges:
 
     def rows(self, commit: TailCommit, times: TimedCommits) -> pa.RecordBatch:
         """The files that may hold wanted rows, as rows of ``columnar.scan_files``; ``times``: of this commit too."""
-        changes = self.of(commit)
+        changes: Sequence[FileChange] = self.of(commit)
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
         time_ms = self._time(times, commit.version, info) if changes else 0
+        changes = with_partition_values(changes, self._storage, self._selection.relation, commit.version)
         return change_batch(changes, self._selection, version=commit.version, timestamp_ms=time_ms)
 
     def times(self, first: int, last: int) -> TimedCommits:

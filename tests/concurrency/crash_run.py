@@ -316,5 +316,7 @@ class CrashRun:
             if log.exists() and log.read_text():
                 parts.append(f"--- writer {number}\n{log.read_text()[-2000:]}")
         for life in range(max(1, self.lives - 2), self.lives + 1):
-            parts.append(f"--- {self.log_of(life).name}\n{self.log_of(life).read_text(errors='replace')[-6000:]}")
+            log = self.log_of(life).read_text(errors="replace")
+            cut = f"{log[:5000]}\n...\n{log[-5000:]}" if len(log) > 10_000 else log
+            parts.append(f"--- {self.log_of(life).name}\n{cut}")
         return "\n".join(parts)

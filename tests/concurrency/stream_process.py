@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LINKS = (("S", "M"), ("M", "T"))
 # another column came: a restart of the query reads on with it
 RETRYABLE = "DELTA_SCHEMA_CHANGED"
+# Spark's own: two streams of one Python source share a map of environment variables, into which the start of one
+# puts some while tasks of the other are serialized
+_RACE = "java.io.OptionalDataException"
 _RESTARTS_WITHOUT_A_BATCH = 5
 
 
@@ -97,10 +100,11 @@ class Link:
         batches = len(list((self.checkpoint / "commits").glob("[0-9]*")))
         self.restarts = self.restarts + 1 if batches == self.seen else 1
         self.seen = batches
-        if RETRYABLE not in text or self.restarts > _RESTARTS_WITHOUT_A_BATCH:
+        reason = next((reason for reason in (RETRYABLE, _RACE) if reason in text), None)
+        if reason is None or self.restarts > _RESTARTS_WITHOUT_A_BATCH:
             say(f"{self.name}: FAILED\n{text}")
             raise SystemExit(3)
-        say(f"{self.name}: is restarted after {RETRYABLE}")
+        say(f"{self.name}: is restarted after {reason}")
         self.query = None
         return self.tend(**trigger)
 

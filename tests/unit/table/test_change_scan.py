@@ -271,6 +271,17 @@ def test_batches_of_all_commits_are_packed_together(tmp_path: Path) -> None:
     assert sum(batch.num_rows for batch in partitions) == 5
 
 
+def test_files_of_many_commits_are_chosen_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table(tmp_path)
+    for i in range(5):
+        builder.append(ids(i))
+    assert [batch.num_rows for batch in plan(tmp_path).batches()] == [5]
+    assert [batch.num_rows for batch in plan(tmp_path, where="id in (1, 4)").batches()] == [2]
+    monkeypatch.setattr("delta_pyds.table.change_scan._FILES_AT_ONCE", 2)
+    assert [batch.num_rows for batch in plan(tmp_path).batches()] == [2, 2, 1]
+    assert seen(tmp_path) == [(i + 1, "insert", i) for i in range(5)]
+
+
 # --- early writers
 
 

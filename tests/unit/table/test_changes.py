@@ -87,6 +87,10 @@ def test_change_files_stand_for_all_that_the_commit_did() -> None:
     ]
 
 
+def test_a_change_file_that_is_there_twice_counts_once() -> None:
+    assert said(cdc("c 1"), cdc("c%201")) == [("cdc", "c%201", None, None)]
+
+
 def test_change_files_count_in_a_merge_that_says_it_changed_nothing() -> None:
     assert said(merge(NOTHING), cdc("c"), add("new")) == [("cdc", "c", None, None)]
 
@@ -136,6 +140,31 @@ def test_a_vector_that_goes_brings_its_rows_back() -> None:
 @pytest.mark.parametrize("vector", [{}, {"deletionVector": V1}])
 def test_the_same_file_removed_and_added_changes_nothing(vector: dict[str, Any]) -> None:
     assert said(remove(**vector), add(**vector)) == []
+
+
+@pytest.mark.parametrize("said_by", [{"dataChange": True}, {"dataChange": False}])
+def test_a_file_that_stays_is_no_delete_whichever_action_says_that_data_changed(said_by: dict[str, Any]) -> None:
+    other = {"dataChange": not said_by["dataChange"]}
+    assert said(remove(**said_by), add(**other)) == []
+    assert said(remove(**said_by), add(deletionVector=V1, **other)) == [("delete", "a.parquet", 1, None)]
+
+
+def test_a_vector_that_only_moves_changes_nothing() -> None:
+    assert said(remove(deletionVector=V1, dataChange=False), add(dataChange=False, deletionVector=V2)) == []
+
+
+@pytest.mark.parametrize("vector", [{}, {"deletionVector": V1}])
+def test_a_file_that_goes_to_another_partition_changes_all_of_its_rows(vector: dict[str, Any]) -> None:
+    found = changes(remove(partitionValues={"p": "x"}), add(partitionValues={"p": "y"}, **vector))
+    assert [(c.kind, c.partition_values, c.selected) for c in found] == [
+        ("insert", {"p": "y"}, None),
+        ("delete", {"p": "x"}, None),
+    ]
+
+
+@pytest.mark.parametrize("values", [None, {}, {"p": None}, {"p": ""}])
+def test_no_partition_and_the_null_partition_are_the_same_partition(values: dict[str, Any] | None) -> None:
+    assert changes(remove(partitionValues=values), add(partitionValues={"p": None})) == []
 
 
 def test_an_empty_vector_selects_no_rows() -> None:

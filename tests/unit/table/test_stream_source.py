@@ -794,6 +794,17 @@ class TestChangeFeed:
             120_000,
         ]
 
+    def test_the_partition_of_a_removed_file_is_found_in_the_version_before(self, table: TableBuilder) -> None:
+        """Early writers' removes do not say it."""
+        adds = table.append([{"id": 1, "p": "a"}, {"id": 2, "p": None}])
+        early = [{"remove": {"path": a["add"]["path"], "deletionTimestamp": 1, "dataChange": True}} for a in adds]
+        table.commit(early)
+        query = self.query(table, starting_version=2)
+        query.run()
+        rows = query.rows(offset(table, 2), offset(table, 3))
+        found = [(r["id"], r["p"], r["_change_type"]) for r in rows]
+        assert sorted(found) == [(1, "a", "delete"), (2, None, "delete")]
+
     def test_a_commit_is_never_split_and_another_one_must_fit(self, table: TableBuilder) -> None:
         for names in ("abc", "d", "e", "fgh", "i"):
             append(table, *names, partitionValues={"p": "x"}, size=10)
