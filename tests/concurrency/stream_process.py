@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 LINKS = (("S", "M"), ("M", "T"))
 # another column came: a restart of the query reads on with it
 RETRYABLE = "DELTA_SCHEMA_CHANGED"
-# Spark's own: two streams of one Python source share a map of environment variables, into which the start of one
-# puts some while tasks of the other are serialized
-_RACE = "java.io.OptionalDataException"
+# Spark's own fault: all streams of a registered Python source share one map, into which each puts these when it
+# starts, without a lock. Two that start at once leave a map of which no task can be made any more. Where the keys
+# are there from the beginning nothing breaks, and a source that is registered again has a new map.
+_PUT_BY_SPARK = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+_BROKEN_MAP = "java.io.OptionalDataException"
 _RESTARTS_WITHOUT_A_BATCH = 5
 
 
@@ -47,6 +49,7 @@ def session(folder: Path) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.environment.update(dict.fromkeys(_PUT_BY_SPARK, ""))
     spark.dataSource.register(CrashingDataSource)
     return spark
 
@@ -100,10 +103,12 @@ class Link:
         batches = len(list((self.checkpoint / "commits").glob("[0-9]*")))
         self.restarts = self.restarts + 1 if batches == self.seen else 1
         self.seen = batches
-        reason = next((reason for reason in (RETRYABLE, _RACE) if reason in text), None)
+        reason = next((reason for reason in (RETRYABLE, _BROKEN_MAP) if reason in text), None)
         if reason is None or self.restarts > _RESTARTS_WITHOUT_A_BATCH:
             say(f"{self.name}: FAILED\n{text}")
             raise SystemExit(3)
+        if reason == _BROKEN_MAP:
+            self.spark.dataSource.register(CrashingDataSource)
         say(f"{self.name}: is restarted after {reason}")
         self.query = None
         return self.tend(**trigger)

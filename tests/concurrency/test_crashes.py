@@ -19,7 +19,7 @@ from tests.concurrency.process_session import kill_session, members
 
 KILLS = int(os.environ.get("DELTA_PYDS_CRASHES", "3"))
 SEED = int(os.environ.get("DELTA_PYDS_CRASH_SEED", "4"))
-FEW = [Kill("after write", "M", 2), Kill("after commit", "T"), Kill("after partitions", "S", 4)]
+FEW = [Kill("after write", "M", 2), Kill("after commit", "T"), Kill("after partitions", "S", 3)]
 
 
 # a child in a group of its own, as Spark's Python daemons are
