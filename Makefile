@@ -5,6 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
+INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
 ARGS ?=
 
 # Spark's workers must be this environment's Python, and its sockets this machine's alone.
@@ -14,7 +15,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming test test-crashes check conformance bench format setup clean python java
+.PHONY: help demo demo-streaming test test-crashes check conformance interop bench format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -58,6 +59,13 @@ conformance:
 	@echo "Conformance was not run: this checkout has no $(GOLDEN)/run_conformance.py beside it."
 endif
 
+# The newest Spark that the reference supports lives in .interop. Where its JARs cannot be had, setup_env.py says so and
+# ends with status 69 (`make` shows it as Error 69, and itself ends with 2).
+interop: java python ## Exchange tables with the reference and deltalake: tests/interop/MATRIX.md (ARGS='-k name' selects)
+	@$(PYTHON) tests/interop/setup_env.py
+	@PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
+	  $(INTEROP_PYTHON) -m pytest -p tests.interop.matrix tests/interop $(ARGS)
+
 bench: java setup ## Print ratios against deltalake, Spark's Parquet reader and a minimal source (ARGS='--quick')
 	@$(BIN)/python -m tests.bench $(ARGS)
 
@@ -71,7 +79,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -130,7 +130,7 @@ class CheckpointReader:
         with self._findings.guard("checkpoint.unreadable", path):
             source = self._storage.parquet_source(path)
             try:
-                parquet = pq.ParquetFile(source)
+                parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
                 schema = parquet.schema_arrow
                 for column in schema:
                     if pa.types.is_struct(column.type):

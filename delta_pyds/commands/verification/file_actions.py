@@ -256,8 +256,9 @@ def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
         return None
 
 
-def _plain(values: dict[str, str | None] | None) -> dict[str, str | None]:
-    return {k: v or None for k, v in (values or {}).items()}
+def _plain(values: dict[str, str | None] | None) -> dict[str, str]:
+    """Without nulls: the reference leaves them out of a remove, and an empty text is one, too."""
+    return {k: v for k, v in (values or {}).items() if v}
 
 
 def _vector_problems(vector: DeletionVectorDescriptor) -> list[str]:

@@ -159,6 +159,16 @@ def test_structs_that_say_otherwise_than_the_json(table: TableBuilder) -> None:
     assert rules(table) == ["error checkpoint.partition-values"]
 
 
+def test_timestamps_as_int96_are_not_taken_for_nanoseconds(tmp_path: Path) -> None:
+    """Spark writes them so by default; as nanoseconds the year 1 would wrap around."""
+    t = TableBuilder(tmp_path, {"id": "long", "p": "timestamp"}, partition_columns=["p"])
+    t.create([])
+    t.commit([t.add("a.parquet", stats=None, partitionValues={"p": "0001-01-01T00:00:00.000000Z"})])
+    [file] = t.checkpoint(partition_values_struct=True, write_hint=False)
+    pq.write_table(pq.read_table(file), file, use_deprecated_int96_timestamps=True)
+    assert rules(t, data=False) == []
+
+
 def test_a_tombstone_that_has_not_expired_is_kept(table: TableBuilder) -> None:
     now = int(time.time() * 1000)
     table.commit([table.remove(table.active()[0], deletion_timestamp=now)])

@@ -287,6 +287,13 @@ def test_a_remove_that_says_otherwise_than_the_add(table: TableBuilder, change: 
     assert rules(table) == ["warning commit.remove-fields"]
 
 
+def test_a_remove_may_leave_out_partition_values_that_are_null(table: TableBuilder) -> None:
+    table.commit([table.add("null.parquet", stats=None, partitionValues={"p": None})])
+    [added] = [line for line in table.active() if line["add"]["path"] == "null.parquet"]
+    table.commit([table.remove(added, partitionValues={})])
+    assert rules(table, data=False) == []
+
+
 def test_a_transaction_that_goes_back(table: TableBuilder) -> None:
     for version in (5, 4):
         table.commit([{"txn": {"appId": "a", "version": version}}])

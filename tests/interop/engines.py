@@ -1,0 +1,191 @@
+"""Both engines on one table: what each of them reads, and whether they and the log agree.
+
+Invariants: rows are compared by value, as sorted text of every row; the reference opens a table cold (no snapshot that
+it kept) wherever checksums are compared; nothing here repairs or retries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import delta_pyds
+from delta_pyds.table.snapshot import load_snapshot
+from tests.conformance import adapter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Engines:
+    """The session, and how each engine is asked."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._jvm: Any = spark._jvm
+
+    def sql(self, text: str) -> DataFrame:
+        return self.spark.sql(text)
+
+    def reference(self, path: Path, **options: Any) -> DataFrame:
+        return self.spark.read.format("delta").options(**options).load(str(path))
+
+    def ours(self, path: Path, **options: Any) -> DataFrame:
+        return self.spark.read.format("deltapy").options(**options).load(str(path))
+
+    def append_as_reference(self, df: DataFrame, path: Path, mode: str = "append", **options: Any) -> None:
+        df.write.format("delta").mode(mode).options(**options).save(str(path))
+
+    def append(self, df: DataFrame, path: Path, mode: str = "append", **options: Any) -> None:
+        df.write.format("deltapy").mode(mode).options(**options).save(str(path))
+
+    def reference_snapshot(self, path: Path) -> Any:
+        """The reference's snapshot of the latest version, replayed from the files."""
+        log_class = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        log_class.clearCache()
+        none = self._jvm.scala.Option.empty()
+        return log_class.forTable(self.spark._jsparkSession, str(path)).update(False, none, none)
+
+    def checkpoint_as_reference(self, path: Path) -> None:
+        log_class = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        log_class.forTable(self.spark._jsparkSession, str(path)).checkpoint()
+
+    def assert_sound(self, path: Path) -> None:
+        """The log and every file keep the protocol; each side finds that the other's checksum is that of the state."""
+        report = delta_pyds.verify(str(path))
+        assert not report.findings, f"verify: {report}"
+        snapshot = self.reference_snapshot(path)
+        has_checksum = checksum_file(path, report.version).exists()
+        assert load_snapshot(str(path)).verify_checksum() == has_checksum
+        assert snapshot.version() == report.version
+        if has_checksum:
+            assert snapshot.checksumOpt().isDefined(), "the reference does not take the checksum file."
+            # it throws where the state that it computes differs, as checksum.mismatch.fatal says
+            assert snapshot.validateChecksum(getattr(snapshot, "validateChecksum$default$1")())
+
+    def agree(self, path: Path) -> list[str]:
+        """What the table holds, which the reference and our core read alike. Returns: its rows."""
+        df = self.reference(path)
+        theirs = rows(df)
+        assert (rows(self.ours(path)) if has_variant(df) else core_rows(path)) == theirs
+        return theirs
+
+    def stream(self, fmt: str, path: Path, checkpoint: Path, **options: Any) -> list[str]:
+        """All rows that a stream of one engine delivers until nothing is left, through a Parquet sink."""
+        sink = checkpoint.with_name(checkpoint.name + "-rows")
+        source = self.spark.readStream.format(fmt).options(**options).load(str(path))
+        query = (
+            source.writeStream.format("parquet")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(str(sink))
+        )
+        finish(query)
+        return rows(self.spark.read.schema(source.schema).parquet(str(sink)))
+
+
+class Table:
+    """One table that is changed step by step, and compared after each of them.
+
+    Invariant: ``seen`` holds the rows of every version that a step ended with, as both engines read them then.
+    """
+
+    def __init__(self, engines: Engines, path: Path) -> None:
+        self.engines = engines
+        self.path = path
+        self.name = f"delta.`{path}`"
+        self.seen: dict[int, list[str]] = {}
+
+    def sql(self, text: str) -> None:
+        """A command of the reference; ``{t}`` is the table."""
+        self.step(lambda: self.engines.sql(text.replace("{t}", self.name)).collect())
+
+    def step(self, action: Callable[[], object]) -> None:
+        action()
+        self.seen[load_snapshot(str(self.path)).version] = self.engines.agree(self.path)
+
+    def finish(self, where: str = "id >= 5 AND id < 30") -> None:
+        """Every version that was seen reads the same again, and so does every way to read; the log is sound."""
+        ours = self.engines.ours(self.path)
+        theirs = self.engines.reference(self.path)
+        latest = self.seen[max(self.seen)]
+        if not has_variant(theirs):
+            for version, expected in self.seen.items():
+                assert core_rows(self.path, version) == expected, f"version {version} reads otherwise than it did."
+        assert shape(ours) == shape(theirs)
+        assert rows(ours) == latest
+        assert rows(delta_pyds.read(self.engines.spark, str(self.path), where=where)) == rows(theirs.where(where))
+        self.engines.assert_sound(self.path)
+
+
+def rows(df: DataFrame) -> list[str]:
+    """The rows as text, sorted; variants as their JSON, because their binary form is the writer's choice."""
+    columns = [
+        f"to_json(`{f.name}`) AS `{f.name}`" if "variant" in f.dataType.simpleString() else f"`{f.name}`"
+        for f in df.schema
+    ]
+    return as_text(df.selectExpr(*columns).toArrow())
+
+
+def has_variant(df: DataFrame) -> bool:
+    return any("variant" in f.dataType.simpleString() for f in df.schema)
+
+
+def core_rows(path: Path, version: int | None = None) -> list[str]:
+    """What our core reads without Spark, as ``rows`` shows it."""
+    return as_text(adapter.read(str(path), version))
+
+
+def as_text(table: pa.Table) -> list[str]:
+    return sorted(repr(_ordered(row)) for row in table.to_pylist())
+
+
+def _ordered(value: Any) -> Any:
+    """The two fields of a variant in one order: which comes first in Arrow is the reader's choice."""
+    if isinstance(value, dict):
+        keys = sorted(value) if value.keys() == {"metadata", "value"} else value
+        return {key: _ordered(value[key]) for key in keys}
+    if isinstance(value, list):
+        return [_ordered(item) for item in value]
+    return tuple(map(_ordered, value)) if isinstance(value, tuple) else value
+
+
+def shape(df: DataFrame) -> list[tuple[str, str]]:
+    return [(f.name, f.dataType.simpleString()) for f in df.schema]
+
+
+def finish(query: Any, seconds: int = 120) -> None:
+    """Wait for a query that ends by itself. Raises: what it failed with; AssertionError if it does not end."""
+    try:
+        assert query.awaitTermination(seconds), f"the stream did not end within {seconds} seconds."
+    finally:
+        query.stop()
+
+
+def actions(path: Path, version: int) -> list[dict[str, Any]]:
+    """The lines of one commit."""
+    text = (path / "_delta_log" / f"{version:020}.json").read_text()
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def adds(path: Path, versions: Iterable[int]) -> list[dict[str, Any]]:
+    return [line["add"] for version in versions for line in actions(path, version) if "add" in line]
+
+
+def protocol_features(path: Path) -> set[str]:
+    protocol = load_snapshot(str(path)).protocol
+    return {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+
+
+def checksum_file(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020}.crc"
+
+
+def properties_sql(properties: Mapping[str, str]) -> str:
+    if not properties:
+        return ""
+    return "TBLPROPERTIES (" + ", ".join(f"'{k}' = '{v}'" for k, v in properties.items()) + ")"

@@ -1,0 +1,332 @@
+"""Checkpoints of every kind, time travel, transaction ids, statistics: what is in the log besides rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import delta_pyds
+from delta_pyds.table.snapshot import load_snapshot
+from tests.interop.engines import Engines, Table, actions, adds, core_rows, rows
+from tests.interop.features import TYPE_ROWS, value_of
+
+_DSC = "spark.databricks.delta."
+_KINDS: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
+    # properties of the table, settings of the reference
+    "checkpoint classic": ({}, {}),
+    "checkpoint multi-part": ({}, {f"{_DSC}checkpoint.partSize": "3"}),
+    "checkpoint V2, top level JSON": (
+        {"delta.checkpointPolicy": "v2"}, {f"{_DSC}checkpointV2.topLevelFileFormat": "json"}),
+    "checkpoint V2, top level Parquet": (
+        {"delta.checkpointPolicy": "v2"}, {f"{_DSC}checkpointV2.topLevelFileFormat": "parquet"}),
+    "checkpoint with statistics as struct only": (
+        {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}, {}),
+    "checkpoint with statistics as JSON only": (
+        {"delta.checkpoint.writeStatsAsJson": "true", "delta.checkpoint.writeStatsAsStruct": "false"}, {}),
+}  # fmt: skip
+_SELECT = ("id", "CAST(id % 3 AS INT) AS p", "concat('v', id) AS v", "named_struct('x', id / 4) AS s")
+
+
+def _kinds(direction: str) -> list[Any]:
+    """Multi-part checkpoints are deprecated, and we do not write them."""
+    return [
+        pytest.param(*values, id=name, marks=pytest.mark.cell(name, direction))
+        for name, values in _KINDS.items()
+        if "multi-part" not in name or direction == "reference -> us"
+    ]
+
+
+def _source(engines: Engines, first: int, end: int) -> Any:
+    return engines.spark.range(first, end, 1, 2).selectExpr(*_SELECT)
+
+
+def _without_commits(path: Path, before: int) -> None:
+    """Take the commits away that the checkpoint stands for: nobody may need them."""
+    for file in (path / "_delta_log").glob("*.json"):
+        if file.name[:20].isdigit() and int(file.name[:20]) < before and "checkpoint" not in file.name:
+            file.unlink()
+
+
+def _set(engines: Engines, settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
+        engines.spark.conf.set(key, value)
+
+
+def _unset(engines: Engines, settings: Mapping[str, str]) -> None:
+    for key in settings:
+        engines.spark.conf.unset(key)
+
+
+@pytest.mark.parametrize(("properties", "settings"), _kinds("reference -> us"))
+def test_a_checkpoint_of_the_reference(
+    engines: Engines, tmp_path: Path, properties: Mapping[str, str], settings: Mapping[str, str]
+) -> None:
+    table = Table(engines, tmp_path / "t")
+    delta_pyds.write(_source(engines, 0, 6), str(table.path), partition_by="p", properties=properties)
+    _set(engines, settings)
+    try:
+        engines.append_as_reference(_source(engines, 6, 12), table.path, txnAppId="app", txnVersion=3)
+        table.sql("DELETE FROM {t} WHERE id % 7 = 3")
+        engines.checkpoint_as_reference(table.path)
+    finally:
+        _unset(engines, settings)
+    _without_commits(table.path, 2)
+    segment = load_snapshot(str(table.path)).segment
+    assert segment.checkpoint is not None and segment.checkpoint.version == 2
+    assert load_snapshot(str(table.path)).transactions["app"].version == 3
+    kept = delta_pyds.explain(str(table.path), where="id > 10").files.to_pylist()
+    assert 0 < sum(file["kept"] for file in kept) < len(kept)
+    engines.append(_source(engines, 12, 15), table.path)
+    table.seen[3] = engines.agree(table.path)
+    table.finish()
+
+
+@pytest.mark.parametrize(("properties", "settings"), _kinds("us -> reference"))
+def test_a_checkpoint_of_ours(
+    engines: Engines,
+    tmp_path: Path,
+    properties: Mapping[str, str],
+    settings: Mapping[str, str],  # noqa: ARG001 - of the reference's checkpoints
+) -> None:
+    table = Table(engines, tmp_path / "t")
+    delta_pyds.write(_source(engines, 0, 6), str(table.path), partition_by="p", properties=properties)
+    engines.append(_source(engines, 6, 12), table.path, txnAppId="app", txnVersion=3)
+    table.sql("DELETE FROM {t} WHERE id % 7 = 3")
+    delta_pyds.checkpoint(str(table.path))
+    _without_commits(table.path, 2)
+    assert engines.reference_snapshot(table.path).logSegment().checkpointProvider().version() == 2
+    table.seen[2] = engines.agree(table.path)
+    # a transaction that the checkpoint alone remembers is not written again
+    engines.append_as_reference(_source(engines, 6, 12), table.path, txnAppId="app", txnVersion=3)
+    assert engines.agree(table.path) == table.seen[2]
+    table.sql("MERGE INTO {t} t USING (SELECT 5L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    engines.append(_source(engines, 12, 15), table.path)
+    table.seen[4] = engines.agree(table.path)
+    table.finish()
+
+
+@pytest.mark.cell("log compaction", "us -> reference")
+def test_log_compaction_of_ours(engines: Engines, tmp_path: Path) -> None:
+    table = Table(engines, tmp_path / "t")
+    for first in range(0, 12, 3):
+        table.step(lambda first=first: engines.append(_source(engines, first, first + 3), table.path))
+    delta_pyds.compact_log(str(table.path), 1, 3)
+    table.seen[3] = engines.agree(table.path)
+    table.sql("DELETE FROM {t} WHERE id % 7 = 3")
+    table.finish()
+
+
+# ---- time travel
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        pytest.param(False, id="theirs", marks=pytest.mark.cell("time travel", "reference -> us")),
+        pytest.param(True, id="ours", marks=pytest.mark.cell("time travel", "us -> reference")),
+    ],
+)
+@pytest.mark.parametrize("in_commit", ["false", "true"])
+def test_time_travel(engines: Engines, tmp_path: Path, ours: bool, in_commit: str) -> None:
+    path = tmp_path / "t"
+    put = engines.append if ours else engines.append_as_reference
+    times = []
+    for version in range(4):
+        options = {"delta.enableInCommitTimestamps": in_commit} if version == 0 else {}
+        put(_source(engines, version * 3, version * 3 + 3), path, **options)
+        time.sleep(0.05)
+        times.append(time.time())
+        time.sleep(0.05)
+    for version, moment in enumerate(times[:-1]):
+        theirs = rows(engines.reference(path, versionAsOf=version))
+        assert rows(engines.ours(path, versionAsOf=version)) == theirs == core_rows(path, version)
+        text = engines.sql(f"SELECT CAST(timestamp_micros({int(moment * 1e6)}) AS STRING)").head()[0]
+        assert (
+            rows(engines.ours(path, timestampAsOf=text)) == rows(engines.reference(path, timestampAsOf=text)) == theirs
+        )
+    for option in ({"versionAsOf": 9}, {"timestampAsOf": "1999-01-01"}, {"timestampAsOf": "2999-01-01"}):
+        assert _refusal(engines.ours, path, option) == _refusal(engines.reference, path, option)
+
+
+def _refusal(read: Any, path: Path, option: Mapping[str, Any]) -> str:
+    """The reference's error class, which ours has, too."""
+    with pytest.raises(Exception) as caught:
+        rows(read(path, **option))
+    text = str(caught.value)
+    return next((word.strip("[].:") for word in text.split() if "DELTA_" in word), text)
+
+
+# ---- transaction ids
+
+
+@pytest.mark.cell("txnAppId, txnVersion", "reference -> us")
+def test_we_heed_transactions_of_the_reference(engines: Engines, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    engines.append_as_reference(_source(engines, 0, 3), path, txnAppId="a", txnVersion=5)
+    before = engines.agree(path)
+    for version in (4, 5):
+        engines.append(_source(engines, 0, 3), path, txnAppId="a", txnVersion=version)
+    assert engines.agree(path) == before
+    engines.append(_source(engines, 3, 6), path, txnAppId="a", txnVersion=6)
+    assert len(engines.agree(path)) == 6
+    engines.assert_sound(path)
+
+
+@pytest.mark.cell("txnAppId, txnVersion", "us -> reference")
+def test_the_reference_heeds_our_transactions(engines: Engines, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    engines.append(_source(engines, 0, 3), path, txnAppId="a", txnVersion=5)
+    before = engines.agree(path)
+    for version in (4, 5):
+        engines.append_as_reference(_source(engines, 0, 3), path, txnAppId="a", txnVersion=version)
+    assert engines.agree(path) == before
+    engines.append_as_reference(_source(engines, 3, 6), path, txnAppId="a", txnVersion=6)
+    assert len(engines.agree(path)) == 6
+    engines.assert_sound(path)
+
+
+# ---- statistics
+
+
+@pytest.mark.parametrize("row", TYPE_ROWS, ids=[row[0] for row in TYPE_ROWS])
+@pytest.mark.cell("statistics equal the reference's", "us -> reference")
+def test_statistics_of_the_same_rows(engines: Engines, tmp_path: Path, row: tuple[str, str, str, str]) -> None:
+    _, _, value, special = row
+    unusual = value_of(value, special)
+    df = engines.spark.range(0, 40, 1, 1).selectExpr(
+        "id",
+        f"{value} AS c",
+        f"{unusual} AS u",
+        f"IF(id % 5 = 0, NULL, named_struct('c', {value}, 'u', {unusual})) AS s",
+        f"array({unusual}) AS l",
+        f"IF(id < 0, {value}, NULL) AS n",
+    )
+    engines.append_as_reference(df, tmp_path / "theirs")
+    engines.append(df, tmp_path / "ours")
+    theirs, ours = (json.loads(adds(tmp_path / name, [0])[0]["stats"], parse_float=str) for name in ("theirs", "ours"))
+    assert delta_pyds.verify(str(tmp_path / "ours")).ok
+    expected = _flat(theirs)
+    for leaf, value in _flat(ours).items():
+        if value != expected.get(leaf):
+            # the reference cuts a text at 32 UTF-16 units, we at 32 characters: never a wider bound than its own
+            assert isinstance(value, str) and leaf.startswith((".minValues", ".maxValues")), leaf
+            lower, upper = sorted((value, expected[leaf]))
+            assert value == (lower if leaf.startswith(".maxValues") else upper), leaf
+    assert _flat(ours).keys() == expected.keys()
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Leaves by their path; numbers as numbers, since ``1.0E-3`` and ``0.001`` are one."""
+    if isinstance(value, dict):
+        return {k: v for name, inner in value.items() for k, v in _flat(inner, f"{path}.{name}").items()}
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            return {path: value}
+        return {path: value if math.isnan(number) else number}
+    return {path: value}
+
+
+# ---- row tracking
+
+
+@pytest.mark.parametrize("dvs", ["false", "true"])
+@pytest.mark.cell("row ids and row commit versions", "reference -> us")
+def test_row_ids_of_the_reference(engines: Engines, tmp_path: Path, dvs: str) -> None:
+    table = Table(engines, tmp_path / "t")
+    table.sql(
+        "CREATE TABLE {t} (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+        f"'delta.enableDeletionVectors' = '{dvs}')"
+    )
+    table.sql("INSERT INTO {t} SELECT id, 'a' FROM range(0, 20, 1, 2)")
+    _row_commands(table)
+    assert _our_row_ids(engines, table.path) == _their_row_ids(engines, table.path)
+    table.finish()
+
+
+@pytest.mark.parametrize("dvs", ["false", "true"])
+@pytest.mark.cell("row ids and row commit versions", "us -> reference")
+def test_row_ids_of_ours(engines: Engines, tmp_path: Path, dvs: str) -> None:
+    table = Table(engines, tmp_path / "t")
+    df = engines.spark.range(0, 20, 1, 2).selectExpr("id", "'a' AS v")
+    properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": dvs}
+    table.step(lambda: delta_pyds.write(df, str(table.path), properties=properties))
+    table.step(lambda: engines.append(df.selectExpr("id + 20 AS id", "v"), table.path))
+    first = _their_row_ids(engines, table.path)
+    assert _our_row_ids(engines, table.path) == first
+    _row_commands(table)
+    table.step(
+        lambda: engines.append(
+            df.selectExpr("id + 14 AS id", "'r' AS v"), table.path, mode="overwrite", replaceWhere="id >= 14"
+        )
+    )
+    assert _our_row_ids(engines, table.path) == _their_row_ids(engines, table.path)
+    # a row that stays keeps its number, whoever rewrites its file
+    numbers = dict(_numbers(text) for text in first)
+    assert all(numbers[key] == number for key, number in map(_numbers, _our_row_ids(engines, table.path)) if key < 14)
+    table.finish()
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    """id and row id out of a row's text."""
+    key, number = text.split(",")[:2]
+    return int(key.rpartition(" ")[2]), int(number.rpartition(" ")[2])
+
+
+def _row_commands(table: Table) -> None:
+    table.sql("UPDATE {t} SET v = 'u' WHERE id % 5 = 0")
+    table.sql("DELETE FROM {t} WHERE id = 3")
+    table.sql("OPTIMIZE {t}")
+    table.sql(
+        "MERGE INTO {t} t USING (SELECT id FROM range(8, 12)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'n')"
+    )
+
+
+def _our_row_ids(engines: Engines, path: Path) -> list[str]:
+    df = delta_pyds.read(engines.spark, str(path), row_ids=True)
+    return rows(df.selectExpr("id", "_row_id AS r", "_row_commit_version AS c"))
+
+
+def _their_row_ids(engines: Engines, path: Path) -> list[str]:
+    return rows(engines.reference(path).selectExpr("id", "_metadata.row_id AS r", "_metadata.row_commit_version AS c"))
+
+
+# ---- in-commit timestamps, history
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        pytest.param(False, id="theirs", marks=pytest.mark.cell("history", "reference -> us")),
+        pytest.param(True, id="ours", marks=pytest.mark.cell("history", "us -> reference")),
+    ],
+)
+def test_history(engines: Engines, tmp_path: Path, ours: bool) -> None:
+    from delta_pyds.table.history import history
+
+    path = tmp_path / "t"
+    put = engines.append if ours else engines.append_as_reference
+    put(_source(engines, 0, 3), path, **{"delta.enableInCommitTimestamps": "true"})
+    put(_source(engines, 3, 6), path, userMetadata="note")
+    put(_source(engines, 6, 9), path, mode="overwrite")
+    snapshot = load_snapshot(str(path))
+    mine = sorted(
+        (r.version, r.timestamp_ms, r.commit_info.operation if r.commit_info else None)
+        for r in history(snapshot.storage, snapshot.table_root)
+    )
+    theirs = engines.sql(f"DESCRIBE HISTORY delta.`{path}`").selectExpr(
+        "version", "unix_millis(timestamp) AS t", "operation", "userMetadata", "operationParameters['mode'] AS mode"
+    )
+    found = sorted(theirs.collect(), key=lambda row: row.version)
+    assert [(r.version, r.t, r.operation) for r in found] == mine
+    assert [(r.operation, r.mode) for r in found[1:]] == [("WRITE", "Append"), ("WRITE", "Overwrite")]
+    assert found[1].userMetadata == "note"
+    assert "inCommitTimestamp" in actions(path, 2)[0]["commitInfo"]
