@@ -96,6 +96,9 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
     if len({spark_path(path) for path in paths}) < len(paths):
         yield "a file is in the table twice"
     scheme = scheme_of(scan.table_root)
+    # Hadoop wants to look beside it for a checksum, and cannot spell that file's name
+    if scheme == "file" and (colons := [path for path in paths if ":" in path.rsplit("/", 1)[-1]]):
+        yield f"there is a colon in the name of the local file '{colons[0]}'"
     if strange := [path for path in paths if scheme_of(path) != scheme]:
         yield f"the file '{strange[0]}' is in another file system than the table"
     for i in files.with_deletions:
