@@ -5,6 +5,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
+NATIVE_ADAPTER := tests.conformance.native_adapter
 ARGS ?=
 
 # Spark's workers must be this environment's Python, and its sockets this machine's alone.
@@ -38,7 +39,7 @@ format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff format .
 
 ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
-conformance: java setup ## Compare with the reference's tables, through the core and through Spark
+conformance: java setup ## Compare with the reference's tables, through the core, Spark and its own reader
 	@status=0; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
@@ -46,6 +47,8 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	  --python-history $(ADAPTER):history --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --spark-format deltapy --quiet $(ARGS) || status=1; \
+	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
+	  --python-read $(NATIVE_ADAPTER):read --quiet $(ARGS) || status=1; \
 	exit $$status
 else
 conformance:

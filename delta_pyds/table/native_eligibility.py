@@ -4,7 +4,7 @@ Invariant: what is not known to be read the same is a reason against it. The
 decision needs no Spark: a session comes in as a ``SessionDescription``. Reasons
 are parts of a sentence ("the table has variant columns"), for people.
 
-Protocol: "Column Mapping", "Type Widening", "Variant Data Type", "Row Tracking".
+Protocol: "Column Mapping", "Variant Data Type", "Row Tracking".
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import (
-    TYPE_CHANGES,
     ArrayType,
     DataType,
     DecimalType,
@@ -121,19 +120,13 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
             continue
         if f.data_type == VOID:
             continue  # it is null in every row, and not read
-        yield from _of_field(f, f.name)
+        yield from _of_type(f.data_type, f.name)
 
 
 def unique_fields(scan: ScanState) -> tuple[StructField, ...]:
     """The columns that are returned or that the predicate looks at, each once, those returned first."""
     names = set(scan.output.names)
     return (*scan.output, *(f for f in scan.inputs if f.name not in names))
-
-
-def _of_field(field: StructField, path: str) -> Iterator[str]:
-    if field.metadata.get(TYPE_CHANGES):
-        yield f"the type of the column '{path}' was widened"
-    yield from _of_type(field.data_type, path)
 
 
 def _of_type(data_type: DataType, path: str) -> Iterator[str]:
@@ -160,4 +153,4 @@ def _of_struct(data_type: StructType, path: str) -> Iterator[str]:
         if name in folded:
             yield f"the column '{path}' has fields that differ in case only"
         folded.add(name)
-        yield from _of_field(f, f"{path}.{f.name}")
+        yield from _of_type(f.data_type, f"{path}.{f.name}")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
+import re
 import sys
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 import delta_pyds
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 _engines: dict[str, str] = {}
@@ -41,16 +44,21 @@ def _session() -> SparkSession:
     return spark
 
 
-def read(path: str, version: int | None) -> pa.Table:
-    """All rows of a version, by the engine that ``auto`` takes."""
+def read(path: str, version: int | None) -> pa.Table | tuple[str, Any, list[Any]]:
+    """All rows of a version, by the engine that ``auto`` takes: as a table, or in the runner's form for rows."""
     frame = delta_pyds.read(_session(), path, version=version)
     report = delta_pyds.explain(frame)
-    table = frame.toArrow()
+    try:
+        rows: pa.Table | tuple[str, Any, list[Any]] = frame.toArrow()
+    except pa.ArrowInvalid:
+        # PySpark itself cannot make a table of null variants in a list
+        runner = sys.modules["__main__"]
+        rows = "rows", runner.tree_from_delta(json.loads(frame.schema.json())), frame.collect()
     if version is None:
         _engines[path] = report.engine
         if report.engine != "native":
-            _reasons[report.reasons[0].split("'")[0]] += 1
-    return table
+            _reasons[re.sub(r"'.*?'", "'...'", report.reasons[0])] += 1
+    return rows
 
 
 def _report() -> None:

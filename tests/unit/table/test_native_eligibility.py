@@ -62,16 +62,6 @@ def test_variants_are_not_even_inside_others_unless_they_are_not_read(tmp_path: 
     assert against(plan(table, columns="id,s.x")) == ()
 
 
-def test_a_widened_type_is_not_but_only_where_it_is_read(tmp_path: Path) -> None:
-    widened = {"name": "n", "type": "long", "nullable": True, "metadata": {
-        "delta.typeChanges": [{"fromType": "integer", "toType": "long"}]}}  # fmt: skip
-    plain = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
-    table = build(tmp_path / "t", {"type": "struct", "fields": [plain, widened]})
-    assert against(plan(table)) == ("the type of the column 'n' was widened",)
-    assert against(plan(table, columns="id")) == ()
-    assert against(plan(table, columns="id", where="n = 1")) == ("the type of the column 'n' was widened",)
-
-
 def test_columns_mapped_by_id_are_not_and_by_name_are(tmp_path: Path) -> None:
     for mode, reasons in (("id", 1), ("name", 0)):
         table = build(tmp_path / mode, {"a": "long"}, properties={"delta.columnMapping.mode": mode})
