@@ -19,7 +19,6 @@ from delta_pyds.data.footer_types import foreign_to_spark
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
-from delta_pyds.spark.native_side_table import TooManyWordsError
 from delta_pyds.spark.options import ReadOptions, parse_read_options
 from delta_pyds.table.native_eligibility import (
     MAX_FILES,
@@ -116,8 +115,6 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
         frame = native_frame(spark, scan, files, remote=session.remote)
     except NativeScanError as e:
         return refused(str(e))
-    except TooManyWordsError:
-        return refused("its deletion vectors are too large to be sent to every executor")
     except (PySparkException, Py4JJavaError) as e:
         return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
     return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files)), frame)

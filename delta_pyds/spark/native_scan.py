@@ -8,10 +8,11 @@ Protocol: "Column Mapping", "Deletion Vectors", "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import reduce
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
@@ -19,7 +20,16 @@ from pyspark.sql import types as spark_types
 from delta_pyds.protocol.schema import STRING, DataType, StructField
 from delta_pyds.spark.native_columns import from_file, nested, output, physical_type, spark_type
 from delta_pyds.spark.native_expressions import quoted, to_column
-from delta_pyds.spark.native_side_table import FILE, KNOWN, ROW, SideTable, side_table
+from delta_pyds.spark.native_parts import Part, parts_of
+from delta_pyds.spark.native_side_table import (
+    ROW,
+    VECTOR,
+    SideTable,
+    bit_is_clear,
+    constant_values,
+    side_table,
+    vectors,
+)
 from delta_pyds.spark.types import to_spark
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.native_eligibility import VOID, unique_fields
@@ -52,35 +62,42 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
     """
     if not files.files:
         return spark.createDataFrame([], to_spark(scan.state.output))
-    deleted = files.with_deletions
-    live = sorted(set(range(len(files.files))).difference(deleted))
-    parts = [_Part(spark, scan, files, chosen, remote).frame() for chosen in (live, deleted) if chosen]
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    frames = [_Part(spark, scan, files, part, remote).frame() for part in parts_of(files, scan.state)]
+    return reduce(lambda one, other: one.unionAll(other), frames)
 
 
 class _Part:
-    """Some of the files, either all of them with deletion vectors or none."""
+    """Files that are read in one way: see ``native_parts``."""
 
-    def __init__(
-        self, spark: SparkSession, scan: Scan, files: NativeFiles, chosen: Sequence[int], remote: bool
-    ) -> None:
+    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, part: Part, remote: bool) -> None:
         self._spark = spark
         self._scan = scan
         self._state = scan.state
         self._files = files
-        self._chosen = chosen
+        self._part = part
         self._remote = remote
         self._fields = read_fields(scan)
         self._hive = files.hive_columns or ()
 
     def frame(self) -> DataFrame:
         frame = self._parquet()
-        values = () if self._hive else self._state.partition_columns
-        side: SideTable | None = None
-        if values or self._files.files[self._chosen[0]].deletion_vector is not None:
-            side = side_table(self._scan, self._files, self._chosen, values, self._names(frame))
+        values: Mapping[str, Column] = {}
+        if self._part.joined:
+            side = side_table(
+                self._scan, self._files, self._part.chosen, self._names(frame), with_values=not self._hive
+            )
+            values = side.values
             frame = self._joined(frame, side)
-        columns = {f.name: self._column(f, side) for f in self._fields}
+        else:
+            first = self._files.files[self._part.chosen[0]]
+            if not self._hive:
+                values = constant_values(self._scan, first)
+            if first.deletion_vector is not None:
+                words = vectors(self._scan, self._files, self._part.chosen)
+                table = self._spark.createDataFrame(pa.table({VECTOR: words}))
+                rows = frame.select("*", F.col("_metadata.row_index").alias(ROW))
+                frame = rows.filter(bit_is_clear(table.scalar(), F.col(ROW)))
+        columns = {f.name: self._column(f, values) for f in self._fields}
         if self._state.predicate is not None:
             condition = to_column(self._state.predicate, lambda path: nested(columns[path[0]], path[1:]))
             if condition is None:
@@ -98,14 +115,11 @@ class _Part:
             found.append(column.alias(field.name, **metadata))
         return found
 
-    def _column(self, field: StructField, side: SideTable | None) -> Column:
-        if field.physical_name in self._state.partition_columns:
-            return (
-                F.col(quoted(field.physical_name)) if side is None or self._hive else side.values[field.physical_name]
-            )
-        if field.data_type == VOID:
-            return F.lit(None)
-        return from_file(F.col(quoted(field.physical_name)), field.data_type)
+    def _column(self, field: StructField, values: Mapping[str, Column]) -> Column:
+        name = field.physical_name
+        if name in self._state.partition_columns:
+            return values.get(name, F.col(quoted(name)))
+        return F.lit(None) if field.data_type == VOID else from_file(F.col(quoted(name)), field.data_type)
 
     # --- files
 
@@ -121,7 +135,7 @@ class _Part:
         else:
             # a directory called a=b above the table or in it means nothing
             reader = reader.option("recursiveFileLookup", "true")
-        paths = [spark_path(self._files.files[i].path) for i in self._chosen]
+        paths = [spark_path(self._files.files[i].path) for i in self._part.chosen]
         if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._state.table_root) != "file":
             return reader.parquet(*paths)
         # Spark would start a job with one task for each file to find its size; on a disk asking costs nothing
@@ -141,19 +155,16 @@ class _Part:
         for name in frame.inputFiles():
             # the same name has three slashes here and one in the rows
             found[normalize_table_root(unquote(name))] = name.replace("file:///", "file:/", 1)
-        wanted = [normalize_table_root(self._files.files[i].path) for i in self._chosen]
+        wanted = [normalize_table_root(self._files.files[i].path) for i in self._part.chosen]
         missing = [path for path in wanted if path not in found]
         if missing or len(found) != len(wanted):
             raise NativeScanError(f"Spark does not list the file '{(missing or wanted)[0]}' as the log names it")
         return [found[path] for path in wanted]
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
-        metadata = [F.col("_metadata.file_path").alias(FILE)]
-        if side.deletions:
-            metadata.append(F.col("_metadata.row_index").alias(ROW))
+        metadata = [F.col(f"_metadata.{source}").alias(name) for source, name in side.metadata.items()]
         table = F.broadcast(self._spark.createDataFrame(side.table))
-        rows = frame.select("*", *metadata)
-        return rows.join(table, F.col(FILE) == F.col(KNOWN), "left").filter(side.is_live)
+        return frame.select("*", *metadata).join(table, side.condition, "left").filter(side.is_live)
 
 
 def read_fields(scan: Scan) -> tuple[StructField, ...]:

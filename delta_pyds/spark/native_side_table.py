@@ -9,7 +9,8 @@ Protocol: "Partition Value Serialization", "Deletion Vectors".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -18,9 +19,13 @@ import pyarrow.types as pt
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.expr.nodes import Literal
+from delta_pyds.protocol.handoff import ScanFile
+from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.protocol.temporal import show_timestamp
 from delta_pyds.spark.native_deletions import deleted_words
+from delta_pyds.spark.native_expressions import literal
 from delta_pyds.table.file_facts import typed_partition_values
 from delta_pyds.table.native_eligibility import RESERVED_PREFIX
 from delta_pyds.table.native_files import NativeFiles
@@ -31,31 +36,48 @@ KNOWN = f"{RESERVED_PREFIX}known_file"
 ROW = f"{RESERVED_PREFIX}row"
 VECTOR = f"{RESERVED_PREFIX}deleted"
 _VALUE = f"{RESERVED_PREFIX}value_"
-# Words of deletion vectors that are sent to every executor; 64 MB, which say of 500 million rows whether they live.
-MAX_WORDS = 8 << 20
-
-
-class TooManyWordsError(Exception):
-    """The deletion vectors are too large to be sent to every executor."""
+_SIZE = f"{RESERVED_PREFIX}size"
+_KNOWN_SIZE = f"{RESERVED_PREFIX}known_size"
+_LOADERS = 8
 
 
 @dataclass(frozen=True)
 class SideTable:
-    """``table``: a row for each file. ``values``: the partition columns, by physical name, typed."""
+    """``table``: a row for each file. ``values``: the partition columns, by physical name, typed.
+
+    ``by_size``: no two of the files have one size, so that Spark can look a file up by a number, which takes a
+    half of the time; its name is compared as well.
+    """
 
     table: pa.Table
-    values: dict[str, Column]
+    values: Mapping[str, Column]
     deletions: bool
+    by_size: bool
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What Spark has to tell of each row: the field of ``_metadata``, and the column that it becomes."""
+        wanted = {"file_path": FILE}
+        if self.by_size:
+            wanted["file_size"] = _SIZE
+        if self.deletions:
+            wanted["row_index"] = ROW
+        return wanted
+
+    @property
+    def condition(self) -> Column:
+        """Which row of the table belongs to a row of the files."""
+        return F.col(_SIZE) == F.col(_KNOWN_SIZE) if self.by_size else F.col(FILE) == F.col(KNOWN)
 
     @property
     def is_live(self) -> Column:
         """True for a row of the joined files that is not deleted; an error for a row of a file that is not known.
 
-        That cannot be, but if it were, deleted rows would be returned, or live ones lost.
+        Without the error, a file that Spark names in another way would show its deleted rows, or none at all.
         """
         unknown = F.raise_error(F.concat(F.lit("deltapy does not know the data file "), F.col(FILE))).cast("boolean")
         live = bit_is_clear(F.col(VECTOR), F.col(ROW)) if self.deletions else F.lit(True)
-        return F.when(F.col(KNOWN).isNotNull(), live).otherwise(unknown)
+        return F.when(F.col(KNOWN) == F.col(FILE), live).otherwise(unknown)
 
 
 def bit_is_clear(words: Column, row: Column) -> Column:
@@ -66,34 +88,41 @@ def bit_is_clear(words: Column, row: Column) -> Column:
 
 
 def side_table(
-    scan: Scan, files: NativeFiles, chosen: Sequence[int], partition_columns: Sequence[str], names: Sequence[str]
+    scan: Scan, files: NativeFiles, chosen: Sequence[int], names: Sequence[str], *, with_values: bool
 ) -> SideTable:
     """The table for the files at the positions ``chosen``, which Spark calls ``names``.
 
-    Raises: TooManyWordsError; ProtocolError for a partition value that is none; DeletionVectorError.
+    Raises: ProtocolError for a partition value that is none; DeletionVectorError.
     """
-    columns = {KNOWN: pa.array(names, pa.string())}
+    sizes = [files.files[n].size_bytes for n in chosen]
+    columns = {KNOWN: pa.array(names, pa.string()), _KNOWN_SIZE: pa.array(sizes, pa.int64())}
     values: dict[str, Column] = {}
     types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
-    for i, name in enumerate(partition_columns):
-        at = scan.state.partition_columns.index(name)
-        texts = pa.array([files.files[n].partition_values[at] for n in chosen], pa.string())
+    for i, name in enumerate(scan.state.partition_columns if with_values else ()):
+        texts = pa.array([files.files[n].partition_values[i] for n in chosen], pa.string())
         typed = typed_partition_values(texts, types[name], scan.state.time_zone)
         columns[f"{_VALUE}{i}"], values[name] = _sent(typed, types[name], F.col(f"{_VALUE}{i}"))
     deletions = files.files[chosen[0]].deletion_vector is not None
     if deletions:
-        columns[VECTOR] = _vectors(scan, files, chosen)
-    return SideTable(pa.table(columns), values, deletions)
+        columns[VECTOR] = vectors(scan, files, chosen)
+    return SideTable(pa.table(columns), values, deletions, by_size=len(set(sizes)) == len(sizes))
 
 
-def _vectors(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> pa.Array:
-    found, total = [], 0
-    for n in chosen:
-        words = deleted_words(scan.snapshot.storage, scan.snapshot.table_root, files.files[n], files.num_records[n])
-        total += len(words)
-        if total > MAX_WORDS:
-            raise TooManyWordsError
-        found.append(words)
+def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:
+    """The partition values of a file, by physical name, as constants. Raises: ProtocolError."""
+    types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
+    values = zip(scan.state.partition_columns, file.partition_values, strict=True)
+    return {
+        name: literal(Literal(parse_partition_value(text, types[name], scan.state.time_zone), types[name]))
+        for name, text in values
+    }
+
+
+def vectors(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> pa.Array:
+    """The deletion vectors of the files, a list of words for each. Raises: DeletionVectorError."""
+    storage, table = scan.snapshot.storage, scan.snapshot.table_root
+    with ThreadPoolExecutor(_LOADERS) as pool:
+        found = list(pool.map(lambda n: deleted_words(storage, table, files.files[n], files.num_records[n]), chosen))
     offsets = pa.array([0, *accumulate(map(len, found))], pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.concat_arrays(found))
 

@@ -27,6 +27,8 @@ from delta_pyds.table.scan import Scan
 _HIDDEN = re.compile(r"[_.].*|.*\._COPYING_", re.DOTALL)
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
+# Rows of files with deletion vectors: each takes a bit that is sent to every executor, so these are 64 MB.
+MAX_ROWS_WITH_DELETIONS = 1 << 29
 # Texts that Spark's cast and the protocol read as the same value without any doubt.
 _PLAIN_TEXTS = {
     **dict.fromkeys(("byte", "short", "integer", "long"), re.compile(r"-?(0|[1-9][0-9]*)")),
@@ -104,7 +106,9 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
     for i in files.with_deletions:
         if i not in files.num_records:
             yield f"the log does not say how many rows the file '{paths[i]}' has, of which some are deleted"
-            break
+            return
+    if sum(files.num_records.values()) > MAX_ROWS_WITH_DELETIONS:
+        yield "its deletion vectors are too large to be sent to every executor"
 
 
 def spark_path(path: str) -> str:

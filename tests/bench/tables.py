@@ -103,6 +103,25 @@ def table_with_vectors(data: Path, plain: Path, share: float) -> Path:
     return made_once(data / f"{plain.name}-without-{share}", make)
 
 
+def table_in_partitions(data: Path, plain: Path) -> Path:
+    """The files of ``plain``, each a partition of its own, in Hive directories."""
+
+    def make(path: Path) -> None:
+        schema = {**SHORTHAND, "part": "integer"}
+        table = TableBuilder(path, schema, partition_columns=["part"])
+        table.create()
+        adds = []
+        for number, file in enumerate(sorted(plain.glob("*.parquet"))):
+            name = f"part={number}/{file.name}"
+            (path / name).parent.mkdir()
+            os.link(file, path / name)
+            adds.append(table.add(name, size=file.stat().st_size, partitionValues={"part": str(number)}))
+        table.commit(adds)
+        table.checkpoint()
+
+    return made_once(data / f"{plain.name}-in-partitions", make)
+
+
 def _write(table: TableBuilder, number: int, content: pa.Table) -> Action:
     name = f"part-{number:05d}.snappy.parquet"
     file = table.path / name

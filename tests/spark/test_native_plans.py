@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,20 @@ import delta_pyds
 from tests.support.table_builder import TableBuilder
 
 
+@pytest.fixture(autouse=True)
+def whole_plans(spark: SparkSession) -> Iterator[None]:
+    """Plans are printed with all that they say of each scan."""
+    spark.conf.set("spark.sql.maxMetadataStringLength", "10000")
+    yield
+    spark.conf.unset("spark.sql.maxMetadataStringLength")
+
+
 def native(spark: SparkSession, table: TableBuilder, **options: Any) -> DataFrame:
     return delta_pyds.read(spark, str(table.path), engine="native", **options)
 
 
 def plan(df: DataFrame) -> str:
-    """The physical plan, one line per operator, cut nowhere."""
+    """The physical plan, one line per operator."""
     return str(df._jdf.queryExecution().executedPlan().toString())
 
 
@@ -110,7 +119,7 @@ def test_partition_values_of_another_layout_are_still_right_where_they_filter(
 
 def test_a_small_table_is_broadcast_without_being_asked_for(spark: SparkSession, events: TableBuilder) -> None:
     df = native(spark, events)
-    big = spark.range(1000).withColumnRenamed("id", "key")
+    big = spark.range(100_000_000).withColumnRenamed("id", "key")
     hinted = plan(big.join(df, big.key == df.id))
     # one for the join itself; the deletion vector's is under it
     assert re.search(r"BroadcastHashJoin \[key#\d+L\], \[id#\d+L\], Inner", hinted)

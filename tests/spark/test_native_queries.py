@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
+from delta_pyds.spark import native_parts
 from tests.support.table_builder import TableBuilder
 
 Row = tuple[Any, ...]
@@ -75,7 +77,8 @@ QUERIES = [
     Query("union of two filters", lambda df: df.filter("x = 1").union(df.filter("x = 2")).select("id"),
           lambda rows: [(r[0],) for r in rows if r[1] in (1, 2)]),
     Query("self join",
-          lambda df: df.alias("a").join(df.alias("b"), F.col("a.x") == F.col("b.x")).select("a.id", "b.id"), _self_join),
+          lambda df: df.alias("a").join(df.alias("b"), F.col("a.x") == F.col("b.x")).select("a.id", "b.id"),
+          _self_join),
     Query("sums", lambda df: df.groupBy("p").agg(F.count("*"), F.coalesce(F.sum("x"), F.lit(0))), _sums),
     Query("first by id", lambda df: df.orderBy("id").limit(3).select("id"),
           lambda rows: [(i,) for i in sorted(r[0] for r in rows)[:3]]),
@@ -149,7 +152,7 @@ def plain(rows: list[Row]) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(tables())
 def check(spark: SparkSession, drawn: Drawn) -> None:
     directory = Path(tempfile.mkdtemp())
@@ -168,5 +171,9 @@ def check(spark: SparkSession, drawn: Drawn) -> None:
         shutil.rmtree(directory)
 
 
-def test_queries_on_drawn_tables_have_one_answer(spark: SparkSession) -> None:
+@pytest.mark.parametrize("large", [0, 250_000])
+def test_queries_on_drawn_tables_have_one_answer(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(native_parts, "LARGE_FILE_ROWS", large)
     check(spark)
