@@ -21,11 +21,11 @@ from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
 from delta_pyds.spark.options import ReadOptions, parse_read_options
 from delta_pyds.table.native_eligibility import (
-    MAX_FILES,
     REQUIRED_SETTINGS,
     TIME_ZONE,
     V1_SOURCES,
     SessionDescription,
+    most_files,
     reasons_against,
 )
 from delta_pyds.table.native_files import NativeFiles, list_files, reasons_against_files
@@ -104,9 +104,10 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
     zone = scan.uses_time_zone
     if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=insist):
         return refused(*found)
-    files = list_files(scan, MAX_FILES)
+    most = most_files(scan.state)
+    files = list_files(scan, most)
     if files is None:
-        return refused(f"it has more than {MAX_FILES:,} files to read")
+        return refused(f"it has more than {most:,} files to read")
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
     if found := _of_footers(scan, files):

@@ -338,6 +338,23 @@ def test_renamed_columns_are_read_from_files_of_before(spark: SparkSession, tmp_
     assert found == ["Row(old=1, s=Row(x=10, y=20))", "Row(old=2, s=None)"]
 
 
+def test_char_varchar_and_not_null_columns_are_as_by_the_other_engine(spark: SparkSession, tmp_path: Path) -> None:
+    def field(name: str, kind: str, nullable: bool, **metadata: str) -> dict[str, Any]:
+        return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+    fields = [
+        field("id", "long", False),
+        field("c", "string", True, __CHAR_VARCHAR_TYPE_STRING="char(5)"),
+        field("v", "string", True, __CHAR_VARCHAR_TYPE_STRING="varchar(5)"),
+    ]
+    table = build(tmp_path / "t", {"type": "struct", "fields": fields})
+    table.append([{"id": 1, "c": "ab", "v": "ab"}, {"id": 2, "c": "ab   ", "v": "ab "}, {"id": 3, "c": None, "v": ""}])
+    assert len(agree(spark, table)) == 3
+    ours, other = native(spark, table), arrow(spark, table)
+    for predicate in ("c = 'ab'", "c = 'ab   '", "v = 'ab'", "v = 'ab '", "c LIKE 'ab%'", "length(c) = 5", "c > 'ab'"):
+        assert rows(ours.filter(predicate)) == rows(other.filter(predicate)), predicate
+
+
 def test_floating_point_filters_find_what_parquet_statistics_leave_out(spark: SparkSession, tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long", "d": "double", "f": "float", "s": {"d": "double"}})
     values = [1.0, math.nan, -0.0, math.inf]
