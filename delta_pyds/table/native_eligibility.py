@@ -9,9 +9,11 @@ Protocol: "Column Mapping", "Variant Data Type", "Row Tracking".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import (
     ArrayType,
@@ -35,6 +37,7 @@ _LEAVES = frozenset(
         "timestamp_ntz",
     )
 )  # fmt: skip
+_CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
 # Under such names Spark, or this package, keeps what is known of the file itself.
 _METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
@@ -118,10 +121,11 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
             yield f"the columns '{folded[name.lower()]}' and '{f.name}' differ in case only"
         folded[name.lower()] = f.name
         if name in scan.partition_columns:
+            yield from _of_char(f, f.name)
             continue
         if f.data_type == VOID:
             continue  # it is null in every row, and not read
-        yield from _of_type(f.data_type, f.name)
+        yield from _of_field(f, f.name)
 
 
 def most_files(scan: ScanState) -> int:
@@ -133,6 +137,16 @@ def unique_fields(scan: ScanState) -> tuple[StructField, ...]:
     """The columns that are returned or that the predicate looks at, each once, those returned first."""
     names = set(scan.output.names)
     return (*scan.output, *(f for f in scan.inputs if f.name not in names))
+
+
+def _of_char(field: StructField, path: str) -> Iterator[str]:
+    if _CHAR.search(str(field.metadata.get(CHAR_VARCHAR_TYPE, ""))):
+        yield f"the column '{path}' is of type char, whose values Spark pads for a Python source only"
+
+
+def _of_field(field: StructField, path: str) -> Iterator[str]:
+    yield from _of_char(field, path)
+    yield from _of_type(field.data_type, path)
 
 
 def _of_type(data_type: DataType, path: str) -> Iterator[str]:
@@ -159,4 +173,4 @@ def _of_struct(data_type: StructType, path: str) -> Iterator[str]:
         if name in folded:
             yield f"the column '{path}' has fields that differ in case only"
         folded.add(name)
-        yield from _of_type(f.data_type, f"{path}.{f.name}")
+        yield from _of_field(f, f"{path}.{f.name}")

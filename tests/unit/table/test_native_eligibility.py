@@ -62,6 +62,21 @@ def test_variants_are_not_even_inside_others_unless_they_are_not_read(tmp_path: 
     assert against(plan(table, columns="id,s.x")) == ()
 
 
+@pytest.mark.parametrize(
+    ("declared", "reasons"), [("char(3)", 1), ("CHAR (3)", 1), ("array<char(3)>", 1), ("varchar(3)", 0)]
+)
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_char_is_not_and_varchar_is(tmp_path: Path, declared: str, reasons: int, partitioned: bool) -> None:
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": declared}
+    fields = [
+        {"name": "c", "type": "string", "nullable": True, "metadata": metadata},
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+    ]
+    table = build(tmp_path / "t", {"type": "struct", "fields": fields}, partition_columns=["c"] if partitioned else [])
+    assert len(against(plan(table))) == reasons
+    assert against(plan(table, columns="id")) == ()
+
+
 def test_columns_mapped_by_id_are_not_and_by_name_are(tmp_path: Path) -> None:
     for mode, reasons in (("id", 1), ("name", 0)):
         table = build(tmp_path / mode, {"a": "long"}, properties={"delta.columnMapping.mode": mode})
