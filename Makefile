@@ -15,18 +15,24 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check conformance bench format setup clean python java
+.PHONY: help demo demo-streaming test test-crashes check conformance bench format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Options: PYTHON=python3.12 (which Python makes $(VENV)), ARGS='...' (passed to pytest or to the benchmarks)."
 
 demo: java setup ## Set everything up and read a Delta table with Spark (examples/quickstart.py)
 	@$(BIN)/python examples/quickstart.py $(ARGS)
 
+demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and its changes (examples/streaming.py)
+	@$(BIN)/python examples/streaming.py $(ARGS)
+
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
+	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
 
 check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
 	@$(BIN)/ruff check .
@@ -44,9 +50,9 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
 	  --python-txn $(ADAPTER):txn --python-row-ids $(ADAPTER):row_ids --python-detail $(ADAPTER):detail \
-	  --python-history $(ADAPTER):history --quiet $(ARGS) || status=1; \
+	  --python-history $(ADAPTER):history --python-cdf $(ADAPTER):cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --spark-format deltapy --quiet $(ARGS) || status=1; \
+	  --spark-format deltapy --spark-cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(NATIVE_ADAPTER):read --quiet $(ARGS) || status=1; \
 	exit $$status

@@ -3,7 +3,8 @@
 Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``,
 ``defaultRowCommitVersion``, one string column ``partition:i`` for each of
 ``ScanState.partition_columns``, and, once packed, ``start`` and ``length`` of
-the piece of the file to read, in bytes.
+the piece of the file to read, in bytes. The change feed has two more:
+``selected``, a struct like ``deletionVector``, and ``changeData``, a boolean.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
             default_row_commit_version=row["defaultRowCommitVersion"],
             start=row.get("start", 0),
             length=row.get("length"),
+            selected=_descriptor(row.get("selected"), row["path"]),
+            change_data=row.get("changeData") is True,
         )
 
 

@@ -9,15 +9,26 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from delta_pyds.commands.micro_batch import MicroBatch
 from delta_pyds.commands.replace_rows import Replacement, remove_rows
 from delta_pyds.commands.write_request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
 from delta_pyds.commands.write_target import Target, open_target, plan_target
-from delta_pyds.errors import ConflictError, OptionError, ProtocolChangedError, StorageError, UserError
+from delta_pyds.errors import (
+    ConcurrentTransactionError,
+    ConflictError,
+    DeltaError,
+    OptionError,
+    ProtocolChangedError,
+    StorageError,
+    UserError,
+)
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddFile, Metadata
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.write_handoff import TaskOutput, WriteState, WrittenFile
@@ -46,7 +57,8 @@ class WritePlan:
     """A write that was checked and can start.
 
     ``state``: for the tasks. ``base_version``: the version that the plan was
-    made from, None for a new table. ``nothing_to_do``: why nothing is written, empty otherwise.
+    made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
+    ``nothing_to_do``: why nothing is written, empty otherwise.
     """
 
     request: WriteRequest
@@ -54,6 +66,7 @@ class WritePlan:
     target: Target | None = None
     base_version: int | None = None
     nothing_to_do: str = ""
+    segment: LogSegment | None = None
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
@@ -114,7 +127,9 @@ def plan_write(request: WriteRequest) -> WritePlan:
         compression=request.compression,
         time_zone=request.time_zone,
     )
-    return WritePlan(request, state, target, None if snapshot is None else snapshot.version)
+    if snapshot is None:
+        return WritePlan(request, state, target)
+    return WritePlan(request, state, target, snapshot.version, segment=snapshot.segment)
 
 
 def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> None:
@@ -139,10 +154,12 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             )
 
 
-def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput]) -> Committed | None:
+def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput], batch: MicroBatch | None = None) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
     Files are deleted again only if it is certain that no commit names them.
+    ``batch``: the batch of a stream that was written; it is committed once,
+    and no commit is made for a batch that changes nothing.
 
     Raises: ConflictError when another commit won and this one cannot follow
         it; CommitOutcomeUnknownError when it cannot be told whether it is in the log.
@@ -151,8 +168,13 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput]) -> Committed | 
         logger.info("Nothing was written: %s.", plan.nothing_to_do)
         return None
     try:
-        return _commit(plan, plan.state, plan.target, outputs)
+        return _commit(plan, plan.state, plan.target, outputs, batch)
+    except ConcurrentTransactionError:
+        # what won may be this very attempt, told twice to commit: then its files are in the table
+        raise
     except ProtocolChangedError:
+        if batch is not None and plan.base_version is None:
+            raise  # the same, where it made the table
         discard_write(plan, outputs)
         if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
@@ -168,24 +190,38 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput]) -> Committed | 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:
     """Delete the files of a write that is not committed and never will be; what remains is for vacuum."""
-    if plan.state is None:
-        return
-    storage = resolve_storage(plan.state.table_root, plan.state.storage_options)
+    if plan.state is not None:
+        discard_files(plan.state.table_root, plan.state.storage_options, outputs)
+
+
+def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
+    """The same where the plan is not at hand."""
+    storage = resolve_storage(table_root, storage_options)
     for output in outputs:
         for file in output.files if output is not None else ():
             with contextlib.suppress(StorageError):
-                storage.delete(resolve_data_path(plan.state.table_root, file.path))
+                storage.delete(resolve_data_path(table_root, file.path))
 
 
-def _commit(plan: WritePlan, state: WriteState, target: Target, outputs: Sequence[TaskOutput]) -> Committed | None:
+def _commit(
+    plan: WritePlan, state: WriteState, target: Target, outputs: Sequence[TaskOutput], batch: MicroBatch | None
+) -> Committed | None:
     request = plan.request
     storage = resolve_storage(state.table_root, state.storage_options)
+    written = [file for output in outputs for file in output.files]
+    metadata = _metadata(target, outputs)
+    changes = written or metadata or target.protocol or target.domains or request.application
+    if not changes and request.mode == "append":
+        logger.info("Nothing was written to %s: there are no rows.", state.table_root)
+        return None
     snapshot = _reopen(storage, plan, target)
+    if batch is not None and batch.is_written(snapshot):
+        # it was there before this plan was made, so no commit names the files of this attempt
+        discard_write(plan, outputs)
+        return None
     transaction = Transaction(storage, state.table_root, snapshot)
     now_ms = int(time.time() * 1000)
-    written = [file for output in outputs for file in output.files]
     gone = _leaving(plan, state, snapshot, transaction, written, now_ms)
-    metadata = _metadata(target, outputs)
     if metadata is not None:
         transaction.set_metadata(metadata)
     if target.protocol is not None:
@@ -196,15 +232,16 @@ def _commit(plan: WritePlan, state: WriteState, target: Target, outputs: Sequenc
         transaction.read_application(request.application[0])
         transaction.set_application(*request.application)
     adds = [_add(file, request.data_change) for file in (*written, *gone.rewritten)] + gone.marked
-    changes = adds or gone.removes or metadata or target.protocol or target.domains or request.application
-    if not changes:
+    if not (changes or adds or gone.removes):
         logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)
         return None
+    if batch is not None:
+        transaction.set_application(batch.application, batch.batch_id)
     transaction.add(adds)
     transaction.remove(gone.removes)
     transaction.add_change_file(gone.changes)
     return transaction.commit(
-        _operation(plan, target, written, gone),
+        _operation(plan, target, written, gone) if batch is None else batch.operation(request.mode, written, gone),
         user_metadata=request.user_metadata,
         isolation_level=request.isolation_level,
         tags={"delta.identity.schemaUpdate": "true"} if metadata is not None and target.metadata is None else None,
@@ -219,7 +256,11 @@ def _reopen(storage: Storage, plan: WritePlan, target: Target) -> Snapshot | Non
     """
     if plan.base_version is None:
         return None
-    snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version)
+    try:
+        snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version, plan.segment)
+    except DeltaError:
+        # files of the log may have gone since the plan was made: others may give the same version
+        snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version)
     if snapshot.metadata.id != target.configuration.metadata.id:
         raise UserError(
             f"the table at {snapshot.table_root} was replaced by another one while this write ran, so nothing was "

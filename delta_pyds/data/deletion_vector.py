@@ -1,5 +1,8 @@
 """Deletion vectors of data files: loaded, checked, and turned into masks.
 
+A deletion vector takes rows away, or, in the change feed, says which rows a
+commit took away or brought back.
+
 Protocol: "Deletion Vectors", "Deletion Vector File Storage Format".
 """
 
@@ -10,6 +13,7 @@ import zlib
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask
@@ -48,9 +52,44 @@ class DeletedRows:
         """How many of the rows ``[start, start + length)`` are deleted."""
         return int(self.positions.range_cardinality(start, start + length)) if length else 0
 
+    def live_in(self, start: int, length: int) -> int:
+        """How many of the rows ``[start, start + length)`` are still there."""
+        return length - self.count_in(start, length)
+
     def live(self, start: int, length: int) -> pa.BooleanArray:
         """One boolean per row of ``[start, start + length)``: true for a row that is still there."""
         return live_mask(self.positions, start, length)
+
+
+@dataclass(frozen=True)
+class SelectedRows:
+    """Positions in one data file, counted from its first row: no other row is wanted.
+
+    Costs what the selection costs, however many rows the file has.
+    """
+
+    positions: BitMap64
+
+    @staticmethod
+    def of(selected: DeletedRows, deleted: DeletedRows | None) -> SelectedRows:
+        """The rows that one deletion vector names and the other does not."""
+        return SelectedRows(selected.positions if deleted is None else selected.positions - deleted.positions)
+
+    def live_in(self, start: int, length: int) -> int:
+        """How many of the rows ``[start, start + length)`` are selected."""
+        return int(self.positions.range_cardinality(start, start + length)) if length else 0
+
+    def live(self, start: int, length: int) -> pa.BooleanArray:
+        """One boolean per row of ``[start, start + length)``: true for a selected row."""
+        if 2 * self.live_in(start, length) <= length:
+            return pc.invert(live_mask(self.positions, start, length))
+        # a mask is made fastest of the few rows that are not in it
+        others = BitMap64()
+        others.add_range(start, start + length)
+        return live_mask(others - self.positions, start, length)
+
+
+LiveRows = DeletedRows | SelectedRows
 
 
 def load_deletion_vector(storage: Storage, table_root: str, descriptor: DeletionVectorDescriptor) -> DeletedRows:

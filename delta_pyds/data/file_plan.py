@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from delta_pyds.columnar import cast
 from delta_pyds.columnar.cast import MaybeConvert, Where
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.data import calendar
+from delta_pyds.data import calendar, change_type
 from delta_pyds.data.data_file import DataFile
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.footer_statistics import RowGroupFacts, kept_row_groups
@@ -24,7 +24,7 @@ from delta_pyds.data.output import Constant, null_column, partition_column, reco
 from delta_pyds.data.row_groups import RowGroup
 from delta_pyds.data.transform import Binder, Binding, Selection
 from delta_pyds.expr.nodes import references
-from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN, ScanFile, ScanState
 from delta_pyds.protocol.schema import LONG, StructField, StructType, nullable_throughout
 
 
@@ -54,7 +54,8 @@ class FilePlan:
     """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
 
     ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
-    are the materialised columns, None where the file has none.
+    are the materialised columns, None where the file has none. ``change_type``:
+    of a change data file the column of this name, None where it is among the outputs.
 
     Raises, when made: SchemaMismatchError, ProtocolError.
     """
@@ -66,27 +67,32 @@ class FilePlan:
         self._julian_dates = calendar.uses_julian_dates(data.key_values)
         self._julian_int96 = calendar.uses_julian_int96(data.key_values)
         self._binder = Binder(file.path, data.columns, state.column_mapping_mode)
+        self._change_type = change_type.bind(self._binder, file.path) if file.change_data else None
         outputs = [self._bound(f) for f in state.output.fields]
+        unreturned = None if any(b is self._change_type for b in outputs) else self._change_type
         row_id, version = self._materialised()
         self._predicate_schema, inputs = self._predicate_inputs()
-        needed = self._leaves([*outputs, row_id, version])
+        returned = [*outputs, row_id, version, unreturned]
         early = self._leaves(inputs)
         if early:
             # parts of a nested column cannot be put together from two passes
             self.early = Selection(early, data.columns)
-            late = [b for b in (*outputs, row_id, version) if not self.early.covers(self._leaves([b]))]
+            late = [b for b in returned if not self.early.covers(self._leaves([b]))]
             self.late = Selection(self._leaves(late), data.columns)
         else:
-            self.early, self.late = Selection(needed, data.columns), Selection([], data.columns)
+            self.early, self.late = Selection(self._leaves(returned), data.columns), Selection([], data.columns)
         self.outputs = [self._source(b, f.nullable) for b, f in zip(outputs, state.output.fields, strict=True)]
         self._inputs = [self._source(b, True) for b in inputs]
         self.row_id = None if row_id is None else self._source(row_id, True)
         self.row_commit_version = None if version is None else self._source(version, True)
+        self.change_type = None if unreturned is None else self._source(unreturned, True)
 
     # --- what is needed
 
     def _bound(self, field: StructField) -> _Bound:
         if field.physical_name in self._state.partition_columns:
+            if self._change_type is not None and field.physical_name == CHANGE_TYPE_COLUMN:
+                return self._change_type
             return partition_column(self._state, self._file, field)
         binding = self._binder.bind(field)
         return null_column(binding.target) if binding.source is None else binding
@@ -122,6 +128,8 @@ class FilePlan:
         late = not self.early.covers(self._leaves([bound]))
         selection = self.late if late else self.early
         convert = selection.convert(bound, self._leaf)
+        if bound is self._change_type:
+            convert = change_type.checked(convert, self._file.path)
         return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
 
     def _leaf(self, column: FileColumn, target: pa.DataType, where: Where) -> MaybeConvert:
@@ -147,7 +155,10 @@ class FilePlan:
 
     def kept(self, row_groups: Sequence[RowGroup]) -> list[RowGroup]:
         """Those that the footer does not rule out."""
-        if self._state.skip is None:
+        skip = self._state.skip
+        if skip is not None and self._change_type is not None:
+            skip = change_type.without_change_type(skip)
+        if skip is None:
             return list(row_groups)
         facts = RowGroupFacts(
             self._data.metadata,
@@ -156,7 +167,7 @@ class FilePlan:
             self._partition,
             julian=self._julian_dates or self._julian_int96,
         )
-        return kept_row_groups(self._state.skip, facts, row_groups)
+        return kept_row_groups(skip, facts, row_groups)
 
     def _bind_path(self, path: tuple[str, ...]) -> Binding | None:
         """The binding of a column without parts; None where the footer has no statistics for the path."""

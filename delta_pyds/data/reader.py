@@ -5,7 +5,7 @@ anything is filtered or skipped, so a deletion vector and a row id always meet
 the rows that they were written for.
 
 Protocol: "Reader Requirements for Deletion Vectors", "Reader Requirements for
-Column Mapping", "Reader Requirements for Row Tracking".
+Column Mapping", "Reader Requirements for Row Tracking", "Change Data Files".
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.batch_size import PROBE_ROWS, BatchSizer
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
-from delta_pyds.data.deletion_vector import DeletedRows, load_deletion_vector
+from delta_pyds.data.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.filtering import ArrayQueue, filter_arrays
 from delta_pyds.data.output import Constant, RowNumbers, default_or_stored, output_schema, record_batch
 from delta_pyds.data.row_groups import RowGroup, row_groups_in, runs
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 
 __all__ = ["output_schema", "read"]
@@ -41,21 +43,29 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
 
     Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows
     (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
+    Live are the rows that ``file.selected`` names, all of them without it, less
+    those of ``file.deletion_vector``. A row of a change data file is returned
+    only if its type of change is known, even to a scan that leaves that column out.
 
     Raises: FileNotFoundInStorageError, CorruptDataFileError,
         SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
         ProtocolError; each names the file.
     """
     storage = resolve_storage(state.table_root, state.storage_options)
-    deleted = None
-    if file.deletion_vector is not None:
-        deleted = load_deletion_vector(storage, state.table_root, file.deletion_vector)
+    deleted = _loaded(storage, state, file.deletion_vector)
+    selected = _loaded(storage, state, file.selected)
     with open_data_file(storage, state, file) as data:
-        if deleted is not None:
-            deleted.check_within(data.num_rows, file.path)
+        for vector in (deleted, selected):
+            if vector is not None:
+                vector.check_within(data.num_rows, file.path)
+        live = deleted if selected is None else SelectedRows.of(selected, deleted)
         with naming(state.table_root, file.path):
-            reader = _FileReader(state, file, data, deleted)
+            reader = _FileReader(state, file, data, live)
         yield from reader.batches()
+
+
+def _loaded(storage: Storage, state: ScanState, vector: DeletionVectorDescriptor | None) -> DeletedRows | None:
+    return None if vector is None else load_deletion_vector(storage, state.table_root, vector)
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,11 @@ class _Rows:
 
 
 class _FileReader:
-    def __init__(self, state: ScanState, file: ScanFile, data: DataFile, deleted: DeletedRows | None) -> None:
+    def __init__(self, state: ScanState, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
         self._state = state
         self._file = file
         self._data = data
-        self._deleted = deleted
+        self._live = live
         self._plan = FilePlan(state, file, data)
         self._schema = output_schema(state)
         self._path = Constant(pa.scalar(file.path, pa.string()))
@@ -91,8 +101,8 @@ class _FileReader:
         file = self._file
         with self._naming():
             groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
-        if self._deleted is not None:
-            groups = [g for g in groups if self._deleted.count_in(g.first_row, g.num_rows) < g.num_rows]
+        if self._live is not None:
+            groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
         # with a predicate every row group is decided on its own, unless it is tiny
         rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else self._state.batch_rows
         for run in runs([g for g in groups if g.num_rows], rows_per_run):
@@ -108,16 +118,16 @@ class _FileReader:
     # --- which rows
 
     def _early(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
-        """Decode the first pass, and drop the rows that are deleted or do not match."""
+        """Decode the first pass, and drop the rows that are not live or do not match."""
         start, total = run[0].first_row, sum(g.num_rows for g in run)
         live = None
-        if self._deleted is not None and self._deleted.count_in(start, total):
-            live = self._deleted.live(start, total)
+        if self._live is not None and self._live.live_in(start, total) < total:
+            live = self._live.live(start, total)
         at = 0
         for arrays, length in self._decoded(self._plan.early.leaves, run):
             with self._naming():
                 mask = None if live is None else live.slice(at, length)
-                if self._state.predicate is not None:
+                if self._state.predicate is not None and (mask is None or mask.true_count):
                     found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
                     mask = found if mask is None else pc.and_(mask, found)
                 count = length if mask is None else mask.true_count
@@ -166,6 +176,8 @@ class _FileReader:
     # --- which columns
 
     def _output(self, rows: _Rows) -> pa.RecordBatch:
+        if self._plan.change_type is not None:
+            _array(self._plan.change_type, rows)
         arrays = [_array(s, rows) for s in self._plan.outputs]
         if self._state.row_position or self._state.row_ids is not None:
             positions = self._numbers.between(rows.first_row, rows.length)

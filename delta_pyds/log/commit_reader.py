@@ -45,20 +45,28 @@ def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
 def read_commits(
     storage: Storage, files: Iterable[LogFile], *, threads: int = 8
 ) -> Iterator[tuple[LogFile, list[SingleAction]]]:
-    """Read commits in the given order.
+    """Read commits in the given order, as fetch_commits does.
+
+    Raises: as read_commit, when the file's turn comes.
+    """
+    for file, data in fetch_commits(storage, files, threads=threads):
+        yield file, decode_commit(data, file.path)
+
+
+def fetch_commits(storage: Storage, files: Iterable[LogFile], *, threads: int = 8) -> Iterator[tuple[LogFile, bytes]]:
+    """The bytes of commits, in the given order.
 
     From a remote store up to ``threads`` files are fetched ahead, within a
     bound of bytes. The local disk is faster without: decoding takes longer
     than reading, and holds the interpreter.
 
-    Raises: as read_commit, when the file's turn comes.
+    Raises: MissingLogFilesError when the turn of a file comes that has gone.
     """
     if storage.scheme == "file" or threads <= 1:
         for file in files:
-            yield file, read_commit(storage, file)
+            yield file, _read(storage, file)
         return
-    for file, data in _fetch_ahead(storage, files, threads):
-        yield file, decode_commit(data, file.path)
+    yield from _fetch_ahead(storage, files, threads)
 
 
 def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo | None:

@@ -16,7 +16,7 @@ from delta_pyds.errors import (
     NothingWrittenError,
 )
 from delta_pyds.log.commit_reader import read_commit_info, read_commits
-from delta_pyds.log.listing import LogFile, list_log
+from delta_pyds.log.listing import LogFile, commit_by_name, list_log
 from delta_pyds.protocol.actions import SingleAction
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.storage.base import Storage
@@ -134,14 +134,13 @@ def _listed(storage: Storage, table_root: str, first: int) -> tuple[dict[int, Lo
 
 
 def _by_name(storage: Storage, table_root: str, version: int, after_version: int) -> LogFile:
-    path = commit_path(table_root, version)
     try:
-        return _log_file(storage, path, version)
+        return commit_by_name(storage, table_root, version)
     except FileNotFoundInStorageError as error:
         raise MissingLogFilesError(
             f"The commit of version {version} of table {table_root!r} is gone, although later versions exist, so what "
             f"happened since version {after_version} is not known. If the log was cleaned up because this "
-            f"transaction took so long, run it again; else restore {path!r}.",
+            f"transaction took so long, run it again; else restore {commit_path(table_root, version)!r}.",
             table=table_root,
             version=version,
             missing_version=version,
@@ -151,16 +150,10 @@ def _by_name(storage: Storage, table_root: str, version: int, after_version: int
 def _further(storage: Storage, table_root: str, version: int) -> Iterator[LogFile]:
     while True:
         try:
-            yield _log_file(storage, commit_path(table_root, version), version)
+            yield commit_by_name(storage, table_root, version)
         except FileNotFoundInStorageError:
             return
         version += 1
-
-
-def _log_file(storage: Storage, path: str, version: int) -> LogFile:
-    status = storage.status(path)
-    name = LogFileName(LogFileKind.COMMIT, version)
-    return LogFile(path, version, status.size_bytes, status.modification_time_ms, name, status.generation)
 
 
 def _look(storage: Storage, path: str, version: int, txn_id: str) -> _Seen:

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from delta_pyds.protocol.paths import LogFileKind, LogFileName, log_directory, parse_log_name, version_prefix
+from delta_pyds.protocol.paths import (
+    LogFileKind,
+    LogFileName,
+    commit_path,
+    log_directory,
+    parse_log_name,
+    version_prefix,
+)
 from delta_pyds.storage.base import FileStatus, Storage
 
 
@@ -73,6 +80,17 @@ def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iter
             yield LogFile(
                 status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation
             )
+
+
+def commit_by_name(storage: Storage, table_root: str, version: int) -> LogFile:
+    """The commit of a version, without a listing.
+
+    Raises: FileNotFoundInStorageError where there is none.
+    """
+    path = commit_path(table_root, version)
+    status = storage.status(path)
+    name = LogFileName(LogFileKind.COMMIT, version)
+    return LogFile(path, version, status.size_bytes, status.modification_time_ms, name, status.generation)
 
 
 def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> LogListing:

@@ -178,7 +178,7 @@ def _list_all(storage: Storage, table_root: str, end_version: int | None, start_
     try:
         return list_log(storage, table_root, start_version, end_version)
     except FileNotFoundInStorageError as error:
-        raise _no_log(storage, table_root) from error
+        raise no_log(storage, table_root) from error
 
 
 def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> LogSegment | None:
@@ -258,7 +258,8 @@ def _latest(listing: LogListing, ignoring: Set[str]) -> int | None:
 # --- why there is no segment
 
 
-def _no_log(storage: Storage, table_root: str) -> TableNotFoundError:
+def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
+    """What is said where there is no log directory."""
     try:
         storage.list_from(table_root, "\U0010ffff")
     except FileNotFoundInStorageError:

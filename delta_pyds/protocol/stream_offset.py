@@ -65,7 +65,7 @@ class StreamOffset:
         """
         found = value if isinstance(value, Mapping) else {}
         source_version = found.get("sourceVersion")
-        if source_version is not None and source_version not in _SOURCE_VERSIONS:
+        if _is_number(source_version) and source_version not in _SOURCE_VERSIONS:
             raise UserError(
                 f"the query's checkpoint holds an offset of source version {source_version!r}, and this version "
                 f"reads 1 and 3: {value!r}. It was written by a newer release: use that one, or start the query with "
@@ -75,7 +75,7 @@ class StreamOffset:
             )
         table_id, version, index, is_initial = (found.get(key) for key in _KEYS[1:])
         # bool is checked for itself: True is an int in Python
-        if source_version is None or not isinstance(table_id, str) or not isinstance(is_initial, bool):
+        if not _is_number(source_version) or not isinstance(table_id, str) or not isinstance(is_initial, bool):
             raise _malformed(value)
         if not _is_number(version) or not _is_number(index):
             raise _malformed(value)

@@ -141,3 +141,11 @@ class TaskOutput:
 
     files: tuple[WrittenFile, ...] = ()
     identity_marks: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StreamOrigin:
+    """Which batch of which stream a task wrote for, as far as Spark has told the task."""
+
+    query_id: str | None
+    batch_id: int | None

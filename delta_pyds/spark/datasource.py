@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.errors import OptionError
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
     ROW_COMMIT_VERSION_COLUMN,
@@ -49,15 +49,22 @@ class DeltaDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that the options select, at the version that this DataFrame is pinned to."""
-        from delta_pyds.spark.driver import open_table, plan
+        from delta_pyds.spark.driver import open_table, output_columns
+        from delta_pyds.spark.stream_options import parse_stream_options, tracks_schema
         from delta_pyds.spark.types import to_spark
 
         options = self._read_options()
         opened = open_table(options)
-        scan = plan(opened, options)
+        configuration = opened.snapshot.configuration
+        if tracks_schema(self.options):
+            from delta_pyds.spark.stream_driver import read_configuration, schema_tracking
+
+            tracking = schema_tracking(opened, options, parse_stream_options(self.options))
+            configuration = read_configuration(opened, tracking)
+        columns = output_columns(opened, options, configuration)
         self._pin(opened)
         self._schema_is_ours = True
-        return StructType([*to_spark(scan.state.output).fields, *extra_fields(options)])
+        return StructType([*to_spark(columns).fields, *extra_fields(options)])
 
     def _pin(self, opened: Opened) -> None:
         self._pinned_version = opened.snapshot.version
@@ -73,26 +80,32 @@ class DeltaDataSource(DataSource):
         if self._pinned_version is None:
             from delta_pyds.spark.driver import open_table
 
-            # an error shows when the table is read; a write has no table to pin yet
-            with contextlib.suppress(DeltaError):
-                self._pin(open_table(self._read_options()))
+            # whether it is for a write is not known here, and a write must not fail by it; a read shows the error later
+            with contextlib.suppress(Exception):
+                self._pin(open_table(self._read_options(quiet=True)))
         return dict(self.__dict__)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from delta_pyds.spark.pushdown import pushes_filters
         from delta_pyds.spark.reader import DeltaReader, Pinned, PushingDeltaReader
+        from delta_pyds.spark.stream_options import tracks_schema
 
         options = self._read_options()
+        if tracks_schema(self.options):
+            raise OptionError(
+                "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
+                option="schemaTrackingLocation",
+            )
         in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
         kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
         pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)
         return kind(options, pinned, None if self._schema_is_ours else schema)
 
-    def _read_options(self) -> ReadOptions:
+    def _read_options(self, *, quiet: bool = False) -> ReadOptions:
         # imported here: the instance reaches every executor, and planning must not follow it there
         from delta_pyds.spark.options import parse_read_options
 
-        return parse_read_options(self.options)
+        return parse_read_options(self.options, quiet=quiet)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write: all that can be refused is refused here, before a task starts."""
@@ -111,16 +124,39 @@ class DeltaDataSource(DataSource):
         return DeltaWriter(plan_write(request))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        raise UnsupportedOperationError(
-            "deltapy cannot stream yet: this version reads tables in batch only.", operation="readStream"
+        from delta_pyds.spark.reader import Pinned
+        from delta_pyds.spark.stream_options import parse_stream_options
+        from delta_pyds.spark.stream_reader import DeltaStreamReader
+
+        return DeltaStreamReader(
+            self._read_options(),
+            parse_stream_options(self.options),
+            Pinned(self._pinned_version, self._table_id, self._zone_used),
+            schema,
+            schema_is_ours=self._schema_is_ours,
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        raise UnsupportedOperationError(
-            "deltapy cannot be the sink of a stream yet: this version writes tables in batch only. Use foreachBatch, "
-            "with df.write and the options txnAppId and txnVersion, so that a batch is written once.",
-            operation="writeStream",
+        """Plan one batch of a stream, or commit one: Spark asks for both in the same way.
+
+        Only the process that plans may look at the table: the commit must go by the plan that the tasks had.
+        """
+        from delta_pyds.spark.stream_writer import DeltaStreamWriter, commits_batches
+
+        if commits_batches():
+            return DeltaStreamWriter(dict(self.options))
+        from delta_pyds.commands.stream_write import plan_batch
+        from delta_pyds.spark.time_zone import assumed_time_zone
+        from delta_pyds.spark.types import from_spark
+        from delta_pyds.spark.write_options import parse_stream_write_options
+
+        request, application = parse_stream_write_options(
+            self.options,
+            from_spark(schema),
+            overwrite=overwrite,
+            assumed_time_zone=assumed_time_zone(),
         )
+        return DeltaStreamWriter(dict(self.options), plan_batch(request, application))
 
 
 def extra_fields(options: ReadOptions) -> list[StructField]:

@@ -9,7 +9,8 @@ import os
 import re
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -21,8 +22,12 @@ from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
 from delta_pyds.spark.options import ReadOptions
 from delta_pyds.spark.time_zone import assumed_time_zone
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.table.change_scan import ChangeRange, ChangeScan, change_range, plan_changes
+from delta_pyds.table.changes import change_relation
+from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import version_at
 from delta_pyds.table.packing import Packing, pack
+from delta_pyds.table.row_selection import Relation, select_rows
 from delta_pyds.table.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
@@ -40,13 +45,16 @@ class Opened:
     """A snapshot and the time zone in force.
 
     ``zone_assumed``: the user named none, so that of Spark's JVM was taken;
-    ``zone_used``: choosing the version depended on it.
+    ``zone_used``: choosing the version depended on it. ``starting_ms``,
+    ``ending_ms``: the timestamps of a change feed or stream, in ms since the epoch.
     """
 
     snapshot: Snapshot
     time_zone: str
     zone_assumed: bool
     zone_used: bool = False
+    starting_ms: int | None = None
+    ending_ms: int | None = None
 
 
 def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opened:
@@ -57,28 +65,28 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     """
     zone = options.time_zone or assumed_time_zone()
     assumed = options.time_zone is None
+    rules = TimeZone(zone)
     if pinned_version is not None:
-        return Opened(_open(_root(options)[0], options, pinned_version), zone, assumed)
-    root, version, at = _root(options)
+        return _with_times(Opened(_open(located(options)[0], options, pinned_version), zone, assumed), options, rules)
+    root, version, at = located(options)
     if (version is not None or at is not None) and (options.version is not None or options.timestamp is not None):
         raise OptionError(
             f"the path {options.path} names a version, and so does an option: give one of them.",
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             path=options.path,
         )
+    if (version is not None or at is not None) and options.change_feed:
+        raise OptionError(
+            f"the path {options.path} names a version, and readChangeFeed reads what changed in a range of versions: "
+            "leave that out of the path. endingVersion and endingTimestamp say where the range ends.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+            option="path",
+        )
     version = options.version if version is None else version
     text = options.timestamp if options.timestamp is not None else _spell_out(at) if at else None
     if text is None:
-        return Opened(_open(root, options, version), zone, assumed)
-    try:
-        rules = TimeZone(zone)
-        timestamp_ms = parse_timestamp(text, rules) // 1000
-    except (ValueError, ExpressionError):
-        raise OptionError(
-            f"'{text}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
-            code="DELTA_TIMESTAMP_INVALID",
-            value=text,
-        ) from None
+        return _with_times(Opened(_open(root, options, version), zone, assumed), options, rules)
+    timestamp_ms = _milliseconds(text, rules)
     latest = _open(root, options, None)
     version = version_at(
         latest.storage,
@@ -90,7 +98,29 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     return Opened(_open(root, options, version), zone, assumed, zone_used=rules.used)
 
 
-def _root(options: ReadOptions) -> tuple[str, int | None, str | None]:
+def _with_times(opened: Opened, options: ReadOptions, rules: TimeZone) -> Opened:
+    start, end = options.starting_timestamp, options.ending_timestamp
+    if start is None and end is None:
+        return opened
+    starting_ms = None if start is None else _milliseconds(start, rules, up=True)
+    ending_ms = None if end is None else _milliseconds(end, rules)
+    return replace(opened, starting_ms=starting_ms, ending_ms=ending_ms, zone_used=rules.used)
+
+
+def _milliseconds(text: str, rules: TimeZone, *, up: bool = False) -> int:
+    """A user's timestamp; commit times are whole milliseconds, so a start inside of one is after that commit."""
+    try:
+        micros = parse_timestamp(text, rules)
+    except (ValueError, ExpressionError):
+        raise OptionError(
+            f"'{text}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
+            code="DELTA_TIMESTAMP_INVALID",
+            value=text,
+        ) from None
+    return -(-micros // 1000) if up else micros // 1000
+
+
+def located(options: ReadOptions) -> tuple[str, int | None, str | None]:
     """The table's root, and what the path itself says of version or time."""
     literal = normalize_table_root(options.path)
     match = _AT_VERSION.fullmatch(literal) or _AT_TIME.fullmatch(literal)
@@ -134,12 +164,18 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
 
 def plan(
     opened: Opened, options: ReadOptions, user_schema: StructType | None = None, pushed: tuple[Expr, ...] = ()
-) -> Scan:
-    """Plan the scan that the options describe."""
-    if user_schema is not None and options.columns is not None:
-        raise OptionError(
-            "a schema and the option columns are both given, and both choose columns: give one of them.",
-            option="columns",
+) -> Scan | ChangeScan:
+    """Plan the scan that the options describe, of rows or of changes."""
+    check_column_options(options, user_schema)
+    if options.change_feed:
+        return plan_changes(
+            opened.snapshot,
+            _change_range(opened, options),
+            where=options.where,
+            columns=options.columns,
+            schema=user_schema,
+            time_zone=opened.time_zone,
+            storage_options=options.storage_options,
         )
     return plan_scan(
         opened.snapshot,
@@ -154,12 +190,51 @@ def plan(
     )
 
 
-def partitions(scan: Scan, options: ReadOptions) -> list[pa.RecordBatch]:
-    """The files of a scan, packed."""
+def output_columns(opened: Opened, options: ReadOptions, configuration: TableConfiguration) -> StructType:
+    """The columns that a load returns. Whether it is a batch or a stream Spark does not say at that time.
+
+    ``configuration``: what the rows are read with, where it does not depend on a range of versions.
+    """
+    if not options.change_feed:
+        relation = Relation.of(configuration)
+    elif options.ending_version is None and options.ending_timestamp is None:
+        relation = change_relation(configuration)
+    else:
+        return plan(opened, options).state.output
+    return select_rows(relation, where=options.where, columns=options.columns, time_zone=opened.time_zone).state.output
+
+
+def _change_range(opened: Opened, options: ReadOptions) -> ChangeRange:
+    if options.starting_version == "latest":
+        raise OptionError(
+            "startingVersion=latest is for a stream: spark.read takes the changes of a range of versions, so give "
+            "the number of the first.",
+            option="startingVersion",
+        )
+    return change_range(
+        opened.snapshot,
+        starting_version=options.starting_version,
+        starting_timestamp_ms=opened.starting_ms,
+        ending_version=options.ending_version,
+        ending_timestamp_ms=opened.ending_ms,
+    )
+
+
+def check_column_options(options: ReadOptions, user_schema: StructType | None) -> None:
+    """Raises: OptionError where two things choose the columns."""
+    if user_schema is not None and options.columns is not None:
+        raise OptionError(
+            "a schema and the option columns are both given, and both choose columns: give one of them.",
+            option="columns",
+        )
+
+
+def partitions(files: Iterable[pa.RecordBatch], options: ReadOptions) -> list[pa.RecordBatch]:
+    """Files, as rows of ``columnar.scan_files``, packed."""
     packing = Packing(
         options.max_partition_bytes, options.open_cost_bytes, options.min_partitions or os.cpu_count() or 1
     )
-    return pack(scan.batches(), packing)
+    return pack(files, packing)
 
 
 def check_same_table(snapshot: Snapshot, table_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Options of ``spark.read``, read once into typed values.
+"""Options of ``spark.read`` and ``spark.readStream``, read once into typed values.
 
 Keys match without regard to case, as Spark hands them over in lower case.
 Unknown keys are logged and otherwise ignored, as the reference does.
@@ -10,23 +10,33 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import OptionError
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = logging.getLogger(__name__)
 
-_READ_OPTIONS = {
+# lower-case key to its usual spelling
+READ_OPTIONS = {
     name.lower(): name
     for name in (
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
         "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions",
+        "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
-
-_CHANGE_FEED = ("readchangefeed", "readchangedata")
+# Spark hands over what a query's own options are, too
+_OF_SPARK = ("checkpointlocation", "queryname")
+STREAM_OPTIONS = {
+    name.lower(): name
+    for name in (
+        "maxFilesPerTrigger", "maxBytesPerTrigger", "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion",
+        "skipChangeCommits", "excludeRegex", "failOnDataLoss", "schemaTrackingLocation", "schemaLocation",
+        "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,22 +56,22 @@ class ReadOptions:
     row_ids: bool = False
     push_filters: bool | None = None
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    change_feed: bool = False
+    starting_version: int | Literal["latest"] | None = None
+    starting_timestamp: str | None = None
+    ending_version: int | None = None
+    ending_timestamp: str | None = None
 
 
-def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Check and type the options of a batch read.
+def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
+    """Check and type the options that a batch read and a stream share.
+
+    ``quiet``: unknown keys are not logged, for they may be a writer's.
 
     Raises: OptionError for a value that is none of the option's, and for
-        options that contradict each other; UnsupportedOperationError for the change data feed.
+        options that contradict each other.
     """
     given = {k.lower(): v for k, v in options.items()}
-    for key in _CHANGE_FEED:
-        if boolean_option(given, key, key):
-            raise UnsupportedOperationError(
-                "the change data feed (option readChangeFeed) is not supported by this version of deltapy. "
-                "Read the table's rows without it, or use a newer release.",
-                option="readChangeFeed",
-            )
     if "paths" in given:
         raise OptionError(
             "deltapy reads one table at a time, but load() was given several paths. Load each and union them.",
@@ -73,8 +83,8 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             'the path of the table is missing: give it as .load("/path/of/table") or .option("path", ...).',
             option="path",
         )
-    for key in given:
-        if key not in _READ_OPTIONS and key not in _CHANGE_FEED:
+    for key in () if quiet else given:
+        if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:
@@ -82,9 +92,12 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             "versionAsOf and timestampAsOf are both given: a table is read at a version or at a time, not both.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
+    change_feed = any(boolean_option(given, n.lower(), n) for n in ("readChangeFeed", "readChangeData"))
+    if change_feed:
+        _check_change_feed(given)
     return ReadOptions(
         path=path,
-        version=_version(version),
+        version=_version(version, "versionAsOf"),
         timestamp=timestamp,
         where=given.get("where"),
         columns=given.get("columns"),
@@ -96,17 +109,44 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         row_ids=boolean_option(given, "rowids", "rowIds") or False,
         push_filters=boolean_option(given, "pushfilters", "pushFilters"),
         storage_options=storage_options(given.get("storageoptions")),
+        change_feed=change_feed,
+        starting_version=_starting_version(given.get("startingversion")),
+        starting_timestamp=given.get("startingtimestamp"),
+        ending_version=_version(given.get("endingversion"), "endingVersion"),
+        ending_timestamp=given.get("endingtimestamp"),
     )
 
 
-def _version(text: str | None) -> int | None:
+def _check_change_feed(given: Mapping[str, str]) -> None:
+    for key in ("versionasof", "timestampasof"):
+        if key in given:
+            raise OptionError(
+                f"{READ_OPTIONS[key]} reads a table as it was, and readChangeFeed what changed in a range of "
+                "versions: leave one of them out. The range is startingVersion to endingVersion (or the timestamps).",
+                code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+                option=READ_OPTIONS[key],
+            )
+    for key in ("rowids", "rowposition"):
+        if boolean_option(given, key, READ_OPTIONS[key]):
+            raise OptionError(
+                f"{READ_OPTIONS[key]} cannot be had with readChangeFeed: rows of change data files have neither "
+                "ids nor a place in the table. Leave one of them out.",
+                option=READ_OPTIONS[key],
+            )
+
+
+def _version(text: str | None, name: str) -> int | None:
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
         raise OptionError(
-            f"the option versionAsOf is '{text}', but must be a version number, 0 or more.",
+            f"the option {name} is '{text}', but must be a version number, 0 or more.",
             code="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
-            option="versionAsOf",
+            option=name,
             value=text,
         )
     return int(text)
+
+
+def _starting_version(text: str | None) -> int | Literal["latest"] | None:
+    return "latest" if text is not None and text.strip().lower() == "latest" else _version(text, "startingVersion")

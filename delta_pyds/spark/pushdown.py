@@ -21,6 +21,8 @@ VERSIONS_WITH_PUSHDOWN_PER_SCAN: frozenset[str] = frozenset()
 
 def pushes_filters(options: ReadOptions, spark_version: str = pyspark.__version__) -> bool:
     """True when pushed filters may prune: asked for by the option pushFilters, or right in this Spark anyway."""
+    if options.change_feed:
+        return False
     if options.push_filters is not None:
         return options.push_filters
     return spark_version in VERSIONS_WITH_PUSHDOWN_PER_SCAN

@@ -1,4 +1,4 @@
-"""Options of ``df.write``, read once into a ``WriteRequest``.
+"""Options of ``df.write`` and ``df.writeStream``, read once into a ``WriteRequest``.
 
 Keys match without regard to case, as Spark hands them over in lower case.
 Unknown keys are logged and otherwise ignored, as the reference does.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from delta_pyds.commands.write_request import (
     DEFAULT_MAX_ATTEMPTS,
@@ -44,6 +44,20 @@ _WRITE_OPTIONS = frozenset(
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
 _CREATE_MODES: tuple[CreateMode, ...] = ("createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists")
+# Spark's own, which it hands over too
+_OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
+_APPENDS_OR_REPLACES = "a stream appends rows, or replaces the whole table in the output mode complete"
+_AT_THE_LATEST = "a table is written at its latest version only"
+# without a meaning for a stream: taken in silence, the user would believe in rows that are not there
+_NOT_FOR_STREAMS = {
+    "txnVersion": "the version of each commit of a stream is its batch id",
+    "replaceWhere": _APPENDS_OR_REPLACES,
+    "replaceOn": _APPENDS_OR_REPLACES,
+    "replaceUsing": _APPENDS_OR_REPLACES,
+    "versionAsOf": _AT_THE_LATEST,
+    "timestampAsOf": _AT_THE_LATEST,
+}
+_warned: set[str] = set()
 _MAX_LONG = (1 << 63) - 1
 _ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 
@@ -56,12 +70,7 @@ def parse_write_options(
     Raises: OptionError for a value that is none of the option's, and for options that contradict each other.
     """
     given = {k.lower(): v for k, v in options.items()}
-    path = given.get("path", "").strip()
-    if not path:
-        raise OptionError(
-            'the path of the table is missing: give it as .save("/path/of/table") or .option("path", ...).',
-            option="path",
-        )
+    table_root, storage = parse_table_options(options)
     for key in ("versionasof", "timestampasof"):
         if key in given:
             raise OptionError(
@@ -83,10 +92,10 @@ def parse_write_options(
     codec(compression)
     partition_overwrite = choice_option(given, "partitionOverwriteMode", ("static", "dynamic"))
     request = WriteRequest(
-        table_root=normalize_table_root(path),
+        table_root=table_root,
         incoming=incoming,
         mode="overwrite" if overwrite else "append",
-        storage_options=storage_options(given.get("storageoptions")),
+        storage_options=storage,
         create_mode=cast(CreateMode, choice_option(given, "createMode", _CREATE_MODES) or "createIfNotExists"),
         replace_where=given.get("replacewhere"),
         partition_overwrite=cast('Literal["static", "dynamic"] | None', partition_overwrite),
@@ -109,6 +118,93 @@ def parse_write_options(
     )
     request.check()
     return request
+
+
+def parse_stream_write_options(
+    options: Mapping[str, str], incoming: StructType, *, overwrite: bool, assumed_time_zone: str
+) -> tuple[WriteRequest, str | None]:
+    """Check and type the options of a stream's sink: what to write, and the application id if the user gave one.
+
+    ``overwrite``: the output mode is complete.
+    Raises: OptionError for a value that is none of the option's, for options that contradict each other, and
+        for options that mean nothing in a stream.
+    """
+    given = {k.lower(): v for k, v in options.items()}
+    _check_stream(given, complete=overwrite)
+    unknown = [k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS and not k.startswith("delta.")]
+    for key in unknown:
+        # each batch asks again, in the same process
+        if key not in _warned:
+            _warned.add(key)
+            logger.warning("deltapy does not know the option '%s' of a stream's sink and ignores it.", key)
+    application = given.get("txnappid")
+    apart = {*unknown, *_OF_SPARK_STREAMS, "txnappid"}
+    kept = {k: v for k, v in options.items() if k.lower() not in apart}
+    request = parse_write_options(kept, incoming, overwrite=overwrite, assumed_time_zone=assumed_time_zone)
+    return request, application
+
+
+def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
+    """The root of the table that a write goes to, and the options of its storage.
+
+    Raises: OptionError where there is no path.
+    """
+    given = {k.lower(): v for k, v in options.items()}
+    path = given.get("path", "").strip()
+    if not path:
+        raise _no_path('.save("/path/of/table")')
+    return normalize_table_root(path), storage_options(given.get("storageoptions"))
+
+
+def _no_path(call: str) -> OptionError:
+    return OptionError(
+        f'the path of the table is missing: give it as {call} or .option("path", ...).',
+        option="path",
+    )
+
+
+def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
+    if not given.get("path", "").strip():
+        raise _no_path('.start("/path/of/table")')
+    for name, why in _NOT_FOR_STREAMS.items():
+        if name.lower() in given:
+            raise OptionError(
+                f"the option {name} is not for a stream: {why}. Leave it out, or use foreachBatch with df.write.",
+                option=name,
+            )
+    if boolean_option(given, "datachange", "dataChange") is False:
+        raise OptionError(
+            "the option dataChange=false is not for a stream: it says that rows of the table are only moved, and those "
+            "of a stream are new to it. Leave it out.",
+            option="dataChange",
+        )
+    if choice_option(given, "partitionOverwriteMode", ("static", "dynamic")) == "dynamic":
+        raise OptionError(
+            "the option partitionOverwriteMode=dynamic is not for a stream: it appends rows, or replaces the whole "
+            "table in the output mode complete. To overwrite the partitions of each batch, use foreachBatch with "
+            "df.write.",
+            option="partitionOverwriteMode",
+        )
+    mode = choice_option(given, "createMode", _CREATE_MODES)
+    if mode in ("errorIfExists", "ignore"):
+        raise OptionError(
+            f"the option createMode={mode} is not for a stream: its second batch finds the table that the first one "
+            "has made. Leave it out, or say errorIfNotExists for a table that must be there before the stream.",
+            option="createMode",
+        )
+    if boolean_option(given, "overwriteschema", "overwriteSchema") and not complete:
+        raise OptionError(
+            'overwriteSchema replaces the schema of the table and all rows, so it needs .outputMode("complete"). '
+            "To add columns, use mergeSchema.",
+            option="overwriteSchema",
+        )
+    if "txnappid" in given and not given["txnappid"].strip():
+        raise OptionError(
+            "the option txnAppId is empty: give a text that is this query's alone, or leave the option out for the "
+            "query's own id.",
+            code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+            option="txnAppId",
+        )
 
 
 def _application(given: Mapping[str, str]) -> tuple[str, int] | None:

@@ -46,7 +46,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         if self.state is None:
             return WrittenMessage(TaskOutput())
-        return WrittenMessage(write(self.state, iterator, _session()))
+        return WrittenMessage(write(self.state, iterator, task_session()))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         from delta_pyds.commands.write import commit_write
@@ -71,7 +71,7 @@ def _outputs(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutput]
     return [message.output for message in messages if isinstance(message, WrittenMessage)]
 
 
-def _session() -> TaskSession:
+def task_session() -> TaskSession:
     """What a task knows of the session, and a planner does not."""
     from delta_pyds.data.write_task import TaskSession
 

@@ -5,7 +5,7 @@ Protocol: "In-Commit Timestamps", "Commit Provenance Information".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -96,6 +96,41 @@ class CommitTimes:
 
         Raises: TimeTravelError for a time before the first or after the last commit.
         """
+        found = self.last_at_or_before(timestamp_ms)
+        if found == self._versions()[-1] and self.commit_timestamp(found) < timestamp_ms:
+            raise self._too_late(found, timestamp_ms)
+        return found
+
+    def last_at_or_before(self, timestamp_ms: int) -> int:
+        """The same, and the last version for a time after it.
+
+        Raises: TimeTravelError for a time before the first commit.
+        """
+        versions = self._versions()
+        candidates = self._candidates(versions, timestamp_ms)
+        low = self._count(candidates, lambda time_ms: time_ms <= timestamp_ms)
+        if low == 0:
+            raise self._too_early(versions[0], timestamp_ms)
+        return candidates[low - 1]
+
+    def first_at_or_after(self, timestamp_ms: int) -> int:
+        """The first version committed at or after the time, among those that can be recreated.
+
+        Raises: TimeTravelError for a time after the last commit.
+        """
+        versions = self._versions()
+        candidates = self._candidates(versions, timestamp_ms)
+        low = self._count(candidates, lambda time_ms: time_ms < timestamp_ms)
+        if low < len(candidates):
+            return candidates[low]
+        # after all of one clock's commits come those of the other, of which each is later
+        later = [version for version in versions if not candidates or version > candidates[-1]]
+        if not later or self.commit_timestamp(later[0]) < timestamp_ms:
+            raise self._too_late(versions[-1], timestamp_ms)
+        return later[0]
+
+    def _versions(self) -> list[int]:
+        """Ascending, those that can be recreated and have a commit. Raises: TimeTravelError where there is none."""
         versions = sorted(version for version in self.commits if self.earliest is not None and version >= self.earliest)
         if not versions:
             raise TimeTravelError(
@@ -103,22 +138,19 @@ class CommitTimes:
                 "version that can be recreated. Ask for a version by its number.",
                 code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
                 table=self.table_root,
-                timestamp_ms=timestamp_ms,
             )
-        candidates = self._candidates(versions, timestamp_ms)
+        return versions
+
+    def _count(self, candidates: Sequence[int], early: Callable[[int], bool]) -> int:
+        """How many candidates, from the first on, have a time that is early."""
         low, high = 0, len(candidates)
-        while low < high:  # the first candidate after the time
+        while low < high:
             middle = (low + high) // 2
-            if self.commit_timestamp(candidates[middle]) <= timestamp_ms:
+            if early(self.commit_timestamp(candidates[middle])):
                 low = middle + 1
             else:
                 high = middle
-        if low == 0:
-            raise self._too_early(versions[0], timestamp_ms)
-        found = candidates[low - 1]
-        if found == versions[-1] and self.commit_timestamp(found) < timestamp_ms:
-            raise self._too_late(found, timestamp_ms)
-        return found
+        return low
 
     def _candidates(self, versions: Sequence[int], timestamp_ms: int) -> list[int]:
         """The side of the table's history that the time lies in.

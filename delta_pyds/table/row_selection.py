@@ -41,13 +41,14 @@ class Relation:
     """Columns that can be selected: a table's, or those of its change feed.
 
     ``partition_columns``: logical names of the columns whose values the log
-    has; each is a column of ``schema``.
+    has; each is a column of ``schema``. ``change_feed``: the last three are the change columns.
     """
 
     table_root: str
     schema: StructType
     partition_columns: tuple[str, ...]
     column_mapping_mode: str
+    change_feed: bool = False
 
     @staticmethod
     def of(configuration: TableConfiguration) -> Relation:

@@ -1,4 +1,4 @@
-"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... j] [--quick].
+"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... n] [--quick].
 
 Times depend on the machine, so they are printed and never asserted.
 """
@@ -10,7 +10,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from tests.bench import native, planning, scans, writes
+from tests.bench import native, planning, scans, streams, writes
 from tests.bench.measure import Line, report
 from tests.bench.settings import Settings
 
@@ -21,7 +21,8 @@ PLANNING = {
     "i": writes.commit_to_many_files,
 }
 SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors,
-         "g": writes.rows_to_files, "j": native.queries}  # fmt: skip
+         "g": writes.rows_to_files, "j": streams.backlog, "k": streams.empty_poll, "l": streams.micro_batch,
+         "m": streams.memory, "n": native.queries}  # fmt: skip
 _ABOUT = {
     "a": "open a table and prune to one file, against deltalake",
     "b": "full scan through Spark",
@@ -32,7 +33,11 @@ _ABOUT = {
     "g": "write rows, against df.write.parquet and deltalake",
     "h": "commits per second of one writer and of eight",
     "i": "a commit to a table of very many files",
-    "j": "queries by the native engine, against spark.read.parquet and the Python source",
+    "j": "a stream through a backlog of commits",
+    "k": "a poll of a stream that finds nothing",
+    "l": "a micro-batch of one file, source to sink",
+    "m": "memory over many micro-batches",
+    "n": "queries by the native engine, against spark.read.parquet and the Python source",
 }
 
 

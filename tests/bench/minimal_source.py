@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,12 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.streaming.datasource import ReadMaxFiles, SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,11 +37,17 @@ class MinimalSource(DataSource):
     def schema(self) -> str:
         return SCHEMA
 
-    def reader(self, schema: Any) -> MinimalReader:  # noqa: ARG002 - Spark calls it by this name
+    def reader(self, schema: Any) -> MinimalReader:
         return MinimalReader(self.options["path"])
 
-    def writer(self, schema: Any, overwrite: bool) -> DrainingWriter:  # noqa: ARG002 - Spark passes them
+    def writer(self, schema: Any, overwrite: bool) -> DrainingWriter:
         return DrainingWriter()
+
+    def streamReader(self, schema: Any) -> MinimalStream:
+        return MinimalStream(self.options["path"], int(self.options.get("maxFilesPerTrigger", "1000")))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> FileWriter:
+        return FileWriter(self.options["path"])
 
 
 class DrainingWriter(DataSourceArrowWriter):
@@ -73,3 +84,62 @@ class MinimalReader(DataSourceReader):
         for path in partition.value:
             with pq.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=65_536)
+
+
+class MinimalStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Files of a directory by name; an offset is how many of them were read."""
+
+    def __init__(self, path: str, max_files: int) -> None:
+        self._path = path
+        self._max_files = max_files
+        self._end: int | None = None
+
+    def _files(self) -> list[str]:
+        return sorted(f for f in os.listdir(self._path) if f.endswith(".parquet"))
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"files": 0}
+
+    def getDefaultReadLimit(self) -> ReadMaxFiles:
+        return ReadMaxFiles(self._max_files)
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # type: ignore[override]
+        there = self._end if self._end is not None else len(self._files())
+        return {"files": max(start["files"], min(there, start["files"] + self._max_files))}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._end = len(self._files())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        files = [os.path.join(self._path, f) for f in self._files()[start["files"] : end["files"]]]
+        # as many files as make 128 MB with what opening each counts for
+        return [InputPartition(files[i : i + 32]) for i in range(0, len(files), 32)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return MinimalReader(self._path).read(partition)
+
+
+class FileWriter(DataSourceStreamArrowWriter):
+    """Writes each task's rows as a Parquet file and keeps no log of them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        import pyarrow.parquet as pq
+
+        writer = None
+        os.makedirs(self._path, exist_ok=True)
+        for batch in iterator:
+            if batch.num_rows:
+                writer = writer or pq.ParquetWriter(os.path.join(self._path, f"{uuid.uuid4()}.parquet"), batch.schema)
+                writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+        return WriterCommitMessage()
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        pass
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        pass

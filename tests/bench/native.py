@@ -20,7 +20,7 @@ _GOAL, _GOAL_WITH_VECTORS = 1.05, 1.5
 
 
 def queries(spark: SparkSession, settings: Settings) -> list[Line]:
-    """(j): queries on one DataFrame, loaded each time; each is checked to have one answer on all sides."""
+    """(n): queries on one DataFrame, loaded each time; each is checked to have one answer on all sides."""
     plain = data_table(settings.data, settings.scan_rows, settings.scan_files)
     last = settings.scan_rows - settings.scan_rows // 100
     asked: dict[str, Ask | None] = {
@@ -66,7 +66,7 @@ def _compare(
     *,
     same: bool = True,
 ) -> list[Line]:
-    say(f"(j) {what}")
+    say(f"(n) {what}")
     sides: dict[str, Callable[[], DataFrame]] = {
         "native": lambda: delta_pyds.read(spark, str(table), engine="native"),
         "parquet": lambda: spark.read.parquet(*files),
@@ -78,8 +78,8 @@ def _compare(
             raise RuntimeError(f"{what}: {answers}")
     took = in_turn({side: _run(load, ask) for side, load in sides.items()}, settings.rounds)
     return [
-        ratio_line("j", f"{what}, native vs spark.read.parquet", took["native"], took["parquet"], goal),
-        ratio_line("j", f"{what}, native vs arrow", took["native"], took["arrow"]),
+        ratio_line("n", f"{what}, native vs spark.read.parquet", took["native"], took["parquet"], goal),
+        ratio_line("n", f"{what}, native vs arrow", took["native"], took["arrow"]),
     ]
 
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 from delta_pyds.data.reader import output_schema
 from delta_pyds.data.reader import read as read_file
 from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.table.change_scan import ChangeScan, change_range, plan_changes
 from delta_pyds.table.history import history as commit_history
 from delta_pyds.table.history import version_at as find_version
 from delta_pyds.table.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 
-def _rows(scan: Scan) -> pa.Table:
+def _rows(scan: Scan | ChangeScan) -> pa.Table:
     batches = [batch for file in scan.files() for batch in read_file(scan.state, file)]
     return pa.Table.from_batches(batches, schema=output_schema(scan.state))
 
@@ -27,6 +28,11 @@ def read(path: str, version: int | None) -> pa.Table:
 
 def row_ids(path: str) -> pa.Table:
     return _rows(plan_scan(load_snapshot(path), row_ids=True))
+
+
+def cdf(path: str, start: int, end: int | None) -> pa.Table:
+    latest = load_snapshot(path)
+    return _rows(plan_changes(latest, change_range(latest, starting_version=start, ending_version=end)))
 
 
 def files(path: str, version: int | None, predicate: str | None) -> list[str]:

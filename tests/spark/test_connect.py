@@ -60,6 +60,15 @@ except Exception as e:
     assert "DELTA_PATH_EXISTS" in str(e), e
 else:
     raise AssertionError("a table was created twice")
+
+for _ in range(2):  # the second run finds nothing new
+    query = (
+        spark.readStream.format("deltapy").option("maxFilesPerTrigger", 1).load(written)
+        .writeStream.format("deltapy").option("checkpointLocation", path + "-checkpoint")
+        .trigger(availableNow=True).start(path + "-streamed")
+    )
+    assert query.awaitTermination(120)
+    assert sorted(r.id for r in delta_pyds.read(spark, path + "-streamed").collect()) == list(range(8))
 print("all is well")
 spark.stop()
 """

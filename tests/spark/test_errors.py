@@ -47,7 +47,7 @@ def table(tmp_path: Path) -> TableBuilder:
         ({"maxPartitionBytes": "lots"}, "DELTA_ILLEGAL_OPTION", "maxPartitionBytes"),
         ({"timeZone": "Mars/Olympus"}, "DELTA_ILLEGAL_OPTION", "Mars/Olympus"),
         ({"rowIds": "true"}, "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS", "row tracking"),
-        ({"readChangeFeed": "true", "startingVersion": 0}, "DELTA_OPERATION_NOT_ALLOWED", "readChangeFeed"),
+        ({"readChangeFeed": "true", "startingVersion": 0}, "DELTA_MISSING_CHANGE_DATA", "enableChangeDataFeed"),
     ],
 )
 def test_an_impossible_option_is_named(
@@ -154,13 +154,3 @@ def test_a_catalog_managed_table_needs_its_catalog(spark: SparkSession, tmp_path
     table.create()
     message = failure(spark, table.path)
     assert "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED" in message and "catalog" in message
-
-
-def test_streaming_is_refused_by_name(spark: SparkSession, tmp_path: Path, table: TableBuilder) -> None:
-    rates = spark.readStream.format("rate").load()
-    with pytest.raises(PySparkException, match="sink of a stream yet"):
-        sink = rates.writeStream.format("deltapy").option("checkpointLocation", str(tmp_path / "c"))
-        sink.trigger(availableNow=True).start(str(tmp_path / "sink")).awaitTermination(60)
-    with pytest.raises(PySparkException, match="cannot stream yet"):
-        stream = spark.readStream.format("deltapy").load(str(table.path))
-        stream.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination(60)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from delta_pyds.errors import OptionError
-from delta_pyds.spark.driver import open_table
+from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.options import parse_read_options
+from delta_pyds.spark.task_scan import task_scan
 from tests.support.table_builder import TableBuilder
 
 
@@ -48,3 +49,33 @@ def test_an_empty_timestamp_is_refused_and_not_taken_for_none(tmp_path: Path) ->
     with pytest.raises(OptionError) as error:
         open_table(parse_read_options({"path": str(table.path), "timestampAsOf": ""}))
     assert error.value.code == "DELTA_TIMESTAMP_INVALID"
+
+
+@pytest.mark.parametrize("suffix", ["@v1", "@20240101000000000"])
+def test_a_version_in_the_path_is_no_end_of_a_change_feed(tmp_path: Path, suffix: str) -> None:
+    table = build(tmp_path / "t")
+    given = {"path": f"{table.path}{suffix}", "readChangeFeed": "true", "startingVersion": "0"}
+    with pytest.raises(OptionError, match="endingVersion") as error:
+        open_table(parse_read_options({**given, "endingTimestamp": "2023-11-14"}))
+    assert error.value.code == "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"
+
+
+@pytest.mark.parametrize(
+    ("partition", "where", "matters"),
+    [
+        ("id", "id = 1", False),
+        ("id", "_change_type = 'insert'", False),
+        ("at", "id = 1", True),
+        ("id", "_commit_timestamp > '2024-01-01 00:00:00'", True),
+    ],
+)
+def test_commit_times_do_not_depend_on_the_time_zone_that_planning_assumed(
+    tmp_path: Path, partition: str, where: str, matters: bool
+) -> None:
+    on = {"delta.enableChangeDataFeed": "true"}
+    TableBuilder(tmp_path, {"id": "long", "at": "timestamp", "v": "long"}, [partition], on).create()
+    given = {"path": str(tmp_path), "readChangeFeed": "true", "startingVersion": "0", "where": where}
+    options = parse_read_options(given)
+    opened = open_table(options)
+    task = task_scan(plan(opened, options).selection, opened, zone_used=False)
+    assert (task.assumed_zone is not None) == matters

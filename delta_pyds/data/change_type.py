@@ -1,0 +1,86 @@
+"""The column of a change data file that says what happened to each row.
+
+Invariant: a row of a change data file is only ever seen with one of the four
+types of the protocol. A row of unknown type would be counted as a change that
+it is not.
+
+Protocol: "Change Data Files", "Reader Requirements for AddCDCFile".
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.cast import MaybeConvert
+from delta_pyds.data.transform import Binder, Binding
+from delta_pyds.errors import CorruptDataFileError, DeltaError
+from delta_pyds.expr.nodes import And, Or, references
+from delta_pyds.expr.stats_rewrite import KEEP, All, OnPartition, Skip
+from delta_pyds.expr.stats_rewrite import Any as AnyOf
+from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN
+from delta_pyds.protocol.schema import STRING
+
+_NULL = "DELTA_CDC_READ_NULL_CHANGE_TYPE"
+_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
+
+
+def bind(binder: Binder, file: str) -> Binding:
+    """Where a change data file has its types of change: by this very name in every column mapping mode.
+
+    Raises: CorruptDataFileError when the file lacks the column,
+        SchemaMismatchError when it is no text, or there are two of the name.
+    """
+    binding = binder.bind_physical(CHANGE_TYPE_COLUMN, STRING)
+    if binding.source is None:
+        raise _refused(file, f"has no column {CHANGE_TYPE_COLUMN}", _NULL)
+    return binding
+
+
+def checked(convert: MaybeConvert, file: str) -> MaybeConvert:
+    """The conversion, and then a look at each value.
+
+    Raises, when called: CorruptDataFileError for a null or an unknown value.
+    """
+
+    known_types = pa.array(_TYPES, pa.string())
+
+    def checking(array: pa.Array) -> pa.Array:
+        types = array if convert is None else convert(array)
+        if types.null_count:
+            raise _refused(file, f"holds nulls in the column {CHANGE_TYPE_COLUMN}", _NULL)
+        known = pc.is_in(types, value_set=known_types)
+        if known.false_count:
+            strange = types.filter(pc.invert(known))[0].as_py()
+            problem = f"holds {strange!r} in the column {CHANGE_TYPE_COLUMN}, where only {', '.join(_TYPES)} are known"
+            raise _refused(file, problem, "DELTA_CDC_READ_UNKNOWN_CHANGE_TYPE")
+        return types
+
+    return checking
+
+
+def without_change_type(skip: Skip) -> Skip:
+    """What is left of a condition on facts where the type of change is not known.
+
+    It rules out nothing that the whole condition would keep, whatever the type.
+    """
+    if isinstance(skip, (All, AnyOf)):
+        return type(skip)(tuple(without_change_type(part) for part in skip.parts))
+    if not isinstance(skip, OnPartition) or (CHANGE_TYPE_COLUMN,) not in references(skip.expr):
+        return skip
+    if isinstance(skip.expr, (And, Or)):
+        # the rest of it still counts
+        parts = tuple(OnPartition(child) for child in skip.expr.children)
+        return without_change_type(All(parts) if isinstance(skip.expr, And) else AnyOf(parts))
+    return KEEP
+
+
+def _refused(file: str, problem: str, code: str) -> DeltaError:
+    return CorruptDataFileError(
+        f"the change data file '{file}' {problem}: it does not say what happened to its rows. It was not written as "
+        "a change data file, or it was overwritten: restore it from a backup, or read the change feed from the "
+        "version after it on.",
+        code=code,
+        file=file,
+        column=CHANGE_TYPE_COLUMN,
+    )

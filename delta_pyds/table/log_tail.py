@@ -1,0 +1,355 @@
+"""The commits after a position, for one who comes back for more. Protocol: "Delta Log Entries", "Metadata Cleanup"."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from delta_pyds.errors import FileNotFoundInStorageError, MissingLogFilesError, UserError
+from delta_pyds.log.commit_reader import decode_commit, fetch_commits
+from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.listing import LogFile, commit_by_name, log_files
+from delta_pyds.log.segment import no_log
+from delta_pyds.protocol.paths import LogFileKind, commit_path, log_directory, version_prefix
+from delta_pyds.storage.base import Storage
+
+# How often a poll that finds nothing looks at the log itself, and how much of the time such looks may take.
+_CHECK_EVERY_S = 10.0
+_CHECK_SHARE = 0.05
+_CACHE_BYTES = 64 * 1024 * 1024
+# Commits of one listing: few at first, for the caller may stop soon.
+_FIRST_WINDOW = 256
+_LAST_WINDOW = 16_384
+_WINDOW_GROWTH = 4
+_MAX_PRINTS = 1_024
+# A commit that was not read anyway is not worth more than this to recognise it by.
+_MAX_PINNED_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class _Print:
+    """By what a commit is known again."""
+
+    file: LogFile
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a listing shows from the version before the wanted one on, a window of it.
+
+    ``newest``: the newest version that its names prove, -1 where they prove none.
+    """
+
+    commits: dict[int, LogFile]
+    newest: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Commits to read, ascending. ``more``: others follow. ``gap``: the next one is missing, and a later one is not."""
+
+    files: Sequence[LogFile] = ()
+    more: bool = False
+    gap: bool = False
+
+
+class LogTail:
+    """The commits of one table's log from any version on; for one thread.
+
+    Invariant: no commit is passed over, and none of another table that took
+    this one's place is handed out after one of this table. A poll that finds
+    nothing is one look-up by name; the first one, and then about one in ten
+    seconds, lists the log's tail too, to see that it is still the log that it
+    was. Memory does not grow with what was read: decoded commits are kept
+    within ``cache_bytes`` of JSON.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        table_root: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> None:
+        self._storage = storage
+        self._root = table_root
+        self._clock = clock
+        self._next_check = float("-inf")
+        self._newest: int | None = None
+        self._cache_bytes = cache_bytes
+        self._cached_bytes = 0
+        self._cache: OrderedDict[int, tuple[TailCommit, int]] = OrderedDict()
+        self._prints: OrderedDict[int, _Print] = OrderedDict()
+        self._listed: dict[int, LogFile] = {}
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version that was seen; no look is taken."""
+        return self._newest
+
+    def forget(self, before: int) -> None:
+        """Drop what is kept of versions below ``before``, which will not be asked for again."""
+        for version in [version for version in self._cache if version < before]:
+            self._cached_bytes -= self._cache.pop(version)[1]
+        # by the one right before, the next commit is known to be this table's
+        for version in [version for version in self._prints if version < before - 1]:
+            del self._prints[version]
+        self._listed = {version: file for version, file in self._listed.items() if version >= before}
+
+    def commits(self, first: int, last: int | None = None) -> Iterator[TailCommit]:
+        """Every commit from ``first`` on, ascending and without a gap, to ``last`` or to what is there now.
+
+        Nothing where ``first`` is not written yet; short where ``last`` is not.
+        Each is read and decoded when its turn comes.
+
+        Raises: MissingLogFilesError, with the code DELTA_MISSING_FILES_UNEXPECTED_VERSION where the log was cleaned
+            up beyond ``first`` (parameters ``version`` and ``earliest``, the first commit that can be had), else
+            DELTA_VERSIONS_NOT_CONTIGUOUS; UserError (DELTA_STREAMING_TRAILING_COMMIT_MISSING) for a log that ends
+            before ``first - 1``, (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE) for one whose commits are not
+            those handed out before; TableNotFoundError; CorruptLogError.
+        """
+        version, window = first, _FIRST_WINDOW
+        while last is None or version <= last:
+            cached = self._cached(version)
+            if cached is not None:
+                yield cached
+                version += 1
+                continue
+            run, began = self._find(version, last, window), version
+            for commit in self._read(run):
+                version = commit.version + 1
+                yield commit
+            if not run.more or version == began:
+                return
+            window = min(window * _WINDOW_GROWTH, _LAST_WINDOW)
+
+    # --- finding
+
+    def _find(self, version: int, last: int | None, window: int) -> _Run:
+        if self._clock() < self._next_check:
+            known = self._find_without_look(version, last)
+            if known is not None:
+                if known.files:
+                    self._check_unchanged(version - 1, None)
+                return known
+        began = self._clock()
+        self._next_check = float("-inf")  # until this look has ended well
+        look = self._look(version, window)
+        if version not in look.commits and version <= look.newest and self._by_name(version) is None:
+            # the log may be changing while it is looked at: the second look decides
+            look = self._look(version, window)
+        run = self._take(look, version, last, window)
+        if not run.files:
+            if run.gap:
+                raise self._missing(version, look)
+            self._check_end(version, look)
+        self._check_unchanged(version - 1, look.commits.get(version - 1), pin=not run.files)
+        if not run.gap:  # its turn comes, and then a new look decides
+            now = self._clock()
+            self._next_check = now + max(_CHECK_EVERY_S, (now - began) / _CHECK_SHARE)
+            self._listed = {file.version: file for file in run.files[:_FIRST_WINDOW]}
+        return run
+
+    def _find_without_look(self, version: int, last: int | None) -> _Run | None:
+        """What the last look and names alone show; None where only a look tells more."""
+        listed: list[LogFile] = []
+        # a stream that takes little of a backlog at a time comes back for what was listed
+        while (file := self._listed.get(version + len(listed))) is not None and (last is None or file.version <= last):
+            listed.append(file)
+        if listed:
+            return _Run(listed, more=True)
+        file = self._by_name(version)
+        if file is None:
+            # one that is older than the newest was cleaned up, or is hidden
+            return None if self._newest is not None and version <= self._newest else _Run()
+        # a listing may cost far more than a look-up, and a stream that keeps up meets one commit at a time
+        return _Run([file]) if version == last or self._by_name(version + 1) is None else None
+
+    def _look(self, version: int, window: int) -> _Look:
+        """List from the version before, which tells whether this is the same log still."""
+        start = version_prefix(max(version - 1, 0))
+        try:
+            statuses = self._storage.list_from(log_directory(self._root), start)
+        except FileNotFoundInStorageError as error:
+            raise no_log(self._storage, self._root) from error
+        commits: dict[int, LogFile] = {}
+        newest = -1
+        for file in log_files(statuses):
+            if file.name.kind is LogFileKind.COMMIT:
+                commits[file.version] = file
+            elif file.name.kind is not LogFileKind.CHECKPOINT:
+                continue
+            newest = max(newest, file.version)
+            if len(commits) > window:  # with the one before, so that a run of them fills the window
+                break
+        self._saw(newest)
+        return _Look(commits, newest)
+
+    def _take(self, look: _Look, version: int, last: int | None, window: int) -> _Run:
+        """The commits that are there from ``version`` on, with those that a listing should have shown and did not."""
+        files: list[LogFile] = []
+        at = version
+        while last is None or at <= last:
+            if len(files) == window or at in self._cache:
+                return _Run(files, more=True)
+            file = look.commits.get(at)
+            if file is None:
+                stale = bool(files) and files[-1].version > look.newest
+                if at == version or at <= look.newest or stale or last is not None:
+                    file = self._by_name(at)
+            if file is None:
+                gap = at <= look.newest
+                return _Run(files, more=gap, gap=gap)
+            files.append(file)
+            at += 1
+        return _Run(files)
+
+    def _by_name(self, version: int) -> LogFile | None:
+        try:
+            file = commit_by_name(self._storage, self._root, version)
+        except FileNotFoundInStorageError:
+            return None
+        self._saw(version)
+        return file
+
+    def _saw(self, version: int) -> None:
+        if version >= 0 and (self._newest is None or version > self._newest):
+            self._newest = version
+
+    # --- reading
+
+    def _cached(self, version: int) -> TailCommit | None:
+        found = self._cache.get(version)
+        if found is None:
+            return None
+        self._cache.move_to_end(version)
+        return found[0]
+
+    def _read(self, run: _Run) -> Iterator[TailCommit]:
+        version = run.files[0].version if run.files else 0
+        try:
+            for file, data in fetch_commits(self._storage, run.files):
+                version = file.version
+                if not data.strip() and self._newest == version and self._by_name(version + 1) is None:
+                    return  # a store without atomic creation may show the file before its content
+                yield self._decoded(file, data)
+                version += 1
+        except MissingLogFilesError as error:
+            raise self._gone(version, error) from error
+
+    def _decoded(self, file: LogFile, data: bytes) -> TailCommit:
+        digest = _digest(data)
+        before = self._prints.get(file.version)
+        if before is not None and before.digest != digest:
+            raise self._another(file.version)
+        commit = TailCommit(file.version, file, decode_commit(data, file.path))
+        self._remember(_Print(file, digest))
+        if len(data) <= self._cache_bytes and file.version not in self._cache:
+            self._cache[file.version] = commit, len(data)
+            self._cached_bytes += len(data)
+            while self._cached_bytes > self._cache_bytes:
+                self._cached_bytes -= self._cache.popitem(last=False)[1][1]
+        return commit
+
+    def _remember(self, print_: _Print) -> None:
+        self._prints[print_.file.version] = print_
+        self._prints.move_to_end(print_.file.version)
+        if len(self._prints) > _MAX_PRINTS:
+            self._prints.popitem(last=False)
+
+    # --- is it the same log still
+
+    def _check_unchanged(self, version: int, shown: LogFile | None, *, pin: bool = False) -> None:
+        """Raise if the commit is not the one that was read; ``pin``: remember it, if it was not."""
+        known = self._prints.get(version)
+        if version < 0 or (known is None and not pin):
+            return
+        file = shown or self._by_name(version)
+        # one that was cleaned up can be compared no more
+        if file is None or (known is None and file.size_bytes > _MAX_PINNED_BYTES):
+            return
+        if known is not None and _same_file(known.file, file):
+            return
+        # a file that was touched, copied or linked looks new and is not: the content decides
+        try:
+            [(_, data)] = fetch_commits(self._storage, [file])
+        except MissingLogFilesError:
+            return
+        digest = _digest(data)
+        if known is not None and known.digest != digest:
+            raise self._another(version)
+        self._remember(_Print(file, digest))
+
+    def _check_end(self, version: int, look: _Look) -> None:
+        """Raise if the log, which has no ``version``, ends even before the one before it."""
+        if version == 0 or look.newest >= version - 1 or self._by_name(version - 1) is not None:
+            return
+        raise UserError(
+            f"The log of table {self._root!r} ends before version {version - 1}, and the stream has read that version "
+            "already. The table was deleted and made anew, or restored from an older copy. To read the table that "
+            "there is now, start the query with a new checkpoint location.",
+            code="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+            table=self._root,
+            version=version - 1,
+        )
+
+    def _gone(self, version: int, error: MissingLogFilesError) -> Exception:
+        """The error for a commit that was there a moment ago."""
+        self._next_check = float("-inf")
+        look = self._look(version, _FIRST_WINDOW)
+        if look.newest > version or (look.newest == version and version not in look.commits):
+            return self._missing(version, look)
+        self._check_end(version, look)
+        return error
+
+    def _missing(self, version: int, look: _Look) -> MissingLogFilesError:
+        # with a checkpoint alone, the next commit will be the one after it
+        earliest = min((other for other in look.commits if other > version), default=look.newest + 1)
+        path = commit_path(self._root, version)
+        if version > 0 and self._by_name(version - 1) is not None:
+            return MissingLogFilesError(
+                f"The log of table {self._root!r} has a gap: the commit of version {version} is missing, although "
+                f"those before it and version {look.newest} are there. What happened in it is not known, so the "
+                f"stream cannot go on: restore {path!r}, or start the query with a new checkpoint location.",
+                table=self._root,
+                version=version,
+                missing_version=version,
+            )
+        return MissingLogFilesError(
+            f"The stream needs version {version} of table {self._root!r} next, and the earliest commit that its log "
+            f"still has is that of version {earliest}: the log was cleaned up before the stream had read it. Restore "
+            f"{path!r} and those that follow it; or start the query with a new checkpoint location, to read "
+            "the whole table again; or set the option failOnDataLoss=false, to go on with version "
+            f"{earliest} and lose what happened in between.",
+            code="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+            table=self._root,
+            version=version,
+            earliest=earliest,
+        )
+
+    def _another(self, version: int) -> UserError:
+        return UserError(
+            f"Version {version} of table {self._root!r} is not the commit that the stream has read: another table was "
+            "put in its place, or the log was written over. What was read and what comes next do not belong together. "
+            "To read the table that there is now, start the query with a new checkpoint location.",
+            code="DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+            table=self._root,
+            version=version,
+        )
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _same_file(one: LogFile, other: LogFile) -> bool:
+    return (one.size_bytes, one.modification_time_ms, one.generation) == (
+        other.size_bytes,
+        other.modification_time_ms,
+        other.generation,
+    )

@@ -1,0 +1,92 @@
+"""Whether rows written under one schema can be read under another without a value lost or changed.
+
+The log's older files are read with a newer schema by streams and by the
+change feed. Protocol: "Column Mapping", "Type Widening".
+"""
+
+from __future__ import annotations
+
+from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display
+from delta_pyds.protocol.type_changes import can_widen
+from delta_pyds.table.configuration import TableConfiguration
+
+
+def incompatibility(data: StructType, read: StructType, *, widening: bool) -> str | None:
+    """What keeps rows of schema ``data`` from being read as ``read``: part of a sentence, or None where nothing does.
+
+    Every field of ``data``, nested ones too, must be in ``read`` by the same
+    physical and logical name, of the same type or, with ``widening``, of one
+    that the table feature typeWidening lets it become. ``read`` may have more
+    fields, if they are nullable, and may allow nulls where ``data`` does not.
+    Both schemas are those of ``load_configuration``.
+    """
+    return _fields(data, read, widening, "")
+
+
+def table_incompatibility(data: TableConfiguration, read: TableConfiguration) -> str | None:
+    """The same of two versions of one table, with how they are partitioned and how columns are found in files."""
+    found = incompatibility(data.schema, read.schema, widening=read.supports("typeWidening"))
+    if found is not None:
+        return found
+    if _partitioning(data) != _partitioning(read):
+        there, here = _listed(data.partition_columns), _listed(read.partition_columns)
+        return f"it is partitioned by {there} there and by {here} here"
+    # files written before the ids were given out have none, and every column would be null
+    if read.column_mapping_mode == "id" != data.column_mapping_mode:
+        return f"its column mapping mode is {data.column_mapping_mode} there and id here"
+    return None
+
+
+def _partitioning(configuration: TableConfiguration) -> set[str]:
+    # values are found by name: their order says nothing
+    return {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _fields(data: StructType, read: StructType, widening: bool, within: str) -> str | None:
+    by_physical = {f.physical_name: f for f in read}
+    for field in data:
+        found = by_physical.pop(field.physical_name, None)
+        path = within + field.name
+        if found is None:
+            again = read.find(field.name) is not None
+            return f"the column '{path}' was dropped" + (" and another one of that name added" if again else "")
+        difference = _field(field, found, widening, path)
+        if difference is not None:
+            return difference
+    for field in by_physical.values():
+        if not field.nullable:
+            return f"the column '{within}{field.name}' was added, which must not be null and is in no older file"
+    return None
+
+
+def _field(data: StructField, read: StructField, widening: bool, path: str) -> str | None:
+    if data.name != read.name:
+        return f"the column '{path}' was renamed to '{read.name}'"
+    if data.field_id is not None and read.field_id is not None and data.field_id != read.field_id:
+        return f"the column '{path}' has the id {data.field_id} there and {read.field_id} here"
+    if data.nullable and not read.nullable:
+        return f"the column '{path}' may be null there and must not here"
+    return _types(data.data_type, read.data_type, widening, path)
+
+
+def _types(data: DataType, read: DataType, widening: bool, path: str) -> str | None:
+    if isinstance(data, StructType) and isinstance(read, StructType):
+        return _fields(data, read, widening, f"{path}.")
+    if isinstance(data, ArrayType) and isinstance(read, ArrayType):
+        if data.contains_null and not read.contains_null:
+            return f"elements of the column '{path}' may be null there and must not here"
+        return _types(data.element_type, read.element_type, widening, f"{path}.element")
+    if isinstance(data, MapType) and isinstance(read, MapType):
+        if data.value_contains_null and not read.value_contains_null:
+            return f"values of the column '{path}' may be null there and must not here"
+        return _types(data.key_type, read.key_type, widening, f"{path}.key") or _types(
+            data.value_type, read.value_type, widening, f"{path}.value"
+        )
+    # a column of type void is in no file
+    if data in (read, VOID) or (widening and can_widen(data, read)):
+        return None
+    return f"the column '{path}' is of type {display(data)} there and of type {display(read)} here"

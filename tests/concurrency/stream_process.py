@@ -1,0 +1,146 @@
+"""Two chained streams in one Spark session, S to M and M to T, and the supervisor of both.
+
+``python -m tests.concurrency.stream_process FOLDER run|drain``: ``run`` goes on
+until it is killed, ``drain`` until all that is in S is in T.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.concurrency.crashing_source import FORMAT, CrashingDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LINKS = (("S", "M"), ("M", "T"))
+# another column came: a restart of the query reads on with it
+RETRYABLE = "DELTA_SCHEMA_CHANGED"
+# Spark's own fault: all streams of a registered Python source share one map, into which each puts these when it
+# starts, without a lock. Two that start at once leave a map of which no task can be made any more. Where the keys
+# are there from the beginning nothing breaks, and a source that is registered again has a new map.
+_PUT_BY_SPARK = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+_BROKEN_MAP = "java.io.OptionalDataException"
+_RESTARTS_WITHOUT_A_BATCH = 5
+
+
+def session(folder: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("delta_pyds crashes")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.streaming.pollingDelay", "100ms")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        # a life is too short for the second compiler
+        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={folder}")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.environment.update(dict.fromkeys(_PUT_BY_SPARK, ""))
+    spark.dataSource.register(CrashingDataSource)
+    return spark
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+class Link:
+    """One of the two streams: started again, with a DataFrame loaded anew, whenever a column was added."""
+
+    def __init__(self, spark: SparkSession, folder: Path, source: str, target: str) -> None:
+        self.spark = spark
+        self.name = f"{source} to {target}"
+        self.source, self.target = folder / source, folder / target
+        self.checkpoint = checkpoint(folder, source, target)
+        self.query: StreamingQuery | None = None
+        self.restarts = 0
+        self.seen = 0
+
+    def start(self, **trigger: object) -> None:
+        rows = (
+            self.spark.readStream.format(FORMAT)
+            .option("startingVersion", "0")
+            .option("skipChangeCommits", "true")
+            .option("maxFilesPerTrigger", "10")
+            .load(str(self.source))
+        )
+        self.query = (
+            rows.writeStream.format(FORMAT)
+            .option("checkpointLocation", str(self.checkpoint))
+            .option("mergeSchema", "true")
+            .option("delta.checkpointInterval", "3")
+            .trigger(**trigger)
+            .start(str(self.target))
+        )
+        say(f"{self.name}: started with the columns {rows.columns}")
+
+    def tend(self, **trigger: object) -> bool:
+        """Start the query if it does not run, and say whether it has come to its end."""
+        if self.query is None:
+            if (self.source / "_delta_log" / f"{0:020d}.json").exists():
+                self.start(**trigger)
+            return False
+        if self.query.isActive:
+            return False
+        error = self.query.exception()
+        if error is None:
+            return True
+        text = str(error)
+        batches = len(list((self.checkpoint / "commits").glob("[0-9]*")))
+        self.restarts = self.restarts + 1 if batches == self.seen else 1
+        self.seen = batches
+        reason = next((reason for reason in (RETRYABLE, _BROKEN_MAP) if reason in text), None)
+        if reason is None or self.restarts > _RESTARTS_WITHOUT_A_BATCH:
+            say(f"{self.name}: FAILED\n{text}")
+            raise SystemExit(3)
+        if reason == _BROKEN_MAP:
+            self.spark.dataSource.register(CrashingDataSource)
+        say(f"{self.name}: is restarted after {reason}")
+        self.query = None
+        return self.tend(**trigger)
+
+
+def checkpoint(folder: Path, source: str, target: str) -> Path:
+    return folder / "checkpoints" / f"{source}-{target}"
+
+
+def main(folder: Path, mode: str) -> None:
+    parent = os.getppid()
+    say("begins")
+    spark = session(folder)
+    say("has a session")
+    links = [Link(spark, folder, *link) for link in LINKS]
+    waiting = list(links)
+    while waiting:
+        if os.getppid() != parent:
+            raise SystemExit("whoever started this process is gone")
+        if mode == "drain":
+            # in their order, so that the second finds all that the first has written
+            if waiting[0].tend(availableNow=True):
+                say(f"{waiting.pop(0).name}: has come to the end")
+        else:
+            for link in links:
+                link.tend(processingTime="0 seconds")
+            if links[0].query is not None:
+                (folder / "running").touch()
+        time.sleep(0.05)
+    spark.stop()
+    say("ends")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,64 @@
+"""The change feed of a table: read by the core, and applied to rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from delta_pyds.data.reader import output_schema, read
+from delta_pyds.protocol.handoff import CHANGE_COLUMNS
+from delta_pyds.table.change_scan import ChangeScan, change_range, plan_changes
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_builder import Action, TableBuilder
+
+ENABLED = {"delta.enableChangeDataFeed": "true"}
+
+
+def plan(path: Path, first: int | None = 0, last: int | None = None, **choice: Any) -> ChangeScan:
+    latest = load_snapshot(str(path))
+    return plan_changes(latest, change_range(latest, starting_version=first, ending_version=last), **choice)
+
+
+def rows_of(scan: ChangeScan) -> list[dict[str, Any]]:
+    batches = [batch for file in scan.files() for batch in read(scan.state, file)]
+    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, output_schema(scan.state)).to_pylist()
+    return rows
+
+
+def change_rows(path: Path, first: int = 0, last: int | None = None, **choice: Any) -> list[dict[str, Any]]:
+    return rows_of(plan(path, first, last, **choice))
+
+
+def bag(rows: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None) -> Counter[str]:
+    """Rows as a multiset, of these columns."""
+    return Counter(repr([(n, row[n]) for n in (names or sorted(row))]) for row in rows)
+
+
+def applied(before: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """The rows that the changes make of those before, which they must be able to."""
+    rows = bag(before)
+    by_version: dict[int, list[Mapping[str, Any]]] = {}
+    for change in changes:
+        by_version.setdefault(change["_commit_version"], []).append(change)
+    for version in sorted(by_version):
+        for change in by_version[version]:
+            row = bag([{k: v for k, v in change.items() if k not in CHANGE_COLUMNS}])
+            if change["_change_type"] in ("insert", "update_postimage"):
+                rows += row
+            else:
+                rows.subtract(row)
+        assert not [row for row, count in rows.items() if count < 0], f"version {version} takes rows that are not there"
+        rows = +rows
+    return rows
+
+
+def cdc_file(table: TableBuilder, rows: Sequence[Mapping[str, Any]], **options: Any) -> Action:
+    """Write a change data file and return its action. ``rows`` have ``_change_type``."""
+    name = f"_change_data/cdc-{len(list(table.path.rglob('cdc-*')))}.snappy.parquet"
+    kinds = {"_change_type": [row["_change_type"] for row in rows]}
+    written = table.write_file(rows, path=name, extra_columns=kinds, stats=False, **options)["add"]
+    return {"cdc": {k: written[k] for k in ("path", "partitionValues", "size")} | {"dataChange": False}}
