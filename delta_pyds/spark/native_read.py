@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_pyds.data.footer_types import foreign_to_spark
+from delta_pyds.data.footer_types import first_foreign_to_spark
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
 from delta_pyds.spark.options import ReadOptions, parse_read_options
+from delta_pyds.table.change_scan import ChangeScan
 from delta_pyds.table.native_eligibility import (
     REQUIRED_SETTINGS,
     TIME_ZONE,
@@ -28,12 +28,8 @@ from delta_pyds.table.native_eligibility import (
     most_files,
     reasons_against,
 )
-from delta_pyds.table.native_files import NativeFiles, list_files, reasons_against_files
+from delta_pyds.table.native_files import list_files, reasons_against_files
 from delta_pyds.table.read_report import ReadReport
-from delta_pyds.table.scan import Scan
-
-# Files of a scan whose footers are read before Spark is given all of them.
-MAX_FOOTERS = 16
 
 logger = logging.getLogger(__name__)
 
@@ -82,16 +78,6 @@ def read_natively(spark: SparkSession, path: str, given: Mapping[str, str], *, i
     return attempt
 
 
-def _of_footers(scan: Scan, files: NativeFiles) -> tuple[str, ...]:
-    """What the footers of some of the files say against Spark's reader; a table's files mostly have one writer."""
-    step = max(1, -(-len(files.files) // MAX_FOOTERS))
-    looked_at = files.files[::step]
-    storage = scan.snapshot.storage
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        found = pool.map(lambda file: foreign_to_spark(storage, scan.state, file), looked_at)
-        return tuple(dict.fromkeys(reason for reasons in found for reason in reasons))[:1]
-
-
 def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeAttempt:
     session = describe(spark)
     opened = open_table(options)
@@ -101,6 +87,8 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
     def refused(*reasons: str) -> NativeAttempt:
         return NativeAttempt(ReadReport(options.path, "arrow", reasons, version))
 
+    if isinstance(scan, ChangeScan):
+        return refused("the change feed is asked for")
     zone = scan.uses_time_zone
     if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=insist):
         return refused(*found)
@@ -110,8 +98,8 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
         return refused(f"it has more than {most:,} files to read")
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
-    if found := _of_footers(scan, files):
-        return refused(*found)
+    if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
+        return refused(foreign)
     try:
         frame = native_frame(spark, scan, files, remote=session.remote)
     except NativeScanError as e:

@@ -45,8 +45,8 @@ _LOADERS = 8
 class SideTable:
     """``table``: a row for each file. ``values``: the partition columns, by physical name, typed.
 
-    ``by_size``: no two of the files have one size, so that Spark can look a file up by a number, which takes a
-    half of the time; its name is compared as well.
+    ``by_size``: no two of the files have one size, so that Spark can look a file up by a number and need not make
+    its name for every row. That each file has the size that the log promises was found when its footer was read.
     """
 
     table: pa.Table
@@ -57,9 +57,7 @@ class SideTable:
     @property
     def metadata(self) -> Mapping[str, str]:
         """What Spark has to tell of each row: the field of ``_metadata``, and the column that it becomes."""
-        wanted = {"file_path": FILE}
-        if self.by_size:
-            wanted["file_size"] = _SIZE
+        wanted = {"file_size": _SIZE} if self.by_size else {"file_path": FILE}
         if self.deletions:
             wanted["row_index"] = ROW
         return wanted
@@ -75,9 +73,10 @@ class SideTable:
 
         Without the error, a file that Spark names in another way would show its deleted rows, or none at all.
         """
-        unknown = F.raise_error(F.concat(F.lit("deltapy does not know the data file "), F.col(FILE))).cast("boolean")
+        found = F.concat(F.lit("of "), F.col(_SIZE), F.lit(" bytes")) if self.by_size else F.col(FILE)
+        unknown = F.raise_error(F.concat(F.lit("deltapy does not know the data file "), found)).cast("boolean")
         live = bit_is_clear(F.col(VECTOR), F.col(ROW)) if self.deletions else F.lit(True)
-        return F.when(F.col(KNOWN) == F.col(FILE), live).otherwise(unknown)
+        return F.when(F.col(KNOWN).isNotNull(), live).otherwise(unknown)
 
 
 def bit_is_clear(words: Column, row: Column) -> Column:
@@ -105,7 +104,7 @@ def side_table(
     deletions = files.files[chosen[0]].deletion_vector is not None
     if deletions:
         columns[VECTOR] = vectors(scan, files, chosen)
-    return SideTable(pa.table(columns), values, deletions, by_size=len(set(sizes)) == len(sizes))
+    return SideTable(pa.table(columns), values, deletions, by_size=min(sizes) > 0 and len(set(sizes)) == len(sizes))
 
 
 def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:
