@@ -29,7 +29,7 @@ demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and
 	@$(BIN)/python examples/streaming.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
