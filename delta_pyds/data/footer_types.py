@@ -60,6 +60,11 @@ def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[S
     return None
 
 
+def forget_footers() -> None:
+    """Read every footer again when it is next asked for."""
+    _in_order.clear()
+
+
 class _FooterCheck:
     def __init__(self, storage: Storage, state: ScanState) -> None:
         self._storage = storage

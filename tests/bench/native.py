@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import delta_pyds
+from delta_pyds.data.footer_types import forget_footers
 from tests.bench.measure import Line, in_turn, ratio_line, say
 from tests.bench.settings import Settings
-from tests.bench.tables import data_table, table_in_partitions, table_with_vectors
+from tests.bench.tables import data_table, table_in_partitions, table_of_tiny_files, table_with_vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +49,32 @@ def queries(spark: SparkSession, settings: Settings) -> list[Line]:
         lines += _compare(
             spark, settings, f"{what}, 5 % deleted", deleted, _files(plain), asked[what], _GOAL_WITH_VECTORS, same=False
         )
+    return lines
+
+
+def load(spark: SparkSession, settings: Settings) -> list[Line]:
+    """(o): what it costs before the first row that Spark is told of many files, each by its name."""
+    lines = []
+    for num_files in settings.native_files:
+        table = table_of_tiny_files(settings.data, num_files)
+        say(f"(o) {num_files:,} files")
+
+        def first(table: Path = table) -> None:
+            forget_footers()
+            delta_pyds.read(spark, str(table), engine="native")
+
+        def again(table: Path = table) -> None:
+            delta_pyds.read(spark, str(table), engine="native")
+
+        def parquet(table: Path = table) -> None:
+            spark.read.schema("id long, customer int").parquet(str(table))
+
+        took = in_turn({"first": first, "again": again, "parquet": parquet}, 1)
+        what = f"load of {num_files:,} files"
+        lines += [
+            ratio_line("o", f"{what}, vs spark.read.parquet of their directory", took["first"], took["parquet"]),
+            ratio_line("o", f"{what} again in one process", took["again"], took["parquet"]),
+        ]
     return lines
 
 

@@ -133,3 +133,22 @@ def _write(table: TableBuilder, number: int, content: pa.Table) -> Action:
     nulls = dict.fromkeys(content.column_names, 0)
     stats = {"numRecords": content.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
     return table.add(name, size=file.stat().st_size, stats=stats_to_json(stats))
+
+
+def table_of_tiny_files(data: Path, num_files: int) -> Path:
+    """Ten rows in each of so many files."""
+
+    def make(path: Path) -> None:
+        table = TableBuilder(path, {"id": "long", "customer": "integer"})
+        table.create()
+        first = path / "part-0.parquet"
+        pq.write_table(rows(0, 10).select(["id", "customer"]), first)
+        adds = []
+        for number in range(num_files):
+            file = path / f"part-{number}.parquet"
+            if number:
+                shutil.copyfile(first, file)
+            adds.append(table.add(file.name, size=first.stat().st_size, stats='{"numRecords":10}'))
+        table.commit(adds)
+
+    return made_once(data / f"tiny-{num_files}", make)
