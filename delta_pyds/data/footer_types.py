@@ -24,7 +24,15 @@ from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.data_file import DataFile, open_data_file
 from delta_pyds.data.transform import Binder, Binding
 from delta_pyds.protocol.handoff import ScanFile, ScanState
-from delta_pyds.protocol.schema import StructField, StructType, type_to_json
+from delta_pyds.protocol.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    type_to_json,
+)
 from delta_pyds.storage.base import Storage
 
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
@@ -74,6 +82,7 @@ class _FooterCheck:
         wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
         self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
+        self._timestamps = any(_has_timestamps(f.data_type) for f in self._fields)
         self._layouts: list[tuple[Any, list[int]]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
@@ -89,16 +98,27 @@ class _FooterCheck:
                 leaves = sorted({leaf for b in bindings for leaf in b.leaves(data.size_of)})
                 if len(self._layouts) < _MOST_LAYOUTS:
                     self._layouts.append((layout, leaves))
-            return _of_footer(data, leaves)
+            if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
+                # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
+                return f"the data file '{file.path}' has timestamps of the Julian calendar"
+            return _of_codecs(data, leaves)
+
+
+def _has_timestamps(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_has_timestamps(f.data_type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return _has_timestamps(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return _has_timestamps(data_type.key_type) or _has_timestamps(data_type.value_type)
+    return data_type == PrimitiveType("timestamp")
 
 
 def _apart(field: StructField) -> StructField:
     return StructField(field.physical_name, field.data_type, field.nullable)
 
 
-def _of_footer(data: DataFile, leaves: Sequence[int]) -> str | None:
-    if uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values):
-        return f"the data file '{data.path}' was written in the Julian calendar"
+def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
     if data.metadata.num_row_groups:
         first = data.metadata.row_group(0)
         for leaf in leaves:

@@ -512,6 +512,30 @@ def test_files_that_spark_does_not_read_as_we_do_are_found_by_their_footers(
         assert native(spark, table, columns="id").count() == len(content)
 
 
+def test_one_strange_file_among_many_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    table = build(tmp_path / "t", {"id": "long", "c": "long"})
+    for i in range(40):
+        table.append([{"id": i, "c": i}])
+    pq.write_table(pa.table({"id": [40], "c": pa.array([7], pa.uint32())}), table.path / "x.parquet")
+    table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
+    for _ in range(2):
+        assert "as uint32" in delta_pyds.explain(delta_pyds.read(spark, str(table.path))).reasons[0]
+    assert native(spark, table, columns="id").count() == 41
+
+
+def test_timestamps_of_the_julian_calendar_are_left_to_the_other_engine_and_dates_are_moved(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = build(tmp_path / "t", {"day": "date", "ts": "timestamp"})
+    old = pa.schema([("day", pa.date32()), ("ts", pa.timestamp("us", tz="UTC"))], {"org.apache.spark.version": "2.4.8"})
+    content = pa.table({"day": [dt.date(1400, 1, 1)], "ts": [dt.datetime(2020, 1, 1, tzinfo=UTC)]}, schema=old)
+    pq.write_table(content, table.path / "x.parquet")
+    table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
+    df = delta_pyds.read(spark, str(table.path))
+    assert "Julian" in delta_pyds.explain(df).reasons[0]
+    assert rows(df.select("day")) == agree(spark, table, columns="day") == ["Row(day=datetime.date(1399, 12, 24))"]
+
+
 def test_what_is_wrong_with_a_table_is_told_as_ever(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="TableNotFoundError"):
         delta_pyds.read(spark, str(tmp_path / "none"))
