@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
 INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
+NATIVE_ADAPTER := tests.conformance.native_adapter
 ARGS ?=
 
 # Spark's workers must be this environment's Python, and its sockets this machine's alone.
@@ -29,7 +30,7 @@ demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and
 	@$(BIN)/python examples/streaming.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
@@ -45,7 +46,7 @@ format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff format .
 
 ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
-conformance: java setup ## Compare with the reference's tables, through the core and through Spark
+conformance: java setup ## Compare with the reference's tables, through the core, Spark and its own reader
 	@status=0; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
@@ -53,6 +54,8 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	  --python-history $(ADAPTER):history --python-cdf $(ADAPTER):cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --spark-format deltapy --spark-cdf --quiet $(ARGS) || status=1; \
+	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
+	  --python-read $(NATIVE_ADAPTER):read --quiet $(ARGS) || status=1; \
 	exit $$status
 else
 conformance:

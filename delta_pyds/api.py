@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, overload
 
+from delta_pyds.table.read_report import ReadReport, report_of
 from delta_pyds.table.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 
+class SupportsInputFiles(Protocol):
+    """A DataFrame, as far as this module needs to know one."""
+
+    def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's name
+        ...
+
+
+@overload
 def explain(
     path: str,
     *,
@@ -18,14 +27,34 @@ def explain(
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
-) -> ScanReport:
+) -> ScanReport: ...
+
+
+@overload
+def explain(path: SupportsInputFiles) -> ReadReport: ...
+
+
+def explain(
+    path: str | SupportsInputFiles,
+    *,
+    where: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    time_zone: str = "UTC",
+    storage_options: Mapping[str, Any] | None = None,
+) -> ScanReport | ReadReport:
     """Which files a read would open, and for the others which part of ``where`` ruled them out.
 
     Nothing but the log is read. ``time_zone``: for timestamps without a zone in ``where``.
+    With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why.
 
-    Returns: a report; ``print`` it, or look at its ``files``, an Arrow table
-        with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``.
-    Raises: what ``load_snapshot`` and ``plan_scan`` raise.
+    Returns: a report; ``print`` it. That of a path has ``files``, an Arrow table
+        with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
+        DataFrame has ``engine`` and ``reasons``.
+    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
     """
+    if not isinstance(path, str):
+        return report_of(path)
     snapshot = load_snapshot(path, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
     return plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone).explain()

@@ -153,7 +153,7 @@ def leaf(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert
         return _timestamp(source, target, where)
     if _is_bytes(source) and (pt.is_string(target) or pt.is_binary(target)):
         return _bytes(source, target, where)
-    if _widens(source, target):
+    if widens(source, target):
         return _checked(lambda array: array.cast(target), source, target, where)
     raise where.mismatch(source, target)
 
@@ -162,7 +162,8 @@ def _decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode()
 
 
-def _widens(source: pa.DataType, target: pa.DataType) -> bool:
+def widens(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether each value of ``source`` is one of the other type ``target``. Protocol: "Type Widening"."""
     if target in _WIDENINGS.get(source, ()):
         return True
     if pt.is_decimal128(target):

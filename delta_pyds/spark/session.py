@@ -10,9 +10,14 @@ from weakref import WeakKeyDictionary
 
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.datasource import DeltaDataSource
+from delta_pyds.table.read_report import ReadReport, remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from delta_pyds.spark.native_read import NativeAttempt
+
+_ENGINES = ("auto", "native", "arrow")
 
 _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
@@ -41,6 +46,7 @@ def read(
     row_ids: bool = False,
     min_partitions: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    engine: str = "auto",
 ) -> DataFrame:
     """A DataFrame of the table at ``path``: everything that the options of the format can say, in Python.
 
@@ -50,9 +56,19 @@ def read(
     time zone, as are the timestamps in ``where``. ``min_partitions``: by
     default the session's parallelism.
 
-    Raises: OptionError for options that contradict each other. What is wrong
-        with the table shows as Spark's AnalysisException, with the DeltaError as its text.
+    ``engine``: ``native`` plans here and reads with Spark's own Parquet reader,
+    which prunes columns and partitions, hands filters down and knows sizes, for
+    each query anew; every column of it may be null for all that Spark knows.
+    ``arrow`` is the Python source. ``auto`` takes ``native`` where the rows
+    are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
+    which and why. The session's settings are looked at once, here.
+
+    Raises: OptionError for options that contradict each other; with ``native``
+        UnsupportedOperationError naming the reasons against it, and any DeltaError of planning.
+        Else what is wrong with the table shows as Spark's AnalysisException, with the DeltaError as its text.
     """
+    if engine not in _ENGINES:
+        raise OptionError(f"the engine is '{engine}', but must be one of {', '.join(_ENGINES)}.", option="engine")
     if version is not None and timestamp is not None:
         raise OptionError(
             "version and timestamp are both given: a table is read at a version or at a time, not both.",
@@ -70,11 +86,25 @@ def read(
         "minPartitions": min_partitions or _parallelism(spark),
         "storageOptions": json.dumps(dict(storage_options)) if storage_options else None,
     }
-    reader = spark.read.format(DeltaDataSource.name())
-    for key, value in options.items():
-        if value is not None:
-            reader = reader.option(key, value)
-    return reader.load(path)
+    given = {key: value for key, value in options.items() if value is not None}
+    report = ReadReport(path, "arrow")
+    if engine != "arrow":
+        attempt = _natively(spark, path, given, insist=engine == "native")
+        report = attempt.report
+        if attempt.frame is not None:
+            remember(attempt.frame, report)
+            return attempt.frame
+    frame = spark.read.format(DeltaDataSource.name()).options(**given).load(path)
+    remember(frame, report)
+    return frame
+
+
+def _natively(spark: SparkSession, path: str, given: Mapping[str, Any], *, insist: bool) -> NativeAttempt:
+    # imported here: it loads what planning needs, and workers import this module too
+    from delta_pyds.spark.native_read import read_natively
+
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+    return read_natively(spark, path, texts, insist=insist)
 
 
 def write(

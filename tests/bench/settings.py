@@ -19,6 +19,7 @@ class Settings:
     scan_rows: int = 20_000_000
     scan_files: int = 8
     small_files: int = 1000
+    native_files: tuple[int, ...] = (1000, 10_000, 100_000)
     small_file_rows: int = 5000
     short_rounds: int = 30
     write_commits: int = 50
@@ -35,6 +36,7 @@ class Settings:
             commits=20,
             scan_rows=200_000,
             small_files=50,
+            native_files=(50,),
             small_file_rows=500,
             short_rounds=3,
             write_commits=5,

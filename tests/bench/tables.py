@@ -103,6 +103,25 @@ def table_with_vectors(data: Path, plain: Path, share: float) -> Path:
     return made_once(data / f"{plain.name}-without-{share}", make)
 
 
+def table_in_partitions(data: Path, plain: Path) -> Path:
+    """The files of ``plain``, each a partition of its own, in Hive directories."""
+
+    def make(path: Path) -> None:
+        schema = {**SHORTHAND, "part": "integer"}
+        table = TableBuilder(path, schema, partition_columns=["part"])
+        table.create()
+        adds = []
+        for number, file in enumerate(sorted(plain.glob("*.parquet"))):
+            name = f"part={number}/{file.name}"
+            (path / name).parent.mkdir()
+            os.link(file, path / name)
+            adds.append(table.add(name, size=file.stat().st_size, partitionValues={"part": str(number)}))
+        table.commit(adds)
+        table.checkpoint()
+
+    return made_once(data / f"{plain.name}-in-partitions", make)
+
+
 def _write(table: TableBuilder, number: int, content: pa.Table) -> Action:
     name = f"part-{number:05d}.snappy.parquet"
     file = table.path / name
@@ -114,3 +133,22 @@ def _write(table: TableBuilder, number: int, content: pa.Table) -> Action:
     nulls = dict.fromkeys(content.column_names, 0)
     stats = {"numRecords": content.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
     return table.add(name, size=file.stat().st_size, stats=stats_to_json(stats))
+
+
+def table_of_tiny_files(data: Path, num_files: int) -> Path:
+    """Ten rows in each of so many files."""
+
+    def make(path: Path) -> None:
+        table = TableBuilder(path, {"id": "long", "customer": "integer"})
+        table.create()
+        first = path / "part-0.parquet"
+        pq.write_table(rows(0, 10).select(["id", "customer"]), first)
+        adds = []
+        for number in range(num_files):
+            file = path / f"part-{number}.parquet"
+            if number:
+                shutil.copyfile(first, file)
+            adds.append(table.add(file.name, size=first.stat().st_size, stats='{"numRecords":10}'))
+        table.commit(adds)
+
+    return made_once(data / f"tiny-{num_files}", make)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +39,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["arrow", "native"])
+def load(request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
+    """Loads a table with options of the format, through the Python source or through Spark's own Parquet reader.
+
+    ``load(spark, path, **options)``. A test that uses it runs on both engines, and fails where the native one is not
+    eligible.
+    """
+
+    def by_source(spark: SparkSession, path: object, **options: object) -> DataFrame:
+        return spark.read.format("deltapy").options(**options).load(str(path))
+
+    def natively(spark: SparkSession, path: object, **options: object) -> DataFrame:
+        from delta_pyds.spark.native_read import read_natively
+
+        given = {"timeZone": spark.conf.get("spark.sql.session.timeZone"), **options}
+        attempt = read_natively(spark, str(path), {k: str(v) for k, v in given.items()}, insist=True)
+        assert attempt.frame is not None
+        return attempt.frame
+
+    return natively if request.param == "native" else by_source

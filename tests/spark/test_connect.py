@@ -29,6 +29,16 @@ import delta_pyds
 delta_pyds.register(spark)
 assert delta_pyds.read(spark, path, where="id >= 15", columns=["id"], version=1).count() == 5
 
+# a local path may be another one on the server, so only a user can say that it is not
+auto = delta_pyds.read(spark, path)
+assert delta_pyds.explain(auto).engine == "arrow", delta_pyds.explain(auto)
+native = delta_pyds.read(spark, path, where="id >= 1", engine="native")
+assert delta_pyds.explain(native).engine == "native"
+wanted = sorted(r.id for r in auto.filter("id >= 1").collect())
+assert sorted(r.id for r in native.collect()) == wanted
+assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
+assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
 spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 df = spark.read.format("deltapy").load(path)
 assert df.filter("id = 1").count() == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.errors import ExpressionError
@@ -32,11 +35,13 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from delta_pyds.spark.native_columns import nested
+from delta_pyds.spark.native_expressions import quoted, to_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 NAN, INF = float("nan"), float("inf")
 MAX_38 = 10**38 - 1
@@ -237,15 +242,31 @@ def frame(spark: SparkSession, rows: pa.Table, tmp_path_factory: pytest.TempPath
     return spark.read.parquet(str(path)).repartition(1).cache()
 
 
-def _spark_says(frame: DataFrame, predicates: list[str]) -> dict[str, list[bool | None]]:
+def _values(frame: DataFrame, predicates: Mapping[str, Column]) -> dict[str, list[bool | None]]:
     answers: dict[str, list[bool | None]] = {}
-    for start in range(0, len(predicates), 600):
-        some = predicates[start : start + 600]
-        # the newline ends a comment at the end of a predicate
-        wanted = [f"cast(({p}\n) as boolean) as p{n}" for n, p in enumerate(some)]
-        table = frame.sort("row").selectExpr(*wanted).toArrow()
+    texts = list(predicates)
+    for start in range(0, len(texts), 600):
+        some = texts[start : start + 600]
+        table = frame.sort("row").select(*[predicates[p].alias(f"p{n}") for n, p in enumerate(some)]).toArrow()
         answers.update({p: table.column(n).to_pylist() for n, p in enumerate(some)})
     return answers
+
+
+@contextmanager
+def _session(spark: SparkSession, **settings: str) -> Iterator[None]:
+    # compiling a thousand expressions takes far longer than interpreting them
+    settings = {**settings, "codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN"}
+    before = {key: spark.conf.get(f"spark.sql.{key}", None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.{key}", value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(f"spark.sql.{key}")
+            else:
+                spark.conf.set(f"spark.sql.{key}", old)
 
 
 @pytest.mark.parametrize("time_zone", ["UTC", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo"])
@@ -256,19 +277,9 @@ def test_a_predicate_selects_the_rows_that_spark_selects(
     if time_zone != "UTC":
         timed = ("dt", "ts", "tn", "TIMESTAMP", "DATE")
         predicates = [p for p in predicates if any(word in p for word in timed)]
-    # compiling a thousand expressions takes far longer than interpreting them
-    session = {"session.timeZone": time_zone, "codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN"}
-    before = {key: spark.conf.get(f"spark.sql.{key}", None) for key in session}
-    for key, value in session.items():
-        spark.conf.set(f"spark.sql.{key}", value)
-    try:
-        expected = _spark_says(frame, predicates)
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(f"spark.sql.{key}")
-            else:
-                spark.conf.set(f"spark.sql.{key}", old)
+    # the newline ends a comment at the end of a predicate
+    with _session(spark, **{"session.timeZone": time_zone}):
+        expected = _values(frame, {p: F.expr(f"cast(({p}\n) as boolean)") for p in predicates})
     batch = rows.combine_chunks().to_batches()[0]
     wrong = []
     for predicate in predicates:
@@ -285,6 +296,22 @@ def test_a_predicate_selects_the_rows_that_spark_selects(
                 row = next(n for n in range(ROWS) if found[n] != wanted[n])
                 wrong.append((text, row, f"here {found[row]}, Spark {wanted[row]}"))
     assert wrong == []
+
+
+@pytest.mark.parametrize(("ansi", "form"), [("true", "{}"), ("false", "NOT ({}\n)")])
+def test_a_predicate_as_columns_of_spark_selects_the_same_rows(
+    spark: SparkSession, frame: DataFrame, rows: pa.Table, ansi: str, form: str
+) -> None:
+    # the native engine's filter: no rule of the session may take part in what it means
+    texts = [form.format(p) for p in _predicates()]
+    exprs = {text: parse_predicate(text, SCHEMA, time_zone="UTC").expr for text in texts}
+    columns = {text: to_column(e, lambda path: nested(F.col(quoted(path[0])), path[1:])) for text, e in exprs.items()}
+    assert [text for text, column in columns.items() if column is None] == []
+    with _session(spark, **{"session.timeZone": "Asia/Kolkata", "ansi.enabled": ansi}):
+        said = _values(frame, columns)
+    batch = rows.combine_chunks().to_batches()[0]
+    wanted = {text: matches(e, batch, batch.num_rows).to_pylist() for text, e in exprs.items()}
+    assert [text for text in texts if [v is True for v in said[text]] != wanted[text]] == []
 
 
 MALFORMED = (

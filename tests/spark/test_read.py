@@ -1,8 +1,9 @@
-"""``spark.read.format("deltapy")``, end to end: options, pinning, what Spark sees."""
+"""``spark.read.format("deltapy")`` and the native engine, end to end: options, pinning, what Spark sees."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import delta_pyds
 from tests.support.table_builder import TableBuilder
 
+Load = Callable[..., DataFrame]
 
-def load(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
+
+def source(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
     return spark.read.format("deltapy").options(**options).load(str(path))
 
 
@@ -45,7 +48,7 @@ def people(tmp_path: Path) -> TableBuilder:
 
 
 def test_a_table_with_partitions_checkpoint_and_deletion_vectors_reads_whole(
-    spark: SparkSession, people: TableBuilder
+    spark: SparkSession, people: TableBuilder, load: Load
 ) -> None:
     df = load(spark, people.path)
     assert df.schema.simpleString() == "struct<id:bigint,name:string,team:string>"
@@ -53,13 +56,13 @@ def test_a_table_with_partitions_checkpoint_and_deletion_vectors_reads_whole(
     assert df.count() == len(expected(people))
 
 
-def test_versions_can_be_named_by_option_and_by_path(spark: SparkSession, people: TableBuilder) -> None:
+def test_versions_can_be_named_by_option_and_by_path(spark: SparkSession, people: TableBuilder, load: Load) -> None:
     assert rows(load(spark, people.path, versionAsOf=1)) == expected(people, 1)
     assert rows(load(spark, f"{people.path}@v1")) == expected(people, 1)
     assert rows(load(spark, f"{people.path}@V2")) == expected(people, 2)
 
 
-def test_times_can_be_named_by_option_and_by_path(spark: SparkSession, people: TableBuilder) -> None:
+def test_times_can_be_named_by_option_and_by_path(spark: SparkSession, people: TableBuilder, load: Load) -> None:
     base = 1_700_000_000_000
     for version in range(people.version + 1):
         people.set_mtime(version, base + version * 60_000)
@@ -70,7 +73,7 @@ def test_times_can_be_named_by_option_and_by_path(spark: SparkSession, people: T
     assert rows(delta_pyds.read(spark, str(people.path), timestamp=at)) == expected(people, 1)
 
 
-def test_a_dataframe_stays_at_the_version_it_was_made_at(spark: SparkSession, people: TableBuilder) -> None:
+def test_a_dataframe_stays_at_the_version_it_was_made_at(spark: SparkSession, people: TableBuilder, load: Load) -> None:
     df = load(spark, people.path)
     before = expected(people)
     people.append([{"id": 7777, "name": "late", "team": "red"}])
@@ -78,7 +81,7 @@ def test_a_dataframe_stays_at_the_version_it_was_made_at(spark: SparkSession, pe
     assert rows(load(spark, people.path)) == expected(people)
 
 
-def test_columns_can_be_listed_and_nested_fields_picked(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_can_be_listed_and_nested_fields_picked(spark: SparkSession, tmp_path: Path, load: Load) -> None:
     schema = {"id": "long", "s": {"x": "long", "y": "string"}, "last": "string"}
     table = TableBuilder(tmp_path / "t", schema)
     table.create()
@@ -106,7 +109,7 @@ def test_a_user_schema_selects_reorders_and_respells(spark: SparkSession, people
     ],
 )
 def test_where_is_part_of_what_the_dataframe_is(
-    spark: SparkSession, people: TableBuilder, where: str, keep: Any
+    spark: SparkSession, people: TableBuilder, where: str, keep: Any, load: Load
 ) -> None:
     want = [r for r in expected(people) if keep(r)]
     assert rows(load(spark, people.path, where=where)) == want
@@ -117,7 +120,7 @@ def test_where_is_part_of_what_the_dataframe_is(
 def test_row_positions_name_the_place_in_the_file(spark: SparkSession, people: TableBuilder) -> None:
     import pyarrow.parquet as pq
 
-    df = load(spark, people.path, rowPosition=True, where="id < 50", columns="id")
+    df = source(spark, people.path, rowPosition=True, where="id < 50", columns="id")
     found = df.collect()
     assert df.columns == ["id", "_file_path", "_row_position"]
     assert len(found) == 18
@@ -138,11 +141,11 @@ def test_row_ids_come_from_the_file_or_the_materialised_columns(spark: SparkSess
     table.create()
     table.append([{"id": 10}, {"id": 11}], baseRowId=0, defaultRowCommitVersion=1)
     table.append([{"id": 12}], baseRowId=2, defaultRowCommitVersion=2)
-    found = rows(load(spark, table.path, rowIds=True))
+    found = rows(source(spark, table.path, rowIds=True))
     assert found == [(10, 0, 1), (11, 1, 1), (12, 2, 2)]
 
 
-def test_a_table_of_every_type_reads_with_its_values(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_of_every_type_reads_with_its_values(spark: SparkSession, tmp_path: Path, load: Load) -> None:
     schema = {
         "b": "boolean", "i8": "byte", "i16": "short", "i32": "integer", "i64": "long", "f": "float", "d": "double",
         "dec": "decimal(38,10)", "s": "string", "bin": "binary", "day": "date", "ts": "timestamp",
@@ -173,7 +176,7 @@ def test_explicit_registration_serves_every_session_and_can_be_repeated(
     session = spark.newSession()
     delta_pyds.register(session)
     delta_pyds.register(session)
-    assert load(session, people.path).count() == len(expected(people))
+    assert source(session, people.path).count() == len(expected(people))
 
 
 def test_large_files_are_split_and_small_ones_packed(spark: SparkSession, tmp_path: Path) -> None:
@@ -183,13 +186,13 @@ def test_large_files_are_split_and_small_ones_packed(spark: SparkSession, tmp_pa
     for i in range(6):
         table.append([{"id": -i, "text": ""}])
     size = table.active()[0]["add"]["size"]
-    split = load(spark, table.path, maxPartitionBytes=size // 4 + 1, openCostInBytes=10, minPartitions=1)
+    split = source(spark, table.path, maxPartitionBytes=size // 4 + 1, openCostInBytes=10, minPartitions=1)
     assert 4 <= split.rdd.getNumPartitions() <= 6
     assert rows(split) == expected(table)
-    assert load(spark, table.path, minPartitions=1).rdd.getNumPartitions() == 1
+    assert source(spark, table.path, minPartitions=1).rdd.getNumPartitions() == 1
 
 
-def test_one_dataframe_serves_many_queries(spark: SparkSession, people: TableBuilder) -> None:
+def test_one_dataframe_serves_many_queries(spark: SparkSession, people: TableBuilder, load: Load) -> None:
     df = load(spark, people.path)
     total = len(expected(people))
     assert df.filter("team = 'red'").count() == sum(r[2] == "red" for r in expected(people))

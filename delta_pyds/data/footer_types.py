@@ -1,0 +1,152 @@
+"""What a data file holds that Spark's own Parquet reader would refuse or take for something else.
+
+Invariant: nothing is concluded from one file about another. A footer is read
+once in a process for the same columns, because data files never change.
+
+Spark goes by the table's type and not by all that the file says of its own: an
+unsigned or decimal number that a file keeps as an integer it reads as a plain
+integer, nanoseconds and some codecs it does not read. Writers that follow the
+protocol write none of these, but the log does not say who wrote a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from delta_pyds.columnar.cast import is_list_like, widens
+from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
+from delta_pyds.data.data_file import DataFile, open_data_file
+from delta_pyds.data.transform import Binder, Binding
+from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.protocol.schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    type_to_json,
+)
+from delta_pyds.storage.base import Storage
+
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
+# Footers wait for a disk or a store, and are decoded outside of Python's lock.
+_LOADERS = 16
+# Layouts of files that are known to be in order; nearly every table has one.
+_MOST_LAYOUTS = 16
+# Files that are known to be in order, each some 200 bytes of memory.
+_MOST_REMEMBERED = 200_000
+
+_in_order: dict[tuple[str, str, int], None] = {}
+
+
+def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> str | None:
+    """What speaks against Spark's reader in the columns that the scan reads of these files, as part of a sentence.
+
+    None if nothing does: then each of the files is there, and has the size that the log promises.
+    Raises: what opening a data file and finding the table's columns in it raises.
+    """
+    check = _FooterCheck(storage, state)
+    unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in _in_order]
+    with ThreadPoolExecutor(_LOADERS) as pool:
+        found = pool.map(check.reason_against, unknown)
+        try:
+            for file, reason in zip(unknown, found, strict=True):
+                if reason is not None:
+                    return reason
+                _in_order[check.columns, file.path, file.size_bytes] = None
+        finally:
+            pool.shutdown(cancel_futures=True)
+            for oldest in list(islice(_in_order, max(0, len(_in_order) - _MOST_REMEMBERED))):
+                _in_order.pop(oldest, None)
+    return None
+
+
+def forget_footers() -> None:
+    """Read every footer again when it is next asked for."""
+    _in_order.clear()
+
+
+class _FooterCheck:
+    def __init__(self, storage: Storage, state: ScanState) -> None:
+        self._storage = storage
+        self._state = state
+        names = {f.name for f in state.output}
+        # a column that is returned and looked at may be needed in two shapes
+        wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
+        self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
+        self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
+        self._timestamps = any(_has_timestamps(f.data_type) for f in self._fields)
+        self._layouts: list[tuple[Any, list[int]]] = []
+
+    def reason_against(self, file: ScanFile) -> str | None:
+        with open_data_file(self._storage, self._state, file) as data:
+            layout = data.metadata.schema
+            leaves = next((leaves for known, leaves in self._layouts if known.equals(layout)), None)
+            if leaves is None:
+                binder = Binder(file.path, data.columns, self._state.column_mapping_mode)
+                bindings = [binder.bind(f) for f in self._fields]
+                for binding in bindings:
+                    for what in _of_binding(binding):
+                        return f"the data file '{file.path}' keeps {what}"
+                leaves = sorted({leaf for b in bindings for leaf in b.leaves(data.size_of)})
+                if len(self._layouts) < _MOST_LAYOUTS:
+                    self._layouts.append((layout, leaves))
+            if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
+                # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
+                return f"the data file '{file.path}' has timestamps of the Julian calendar"
+            return _of_codecs(data, leaves)
+
+
+def _has_timestamps(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_has_timestamps(f.data_type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return _has_timestamps(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return _has_timestamps(data_type.key_type) or _has_timestamps(data_type.value_type)
+    return data_type == PrimitiveType("timestamp")
+
+
+def _apart(field: StructField) -> StructField:
+    return StructField(field.physical_name, field.data_type, field.nullable)
+
+
+def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
+    if data.metadata.num_row_groups:
+        first = data.metadata.row_group(0)
+        for leaf in leaves:
+            codec = first.column(leaf).compression
+            if codec not in _CODECS:
+                return f"the data file '{data.path}' is compressed with {codec.lower()}"
+    return None
+
+
+def _of_binding(binding: Binding) -> Iterator[str]:
+    if binding.source is None:
+        return
+    for child in binding.children:
+        yield from _of_binding(child)
+    source, target = binding.source.data_type, binding.target
+    parted = pt.is_struct(source) or pt.is_map(source) or is_list_like(source)
+    if not parted and not _is_alike(source, target):
+        yield f"the column '{binding.where.column}' as {source}"
+
+
+def _is_alike(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether Spark reads values that decode as ``source`` as the same ``target`` as we do."""
+    if pt.is_dictionary(source):
+        source = source.value_type
+    if pt.is_timestamp(source) and pt.is_timestamp(target):
+        # an instant is no wall clock time, whatever Spark makes of it
+        return source.unit in ("us", "ms") and (source.tz is None or target.tz is not None)
+    if pt.is_string(target) or pt.is_binary(target):
+        return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_large_string(source) or source == target)
+    # what a column held before its type was widened; Spark does as we do, in filters too
+    return bool(source == target or (widens(source, target) and not pt.is_unsigned_integer(source)))

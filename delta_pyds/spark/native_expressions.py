@@ -1,0 +1,109 @@
+"""A bound predicate as a column of Spark: the same tree, node by node.
+
+Invariant: every part has the type that it was bound to, so no rule or setting
+of the session takes part in what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.expr.nodes import (
+    And,
+    Cast,
+    Column,
+    Comparison,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    Remainder,
+    Wildcard,
+    type_of,
+)
+from delta_pyds.protocol.schema import PrimitiveType, display
+from delta_pyds.protocol.temporal import show_timestamp
+
+_COMPARE: dict[str, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def quoted(*path: str) -> str:
+    """The name of a column or nested field as Spark's functions take it."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in path)
+
+
+def to_column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn | None:
+    """The predicate over the columns that ``resolve`` gives; None where it has a part without a counterpart."""
+    try:
+        return _column(expr, resolve)
+    except _NoCounterpartError:
+        return None
+
+
+class _NoCounterpartError(Exception):
+    """A part of an expression that predicates do not have."""
+
+
+def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn:
+    if isinstance(expr, Column):
+        return resolve(expr.path)
+    if isinstance(expr, Literal):
+        return literal(expr)
+    if isinstance(expr, (And, Or)):
+        parts = [_column(child, resolve) for child in expr.children]
+        return reduce(and_ if isinstance(expr, And) else or_, parts)
+    if isinstance(expr, Comparison):
+        return _COMPARE[expr.op](_column(expr.left, resolve), _column(expr.right, resolve))
+    if isinstance(expr, (Cast, Remainder, In, Like, IsNull, Not)):
+        child = _column(expr.child, resolve)
+        if isinstance(expr, Cast):
+            return child.cast(display(expr.data_type))
+        if isinstance(expr, Remainder):
+            return child % literal(Literal(expr.divisor, expr.data_type))
+        if isinstance(expr, In):
+            return child.isin(*[literal(Literal(value, type_of(expr.child))) for value in expr.values])
+        if isinstance(expr, Like):
+            return child.like(_pattern(expr))
+        return child.isNull() if isinstance(expr, IsNull) else ~child
+    raise _NoCounterpartError
+
+
+def _pattern(like: Like) -> str:
+    texts = []
+    for part in like.parts:
+        if isinstance(part, Wildcard):
+            texts.append(part.symbol)
+        else:
+            texts.append(part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"))
+    return "".join(texts)
+
+
+def literal(constant: Literal) -> SparkColumn:
+    """A constant of exactly its type; Spark folds the conversion away before it plans."""
+    value, data_type = constant.value, constant.data_type
+    if value is None or not isinstance(data_type, PrimitiveType):
+        return F.lit(value).cast(display(data_type))
+    # numbers since 1970, because Python's dates end where Spark's do not
+    if data_type.name == "date":
+        return F.date_from_unix_date(F.lit(value).cast("int"))
+    if data_type.name == "timestamp":
+        return F.timestamp_micros(F.lit(value).cast("bigint"))
+    if data_type.name == "timestamp_ntz":
+        assert isinstance(value, int)
+        return F.lit(show_timestamp(value)).cast("timestamp_ntz")
+    return F.lit(value).cast(display(data_type))

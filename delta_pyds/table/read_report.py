@@ -1,0 +1,59 @@
+"""Which engine reads a DataFrame, and why: kept beside the DataFrame for as long as it lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from delta_pyds.errors import OptionError
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """How a DataFrame is read.
+
+    ``engine``: ``native``, Spark's own Parquet reader over the planned files, or
+    ``arrow``, the Python source. ``reasons``: why not ``native``, as parts of a
+    sentence; empty with ``native``, and where ``arrow`` was asked for.
+    ``version`` and ``num_files`` are None where the Python source will find out itself.
+    """
+
+    path: str
+    engine: str
+    reasons: tuple[str, ...] = ()
+    version: int | None = None
+    num_files: int | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.version is None else f" at version {self.version}"
+        files = "" if self.num_files is None else f", {self.num_files} files"
+        why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
+        return f"{self.path}{at}: engine {self.engine}{files}{why}"
+
+
+_reports: WeakKeyDictionary[Any, ReadReport] = WeakKeyDictionary()
+
+
+def remember(frame: Any, report: ReadReport) -> None:
+    """Keep the report of a DataFrame."""
+    _reports[frame] = report
+
+
+def report_of(frame: Any) -> ReadReport:
+    """The report of a DataFrame that ``delta_pyds.read`` returned.
+
+    Raises: OptionError for any other object.
+    """
+    report = _reports.get(frame) if _is_hashable(frame) else None
+    if report is None:
+        raise OptionError(
+            f"a {type(frame).__name__} is not what delta_pyds.read returned: explain takes the path of a table, "
+            "or that very DataFrame, not one that was made of it.",
+            option="path",
+        )
+    return report
+
+
+def _is_hashable(frame: Any) -> bool:
+    return type(frame).__hash__ is not None and hasattr(frame, "__weakref__")
