@@ -8,16 +8,16 @@ Protocol: "Column Mapping", "Deletion Vectors", "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
-from delta_pyds.protocol.schema import STRING, DataType, StructField
+from delta_pyds.protocol.schema import LONG, STRING, DataType, StructField
 from delta_pyds.spark.native_columns import from_file, nested, output, physical_type, spark_type
 from delta_pyds.spark.native_expressions import quoted, to_column
 from delta_pyds.spark.native_parts import Part, parts_of
@@ -25,8 +25,8 @@ from delta_pyds.spark.native_side_table import (
     ROW,
     VECTOR,
     SideTable,
-    bit_is_clear,
     constant_values,
+    is_live,
     side_table,
     vectors,
 )
@@ -62,81 +62,83 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
     """
     if not files.files:
         return spark.createDataFrame([], to_spark(scan.state.output))
-    frames = [_Part(spark, scan, files, part, remote).frame() for part in parts_of(files, scan.state)]
-    return reduce(lambda one, other: one.unionAll(other), frames)
+    source = _Source(spark, scan, files, remote)
+    rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
+    columns = {f.name: _column(f, scan) for f in source.fields}
+    if scan.state.predicate is not None:
+        condition = to_column(scan.state.predicate, lambda path: nested(columns[path[0]], path[1:]))
+        if condition is None:
+            raise NativeScanError("where has a part that has no counterpart in Spark's columns")
+        rows = rows.filter(condition)
+    return rows.select(*_outputs(scan, source.fields, columns))
 
 
-class _Part:
-    """Files that are read in one way: see ``native_parts``."""
+def _column(field: StructField, scan: Scan) -> Column:
+    """A column of the table, of the rows of all parts."""
+    if field.data_type == VOID:
+        return F.lit(None)
+    column = F.col(quoted(field.physical_name))
+    return column if field.physical_name in scan.state.partition_columns else from_file(column, field.data_type)
 
-    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, part: Part, remote: bool) -> None:
+
+def _outputs(scan: Scan, fields: Sequence[StructField], columns: Mapping[str, Column]) -> list[Column]:
+    """The columns of the scan under their own names, with the metadata that the other engine shows."""
+    read = {f.name: f.data_type for f in fields}
+    found = []
+    for field, shown in zip(scan.state.output, to_spark(scan.state.output).fields, strict=True):
+        column = output(columns[field.name], read[field.name], field.data_type)
+        metadata = {"metadata": shown.metadata} if shown.metadata else {}
+        found.append(column.alias(field.name, **metadata))
+    return found
+
+
+class _Source:
+    """The rows of each part of the files, with the same columns under the files' own names: those of the files,
+    then the partition columns. Every call to Spark's driver takes its time, so what parts share is made once.
+    """
+
+    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool) -> None:
         self._spark = spark
         self._scan = scan
-        self._state = scan.state
         self._files = files
-        self._part = part
         self._remote = remote
-        self._fields = read_fields(scan)
+        self.fields = read_fields(scan)
         self._hive = files.hive_columns or ()
+        names = [f.physical_name for f in self.fields if f.data_type != VOID]
+        partitions = scan.state.partition_columns
+        self._names_in_files = [n for n in names if n not in partitions]
+        self._partition_names = [n for n in names if n in partitions]
+        self._columns = {n: F.col(quoted(n)) for n in names}
+        self._readers: dict[bool, DataFrameReader] = {}
 
-    def frame(self) -> DataFrame:
-        frame = self._parquet()
+    def rows(self, part: Part) -> DataFrame:
+        """The rows of a part that are not deleted."""
+        first = self._files.files[part.chosen[0]]
+        frame = self._parquet(part, with_positions=first.deletion_vector is not None)
         values: Mapping[str, Column] = {}
-        if self._part.joined:
+        if part.joined:
             side = side_table(
-                self._scan, self._files, self._part.chosen, self._names(frame), with_values=not self._hive
+                self._scan, self._files, part.chosen, self._spark_names(frame, part), with_values=not self._hive
             )
             values = side.values
             frame = self._joined(frame, side)
         else:
-            first = self._files.files[self._part.chosen[0]]
             if not self._hive:
                 values = constant_values(self._scan, first)
             if first.deletion_vector is not None:
-                words = vectors(self._scan, self._files, self._part.chosen)
+                words = vectors(self._scan, self._files, part.chosen)
                 table = self._spark.createDataFrame(pa.table({VECTOR: words}))
-                rows = frame.select("*", F.col("_metadata.row_index").alias(ROW))
-                frame = rows.filter(bit_is_clear(table.scalar(), F.col(ROW)))
-        columns = {f.name: self._column(f, values) for f in self._fields}
-        if self._state.predicate is not None:
-            condition = to_column(self._state.predicate, lambda path: nested(columns[path[0]], path[1:]))
-            if condition is None:
-                raise NativeScanError("where has a part that has no counterpart in Spark's columns")
-            frame = frame.filter(condition)
-        return frame.select(*self._outputs(columns))
-
-    def _outputs(self, columns: dict[str, Column]) -> list[Column]:
-        """The columns of the scan under their own names, with the metadata that the other engine shows."""
-        read = {f.name: f.data_type for f in self._fields}
-        found = []
-        for field, shown in zip(self._state.output, to_spark(self._state.output).fields, strict=True):
-            column = output(columns[field.name], read[field.name], field.data_type)
-            metadata = {"metadata": shown.metadata} if shown.metadata else {}
-            found.append(column.alias(field.name, **metadata))
-        return found
-
-    def _column(self, field: StructField, values: Mapping[str, Column]) -> Column:
-        name = field.physical_name
-        if name in self._state.partition_columns:
-            return values.get(name, F.col(quoted(name)))
-        return F.lit(None) if field.data_type == VOID else from_file(F.col(quoted(name)), field.data_type)
+                frame = frame.filter(is_live(table.scalar()))
+        ours = [self._columns[n] for n in self._names_in_files]
+        ours += [values[n].alias(n) if n in values else self._columns[n] for n in self._partition_names]
+        return frame.select(*ours)
 
     # --- files
 
-    def _parquet(self) -> DataFrame:
-        read = [f for f in self._fields if f.physical_name not in self._state.partition_columns]
-        types = {f.physical_name: f.data_type for f in self._fields}
-        schema = [_field(f.physical_name, physical_type(f.data_type)) for f in read if f.data_type != VOID]
-        # values that nobody looks at may be of a type that directories do not tell
-        schema += [_field(n, types.get(n, STRING)) for n in self._hive]
-        reader = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED)
-        if self._hive:
-            reader = reader.options(basePath=spark_path(self._scan.snapshot.table_root), timeZone=self._state.time_zone)
-        else:
-            # a directory called a=b above the table or in it means nothing
-            reader = reader.option("recursiveFileLookup", "true")
-        paths = [spark_path(self._files.files[i].path) for i in self._part.chosen]
-        if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._state.table_root) != "file":
+    def _parquet(self, part: Part, *, with_positions: bool) -> DataFrame:
+        reader = self._reader(with_positions)
+        paths = [spark_path(self._files.files[i].path) for i in part.chosen]
+        if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._scan.state.table_root) != "file":
             return reader.parquet(*paths)
         # Spark would start a job with one task for each file to find its size; on a disk asking costs nothing
         before = self._spark.conf.get(_LISTING)
@@ -146,8 +148,27 @@ class _Part:
         finally:
             self._spark.conf.set(_LISTING, before or str(_DEFAULT_LISTING))
 
-    def _names(self, frame: DataFrame) -> list[str]:
-        """What Spark calls each of the chosen files, in their order.
+    def _reader(self, with_positions: bool) -> DataFrameReader:
+        found = self._readers.get(with_positions)
+        if found is None:
+            types = {f.physical_name: f.data_type for f in self.fields}
+            schema = [_field(n, physical_type(types[n])) for n in self._names_in_files]
+            if with_positions:
+                schema.append(_field(ROW, LONG))
+            # values that nobody looks at may be of a type that directories do not tell
+            schema += [_field(n, types.get(n, STRING)) for n in self._hive]
+            found = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED)
+            if self._hive:
+                root = spark_path(self._scan.snapshot.table_root)
+                found = found.options(basePath=root, timeZone=self._scan.state.time_zone)
+            else:
+                # a directory called a=b above the table or in it means nothing
+                found = found.option("recursiveFileLookup", "true")
+            self._readers[with_positions] = found
+        return found
+
+    def _spark_names(self, frame: DataFrame, part: Part) -> list[str]:
+        """What Spark calls each of the part's files, in their order.
 
         Spark's own spelling of a path is asked for, not guessed: which characters are escaped is Java's to know.
         """
@@ -155,7 +176,7 @@ class _Part:
         for name in frame.inputFiles():
             # the same name has three slashes here and one in the rows
             found[normalize_table_root(unquote(name))] = name.replace("file:///", "file:/", 1)
-        wanted = [normalize_table_root(self._files.files[i].path) for i in self._part.chosen]
+        wanted = [normalize_table_root(self._files.files[i].path) for i in part.chosen]
         missing = [path for path in wanted if path not in found]
         if missing or len(found) != len(wanted):
             raise NativeScanError(f"Spark does not list the file '{(missing or wanted)[0]}' as the log names it")
