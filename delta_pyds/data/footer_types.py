@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -73,6 +74,14 @@ def forget_footers() -> None:
     _in_order.clear()
 
 
+@dataclass(frozen=True)
+class _Needed:
+    """Of files of one layout: the leaf columns to read; those that may be null although the table says not."""
+
+    leaves: Sequence[int]
+    not_null: Sequence[Binding]
+
+
 class _FooterCheck:
     def __init__(self, storage: Storage, state: ScanState) -> None:
         self._storage = storage
@@ -83,25 +92,28 @@ class _FooterCheck:
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
         self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
         self._timestamps = any(_has_timestamps(f.data_type) for f in self._fields)
-        self._layouts: list[tuple[Any, list[int]]] = []
+        self._layouts: list[tuple[Any, _Needed]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
         with open_data_file(self._storage, self._state, file) as data:
             layout = data.metadata.schema
-            leaves = next((leaves for known, leaves in self._layouts if known.equals(layout)), None)
-            if leaves is None:
+            needed = next((needed for known, needed in self._layouts if known.equals(layout)), None)
+            if needed is None:
                 binder = Binder(file.path, data.columns, self._state.column_mapping_mode)
                 bindings = [binder.bind(f) for f in self._fields]
                 for binding in bindings:
                     for what in _of_binding(binding):
                         return f"the data file '{file.path}' keeps {what}"
-                leaves = sorted({leaf for b in bindings for leaf in b.leaves(data.size_of)})
+                needed = _Needed(
+                    sorted({leaf for b in bindings for leaf in b.leaves(data.size_of)}),
+                    [b for b, f in zip(bindings, self._fields, strict=True) if not f.nullable and _nullable(b, layout)],
+                )
                 if len(self._layouts) < _MOST_LAYOUTS:
-                    self._layouts.append((layout, leaves))
+                    self._layouts.append((layout, needed))
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
-            return _of_codecs(data, leaves)
+            return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
 
 
 def _has_timestamps(data_type: DataType) -> bool:
@@ -125,6 +137,23 @@ def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
             codec = first.column(leaf).compression
             if codec not in _CODECS:
                 return f"the data file '{data.path}' is compressed with {codec.lower()}"
+    return None
+
+
+def _nullable(binding: Binding, layout: Any) -> bool:
+    """Whether the layout allows nulls in a column without parts."""
+    source = binding.source
+    return source is not None and not source.children and layout.column(source.first_leaf).max_definition_level > 0
+
+
+def _of_nulls(data: DataFile, not_null: Sequence[Binding]) -> str | None:
+    """The other engine refuses a null there; Spark's would return it."""
+    for binding in not_null:
+        assert binding.source is not None
+        for group in range(data.metadata.num_row_groups):
+            found = data.metadata.row_group(group).column(binding.source.first_leaf).statistics
+            if found is None or not found.has_null_count or found.null_count:
+                return f"the data file '{data.path}' may hold nulls in '{binding.where.column}', which is NOT NULL"
     return None
 
 

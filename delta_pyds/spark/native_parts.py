@@ -16,8 +16,10 @@ from delta_pyds.table.native_files import NativeFiles
 
 # Below that many rows, joining them costs less than one scan more.
 LARGE_FILE_ROWS = 250_000
-# Scans of one DataFrame: each costs planning in every query.
+# Scans of one DataFrame: each costs 60 ms at the load, and planning in every query.
 MAX_SCANS = 32
+# Up to so many large files the rows that they save are worth it; more are joined, if that can be done by size.
+FEW_SCANS = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,10 @@ def parts_of(files: NativeFiles, scan: ScanState) -> list[Part]:
     deleted = files.with_deletions
     live = sorted(set(range(len(files.files))).difference(deleted))
     parts = _live_parts(files, live, bool(scan.partition_columns) and files.hive_columns is None)
-    large = [n for n in deleted if files.num_records[n] >= LARGE_FILE_ROWS][: max(0, MAX_SCANS - len(parts))]
+    large = [n for n in deleted if files.num_records[n] >= LARGE_FILE_ROWS]
+    if len(large) > FEW_SCANS and len({files.files[n].size_bytes for n in deleted}) == len(deleted):
+        large = []
+    large = large[: max(0, MAX_SCANS - len(parts))]
     parts += [Part((n,)) for n in large]
     small = tuple(n for n in deleted if n not in set(large))
     return [*parts, Part(small, joined=True)] if small else parts

@@ -523,6 +523,24 @@ def test_one_strange_file_among_many_is_found(spark: SparkSession, tmp_path: Pat
     assert native(spark, table, columns="id").count() == 41
 
 
+@pytest.mark.parametrize("found", [None, 1])
+def test_a_null_in_a_not_null_column_is_for_the_other_engine_to_refuse(
+    spark: SparkSession, tmp_path: Path, found: int | None
+) -> None:
+    fields = [{"name": "id", "type": "long", "nullable": False, "metadata": {}}]
+    table = build(tmp_path / "t", {"type": "struct", "fields": fields})
+    pq.write_table(pa.table({"id": pa.array([7, found], pa.int64())}), table.path / "x.parquet")
+    table.commit([table.add("x.parquet", size=(table.path / "x.parquet").stat().st_size)])
+    df = delta_pyds.read(spark, str(table.path))
+    if found is None:
+        assert "NOT NULL" in delta_pyds.explain(df).reasons[0]
+        with pytest.raises(PySparkException, match="NOT NULL"):
+            df.collect()
+    else:
+        assert delta_pyds.explain(df).engine == "native"
+        assert df.count() == 2
+
+
 def test_timestamps_of_the_julian_calendar_are_left_to_the_other_engine_and_dates_are_moved(
     spark: SparkSession, tmp_path: Path
 ) -> None:
