@@ -16,7 +16,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming test test-crashes check conformance interop bench format setup clean python java
+.PHONY: help demo demo-streaming test test-crashes check conformance interop bench bench-peers format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -71,6 +71,12 @@ interop: java python ## Exchange tables with the reference and deltalake: tests/
 
 bench: java setup ## Print ratios against deltalake, Spark's Parquet reader and a minimal source (ARGS='--quick')
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+bench-peers: java python ## Time this project beside the reference and deltalake: tests/bench/RESULTS.md (ARGS='--quick')
+	@$(PYTHON) tests/interop/setup_env.py
+	@$(INTEROP_PYTHON) -m pip install --quiet --disable-pip-version-check -r tests/bench/peers/requirements.txt
+	@PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
+	  $(INTEROP_PYTHON) -m tests.bench.peers $(ARGS)
 
 setup: python $(READY)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from delta_pyds.expr.nodes import (
     ANY_STRING,
@@ -35,7 +36,7 @@ from delta_pyds.expr.nodes import (
     references,
 )
 from delta_pyds.expr.types import is_floating
-from delta_pyds.protocol.schema import BOOLEAN
+from delta_pyds.protocol.schema import BOOLEAN, StructType
 
 
 @dataclass(frozen=True)
@@ -152,11 +153,16 @@ def _skipping(expr: Expr, partitions: frozenset[str]) -> Skip:
     if isinstance(expr, Or):
         return _any([_skipping(child, partitions) for child in _grouped(expr, partitions)])
     if isinstance(expr, IsNull):
-        return HasNull(expr.child) if isinstance(expr.child, Column) else KEEP
+        return HasNull(expr.child) if _has_null_count(expr.child) else KEEP
     if isinstance(expr, Not) and isinstance(expr.child, IsNull):
         child = expr.child.child
-        return HasValue(child) if isinstance(child, Column) else KEEP
+        return HasValue(child) if _has_null_count(child) else KEEP
     return _all([_has_values(expr, partitions), _values(expr)])
+
+
+def _has_null_count(expr: Expr) -> TypeGuard[Column]:
+    """Of structs there is none: in its place stand those of the fields, which must not be hidden by asking for it."""
+    return isinstance(expr, Column) and not isinstance(expr.data_type, StructType)
 
 
 def _on_partition(expr: Expr, partitions: frozenset[str]) -> bool:

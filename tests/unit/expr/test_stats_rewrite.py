@@ -12,6 +12,7 @@ from delta_pyds.expr.stats_rewrite import (
     All,
     Any,
     Bounds,
+    Constant,
     HasNull,
     HasValue,
     Needs,
@@ -56,6 +57,10 @@ def kinds(skip: Skip) -> list[type]:
         ("i NOT IN (1, 2)", [HasValue, Within]),
         ("i IS NULL", [HasNull]),
         ("i IS NOT NULL", [HasValue]),
+        ("st.x IS NULL", [HasNull]),
+        # a struct has no count of its own: to ask for one would hide those of its fields
+        ("st IS NULL", [Constant]),
+        ("st IS NOT NULL AND st.x = 1", [HasValue, Bounds]),
         ("s LIKE 'ab%'", [HasValue, Prefix]),
         ("s LIKE 'ab_d'", [HasValue, Prefix]),
         ("s NOT LIKE 'ab%'", [HasValue, Prefix]),

@@ -1,0 +1,128 @@
+"""This project beside the reference, deltalake and the floor: python -m tests.bench.peers [work ...] [--quick].
+
+Run by `make bench-peers` in the environment of `make interop`. A whole run writes ``tests/bench/RESULTS.md`` and
+``RESULTS.json``; a quick one and one that leaves works out write into the data directory, unless told where.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime as dt
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.measure import say
+from tests.bench.peers import memory, planning, scans, streams, writes
+from tests.bench.peers.results import Results
+from tests.bench.peers.session import java_version, start, versions
+from tests.bench.peers.settings import CHECKOUT, PeerSettings
+
+# Those of one session run first; the others start processes of their own and need it gone.
+IN_SESSION = {
+    "planning": planning.through_spark,
+    "scans": scans.scans,
+    "tpch": scans.tpch_queries,
+    "writes": writes.writes,
+    "commits": writes.commits,
+    "backlog": streams.backlog,
+    "micro-batch": streams.micro_batch,
+}
+ALONE = {"planning-core": planning.without_spark, "memory": memory.memory}
+WORKS = (*IN_SESSION, *ALONE)
+
+_ABOUT_RATIOS = """
+A ratio is the median of ours over the median of theirs; sides ran in turn (A B A B ...) after one round that is not
+counted. Memory is resident memory, the largest of the rounds, each in a process of its own. `cold`: both engines forgot
+the table before; `warm`: they had just planned the same query.
+""".strip()
+_ABOUT_FLOORS = """
+A floor is the least that the same work costs here with no Delta in it. Where a goal is missed, the row says where the
+floor stands, as a ratio to theirs: a floor above the goal cannot be met by this way of working.
+""".strip()
+
+
+def main() -> None:
+    """Run what was asked for, and write the results after each work."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description="Works: " + ", ".join(WORKS) + ".")
+    parser.add_argument("works", nargs="*", metavar="work", help="which works; all without one")
+    parser.add_argument("--quick", action="store_true", help="small tables: shows that it runs, not how fast")
+    parser.add_argument("--scale", type=float, help="scale of TPC-H (default 1; 0.01 with --quick)")
+    parser.add_argument("--rounds", type=int, help="repetitions of each side")
+    parser.add_argument("--files", type=int, nargs="+", help="sizes of the synthetic logs")
+    parser.add_argument("--commits", type=int, help="commits that the stream reads")
+    parser.add_argument("--data", type=Path, help="where tables are kept (about 6 GB; default: a temporary directory)")
+    parser.add_argument("--out", type=Path, help="folder of RESULTS.md and RESULTS.json")
+    given = parser.parse_args()
+    if unknown := set(given.works) - set(WORKS):
+        parser.error(f"no such work: {' '.join(sorted(unknown))}")
+    chosen = [work for work in WORKS if not given.works or work in given.works]
+    settings = _settings(given)
+    settings.data.mkdir(parents=True, exist_ok=True)
+    whole = not given.quick and len(chosen) == len(WORKS)
+    out = given.out or (CHECKOUT / "tests" / "bench" if whole else settings.data / "peers-results")
+    begin = time.monotonic()
+    results = Results(out, {**_about(settings, chosen), **versions()}, _notes(given.quick, chosen))
+    _run_in_session(settings, results, chosen)
+    for work in chosen:
+        if work in ALONE:
+            ALONE[work](settings, results)
+            results.write()
+    results.about({"seconds": round(time.monotonic() - begin)})
+    target = results.write()
+    shutil.rmtree(settings.scratch, ignore_errors=True)
+    print(results.markdown())
+    say(f"written: {target}")
+
+
+def _run_in_session(settings: PeerSettings, results: Results, chosen: list[str]) -> None:
+    if not any(work in IN_SESSION or work == "memory" for work in chosen):
+        return
+    spark = start(settings.data)
+    try:
+        results.about({"Java": java_version(spark)})
+        for work in chosen:
+            if work in IN_SESSION:
+                IN_SESSION[work](spark, settings, results)
+                results.write()
+        if "memory" in chosen:
+            memory.prepare(spark, settings)
+    finally:
+        spark.stop()
+
+
+def _settings(given: argparse.Namespace) -> PeerSettings:
+    data = (given.data or Path(tempfile.gettempdir()) / "delta_pyds_bench").resolve()
+    settings = PeerSettings.quick(data) if given.quick else PeerSettings(data)
+    changes = {
+        "scale": given.scale,
+        "rounds": given.rounds,
+        "planning_files": tuple(given.files) if given.files else None,
+        "commits": given.commits,
+    }
+    return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})
+
+
+def _about(settings: PeerSettings, chosen: list[str]) -> dict[str, str]:
+    sizes = ", ".join(f"{size:,}" for size in settings.planning_files)
+    return {
+        "begun": dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "works": ", ".join(chosen),
+        "sizes": f"TPC-H scale {settings.scale:g}, synthetic logs of {sizes} files, {settings.commits:,} commits",
+        "rounds": str(settings.rounds),
+    }
+
+
+def _notes(quick: bool, chosen: list[str]) -> list[str]:
+    notes = [_ABOUT_RATIOS, _ABOUT_FLOORS]
+    if quick:
+        notes.insert(0, "**A quick run: the tables are too small for these ratios to mean anything.**")
+    if len(chosen) < len(WORKS):
+        notes.insert(0, "**Not all works were run.**")
+    return notes
+
+
+if __name__ == "__main__":
+    main()

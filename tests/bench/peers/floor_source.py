@@ -1,0 +1,58 @@
+"""The floor of a Python source that reads: Parquet files, and only the columns of the schema that it is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from tests.bench.minimal_source import MinimalSource
+from tests.bench.peers.settings import WORKERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAX_PARTITION_BYTES = 128 << 20
+_OPEN_COST_BYTES = 4 << 20
+
+
+class FloorSource(MinimalSource):
+    """``schema(...).option("files", one a line).load()``; it writes and streams as ``MinimalSource`` does."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "floor"
+
+    def reader(self, schema: Any) -> FloorReader:  # type: ignore[override]
+        return FloorReader(self.options["files"].split("\n"), [field.name for field in schema.fields])
+
+
+class FloorReader(DataSourceReader):
+    """Packs files by Spark's own rule, so that every core has work, and passes pyarrow's batches on."""
+
+    def __init__(self, files: list[str], columns: list[str]) -> None:
+        self._files = files
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        sized = sorted(((os.path.getsize(f), f) for f in self._files), reverse=True)
+        total = sum(size + _OPEN_COST_BYTES for size, _ in sized)
+        limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, total // WORKERS))
+        partitions: list[list[str]] = []
+        filled = 0
+        for size, file in sized:
+            if not partitions or filled + size > limit:
+                partitions.append([])
+                filled = 0
+            partitions[-1].append(file)
+            filled += size + _OPEN_COST_BYTES
+        return [InputPartition(files) for files in partitions]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        for path in partition.value:
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(batch_size=65_536, columns=self._columns)

@@ -1,0 +1,109 @@
+"""Peak memory of the driver, the planner and the workers: each work by each side in a session of its own.
+
+It runs without a session beside it, so the tables are made before (see ``prepare``).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.measure import Side, say
+from tests.bench.peers import tpch
+from tests.bench.peers.goals import (
+    DRAINED,
+    FORMAT,
+    MINIMAL,
+    PARQUET,
+    PLAN_ONE_FILE,
+    READ,
+    REFERENCE,
+    WRITE_PARQUET,
+)
+from tests.bench.peers.planning import key_of
+from tests.bench.peers.processes import ROLES
+from tests.bench.peers.results import Pair, Results
+from tests.bench.peers.settings import CHECKOUT, PeerSettings
+from tests.bench.tables import planning_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class _Work:
+    """``work`` as goals name it; ``arguments`` of the process; the pairs that are compared."""
+
+    work: str
+    what: str
+    sides: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare(spark: SparkSession, settings: PeerSettings) -> None:
+    """The tables that only Spark can make."""
+    tpch.table(spark, settings, settings.makers[0], "lineitem")
+    tpch.table(spark, settings, settings.makers[0], "customer")
+
+
+def memory(settings: PeerSettings, results: Results) -> None:
+    """For each work: what all processes take more at its peak, and the peak of each kind of process."""
+    for each in _works(settings):
+        added = {side: Side() for side in each.sides}
+        roles = {role: {side: Side() for side in each.sides} for role in ROLES}
+        say(f"memory of {each.what}")
+        for _ in range(settings.memory_rounds):
+            for side in each.sides:
+                measured = _measure({**each.arguments, "side": side})
+                added[side].peak_mb.append(measured["added"])
+                for role in ROLES:
+                    roles[role][side].peak_mb.append(measured["roles"][role])
+                say(f"  {side}: {measured['added']:.0f} MB more")
+        results.add(each.work, f"{each.what}: memory that it takes, all processes", added, each.pairs, "MB")
+        for role, sides in roles.items():
+            results.add("memory", f"{each.what}: peak of {role}", sides, each.pairs, "MB")
+
+
+def _works(settings: PeerSettings) -> list[_Work]:
+    size = max(settings.planning_files)
+    folder = tpch.generated(settings, "lineitem").parent
+    made = folder.parent / settings.makers[0]
+    common = {"data": str(settings.data), "key": 0, "warm_up_key": 0}
+    works = [
+        _Work(
+            "planning", f"planning, {size:,} files",
+            (READ, FORMAT, REFERENCE, PLAN_ONE_FILE),
+            (Pair(READ, REFERENCE, PLAN_ONE_FILE), Pair(FORMAT, REFERENCE, PLAN_ONE_FILE)),
+            {**common, "work": "planning", "table": _planning(settings, size), "key": key_of(size),
+             "warm_up": _planning(settings, 10), "warm_up_key": key_of(10)},
+        ),
+        _Work(
+            "memory", "full scan of lineitem",
+            (READ, FORMAT, REFERENCE, PARQUET, MINIMAL),
+            (Pair(READ, REFERENCE, PARQUET), Pair(FORMAT, REFERENCE, MINIMAL)),
+            {**common, "work": "full scan", "table": str(made / "lineitem"), "warm_up": str(made / "customer")},
+        ),
+        _Work(
+            "memory", "write of lineitem",
+            (FORMAT, REFERENCE, WRITE_PARQUET, DRAINED),
+            (Pair(FORMAT, REFERENCE, WRITE_PARQUET), Pair(FORMAT, DRAINED)),
+            {**common, "work": "write", "table": str(folder / "lineitem.parquet"),
+             "warm_up": str(folder / "customer.parquet")},
+        ),
+    ]  # fmt: skip
+    return works[: settings.memory_works]
+
+
+def _planning(settings: PeerSettings, size: int) -> str:
+    return str(planning_table(settings.data, size, "json"))
+
+
+def _measure(arguments: dict[str, Any]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.bench.peers.memory_process", json.dumps(arguments)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=CHECKOUT)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result

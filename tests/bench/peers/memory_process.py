@@ -1,0 +1,70 @@
+"""Memory of one work by one side, in a session of its own: python -m tests.bench.peers.memory_process ARGUMENTS.
+
+ARGUMENTS is JSON: ``work``, ``side``, ``data``, ``table``, ``warm_up`` (a small table), and of both the
+``key`` that planning looks for.
+Prints JSON: ``roles`` (the peak of each role, MB) and ``added`` (MB of all processes above what they had before).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.peers.goals import DRAINED, FORMAT, REFERENCE, WRITE_PARQUET
+from tests.bench.peers.planning import loads as planning_loads
+from tests.bench.peers.processes import Peak
+from tests.bench.peers.scans import loads as scan_loads
+from tests.bench.peers.session import drain, plan, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WRITERS = {FORMAT: "deltapy", REFERENCE: "delta", WRITE_PARQUET: "parquet", DRAINED: "floor"}
+
+
+def main(arguments: dict[str, Any]) -> None:
+    spark = start(Path(arguments["data"]))
+    try:
+        work = _works(spark, arguments)
+        work(arguments["warm_up"], arguments["warm_up_key"])
+        _settle(spark)
+        with Peak() as peak:
+            work(arguments["table"], arguments["key"])
+        print(json.dumps({"roles": peak.roles, "added": peak.added}))
+    finally:
+        spark.stop()
+
+
+def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int], None]:
+    side = arguments["side"]
+
+    def planning(table: str, key: int) -> None:
+        plan(planning_loads(spark, Path(table), key)[side]())
+
+    def full_scan(table: str, _: int) -> None:
+        drain(scan_loads(spark, Path(table), None, None)[side]())
+
+    def write(table: str, _: int) -> None:
+        out = Path(arguments["data"]) / "peers-scratch" / "memory"
+        shutil.rmtree(out, ignore_errors=True)
+        spark.read.parquet(table).write.format(_WRITERS[side]).mode("append").save(str(out))
+        shutil.rmtree(out, ignore_errors=True)
+
+    works = {"planning": planning, "full scan": full_scan, "write": write}
+    return works[arguments["work"]]
+
+
+def _settle(spark: SparkSession) -> None:
+    """What the start and the warm-up left is no part of the work."""
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.gc()
+    time.sleep(1)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,106 @@
+"""One Spark session with both engines and the floor, and the same settings for all of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.bench.peers.settings import CHECKOUT, WORKERS
+from tests.bench.scans import recommended
+from tests.interop.setup_env import JARS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Of a machine with few cores; the reference computes the state of a log in as many tasks as its queries have.
+_PARTITIONS = "4"
+
+
+def start(data: Path) -> SparkSession:
+    """A session of two threads, reachable from this machine alone."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # the workers import the floor by its name
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+    from pyspark.sql import SparkSession
+
+    builder = (
+        SparkSession.builder.master(f"local[{WORKERS}]")
+        .appName("delta_pyds and its peers")
+        .config("spark.driver.extraClassPath", str(JARS / "*"))
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.databricks.delta.snapshotPartitions", _PARTITIONS)
+        .config("spark.sql.shuffle.partitions", _PARTITIONS)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(data / "warehouse"))
+        .config("spark.local.dir", str(data / "spark"))
+    )
+    for key, value in recommended().items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    from delta_pyds.spark.session import register
+    from tests.bench.peers.floor_source import FloorSource
+
+    register(spark)
+    spark.dataSource.register(FloorSource)
+    return spark
+
+
+def versions() -> dict[str, str]:
+    """Of everything that is compared, and the machine that it ran on."""
+    jar = next((f.name for f in JARS.glob("delta-spark_*.jar")), "")
+    packages = ("delta-pyds", "pyspark", "deltalake", "pyarrow", "tpchgen-cli")
+    return {
+        **{name: importlib.metadata.version(name) for name in packages},
+        "delta-spark": re.sub(r"delta-spark_(.*)\.jar", r"\1", jar),
+        "Python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, local[{WORKERS}]",
+    }
+
+
+def java_version(spark: SparkSession) -> str:
+    return str(_jvm(spark).java.lang.System.getProperty("java.version"))
+
+
+def plan(df: DataFrame) -> None:
+    """Everything before the first task of a query: which files, in which partitions."""
+    frame: Any = df
+    frame._jdf.queryExecution().toRdd().getNumPartitions()
+
+
+def drain(df: DataFrame) -> None:
+    """Read every row to nowhere."""
+    df.write.format("noop").mode("overwrite").save()
+
+
+def forget(spark: SparkSession, table: Path) -> None:
+    """Both engines open the table anew when they are next asked.
+
+    The reference drops what it kept; ours keeps a snapshot only while the log's files have the same sizes and times.
+    """
+    from delta_pyds.data.footer_types import forget_footers
+
+    clear_reference(spark)
+    forget_footers()
+    os.utime(max((table / "_delta_log").glob("*.json")))
+
+
+def clear_reference(spark: SparkSession) -> None:
+    """It keeps what it knows of a table by its path, also of one that was removed."""
+    _jvm(spark).org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm

@@ -1,0 +1,53 @@
+"""What a run against the peers is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class PeerSettings:
+    """Sizes and repetitions; ``quick()`` gives a smoke run.
+
+    ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H. ``micro_batches``: of one block of
+    one side; blocks alternate.
+    ``memory_works``: the first so many of planning, full scan and write.
+    """
+
+    data: Path
+    scale: float = 1.0
+    rounds: int = 5
+    planning_files: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    data_files: int = 16
+    makers: tuple[str, ...] = ("reference", "ours")
+    queries: tuple[int, ...] = (1, 3, 6, 12, 18)
+    commits: int = 1000
+    micro_batches: int = 10
+    memory_rounds: int = 2
+    memory_works: int = 3
+
+    @staticmethod
+    def quick(data: Path) -> PeerSettings:
+        """About two minutes: shows that everything runs; its ratios mean little."""
+        return PeerSettings(
+            data,
+            scale=0.01,
+            rounds=1,
+            planning_files=(1000,),
+            data_files=4,
+            makers=("reference",),
+            queries=(6, 12),
+            commits=20,
+            micro_batches=3,
+            memory_rounds=1,
+            memory_works=1,
+        )
+
+    @property
+    def scratch(self) -> Path:
+        """What a work writes and removes again."""
+        return self.data / "peers-scratch"

@@ -1,0 +1,155 @@
+"""Both engines at once on one table: nothing lost, nothing doubled, every refusal one that the decision table knows.
+
+The reference commits here through ``LinkLogStore``: the store that it has for local disks lets two processes commit
+the same version, whoever the other one is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.concurrency.process_session import kill_session
+from tests.interop.engines import Engines, actions, rows
+from tests.interop.two_engines import OURS, REFERENCE, SCHEMA, WRITERS, Done, allowed, replay
+from tests.support.table_writes import read_rows, write_rows
+
+COMMITS = int(os.environ.get("INTEROP_COMMITS", "12"))
+_START_S = 180
+_COMMIT_S = 20
+_ROOT = Path(__file__).parents[2]
+# what moves when a race is lost: row ids and commit times; and checkpoints, which both write while the other commits
+_PROPERTIES = {
+    "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.checkpointInterval": "10",
+}
+
+
+@pytest.mark.cell("two engines at once", "ping-pong")
+def test_four_writers_of_each_engine(engines: Engines, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    compile_log_store(engines, tmp_path / "classes")
+    write_rows(table, SCHEMA, [], partition_by=(("p",),), properties=_PROPERTIES)
+    names = _race(tmp_path)
+    notes = [json.loads(line) for name in names for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+    acknowledged = {Done(**note["done"]): note["version"] for note in notes if "version" in note}
+    assert Counter(done.writer for done in acknowledged) == dict.fromkeys(names, COMMITS)
+
+    log = {version: _done(actions(table, version)) for version in range(1, len(_entries(table)))}
+    assert set(_entries(table)) == {0, *log}, "the log has a gap."
+    twice = [done for done, count in Counter(log.values()).items() if count > 1]
+    assert not twice, f"committed more than once: {twice}"
+    assert set(log.values()) == acknowledged.keys(), "the log does not hold what was acknowledged, no more and no less."
+    assert all(log[version] == done for done, version in acknowledged.items() if version is not None)
+
+    expected = replay(list(log.values()))
+    assert sorted((row["p"], row["id"]) for row in read_rows(table)) == expected
+    assert sorted((row["p"], row["id"]) for row in engines.reference(table).collect()) == expected
+    assert engines.agree(table) == rows(engines.ours(table))
+
+    refused = [note for note in notes if "refused" in note]
+    wrong = [note for note in refused if not _right(table, log, note)]
+    assert not wrong, f"refused for no reason of the decision table: {json.dumps(wrong[:3], indent=1)}"
+    turns = sum(log[v].writer.startswith(OURS) != log[v - 1].writer.startswith(OURS) for v in range(2, len(log) + 1))
+    assert turns >= COMMITS, f"in {len(log)} commits the engines took {turns} turns: they did not run at once."
+    by_engine = Counter(OURS if note["done"]["writer"].startswith(OURS) else REFERENCE for note in refused)
+    assert refused, "nobody was refused anything: there was no race."
+    print(f"{len(log)} commits, {turns} turns, refused: {dict(by_engine)}")
+    engines.assert_sound(table)
+
+
+def compile_log_store(engines: Engines, folder: Path) -> None:
+    """Spark brings a compiler of Java along, so that no JDK is needed."""
+    folder.mkdir()
+    compiler = engines.spark._jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(Path(__file__).with_name("LinkLogStore.java").read_text())
+    for name, code in dict(compiler.getBytecodes()).items():
+        (folder / f"{name}.class").write_bytes(code)
+
+
+def _race(folder: Path) -> list[str]:
+    """Run all writers to their end. Returns: their names."""
+    with ExitStack() as stack:
+        processes = {
+            f"{engine}{number}": stack.enter_context(_writer(folder, engine, number))
+            for engine in (OURS, REFERENCE)
+            for number in range(WRITERS)
+        }
+        _until(lambda: all((folder / f"{name}.ready").exists() for name in processes), folder, processes, _START_S)
+        (folder / "start").touch()
+        _until(lambda: not _running(processes), folder, processes, _COMMIT_S * (COMMITS + 3))
+    return list(processes)
+
+
+class _writer:  # noqa: N801 - a context manager
+    """A writer in a session of the operating system of its own, of which nothing is left at the end."""
+
+    def __init__(self, folder: Path, engine: str, number: int) -> None:
+        self._command = [sys.executable, "-m", "tests.interop.two_engines", engine, str(folder), str(number)]
+        self._command += [str(COMMITS), "6"]
+        self._log = folder / f"{engine}{number}.log"
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=_ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        return self._process
+
+    def __exit__(self, *_: object) -> None:
+        kill_session(self._process.pid)
+        self._process.wait()
+
+
+def _running(processes: dict[str, Any]) -> list[str]:
+    return [name for name, process in processes.items() if process.poll() is None]
+
+
+def _until(reached: Any, folder: Path, processes: dict[str, Any], seconds: float) -> None:
+    """Wait. Raises: AssertionError as soon as a writer failed, or if it takes longer."""
+    deadline = time.monotonic() + seconds
+    while True:
+        over = reached()
+        for name, process in processes.items():
+            if process.poll() not in (None, 0):
+                raise AssertionError(f"{name} failed:\n{(folder / f'{name}.log').read_text()[-4000:]}")
+        if over:
+            return
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {seconds:.0f} seconds these writers still run: {_running(processes)}")
+        time.sleep(0.1)
+
+
+def _entries(table: Path) -> list[int]:
+    return sorted(int(f.name[:20]) for f in (table / "_delta_log").glob("*.json") if f.name[20:] == ".json")
+
+
+def _done(entry: list[dict[str, Any]]) -> Done:
+    info = next(line["commitInfo"] for line in entry if "commitInfo" in line)
+    return Done(**json.loads(info["userMetadata"]))
+
+
+def _right(table: Path, log: dict[int, Done], note: dict[str, Any]) -> bool:
+    """Whether the winner that the refusal names is one that the decision table lets refuse this attempt."""
+    done, winner = Done(**note["done"]), note["refused"]["winner"]
+    version = winner.get("version") or next((v for v, other in log.items() if winner == vars(other)), None)
+    if version is None:
+        return False
+    touched = Counter(
+        kind
+        for line in actions(table, version)
+        for kind in ("add", "remove")
+        if kind in line and line[kind]["partitionValues"].get("p") == done.partition
+    )
+    return allowed(done, note["refused"]["code"], touched["add"], touched["remove"])

@@ -1,0 +1,251 @@
+"""Writers of one table, of either engine, each a process: what they do, what they are told, and what must be then.
+
+Invariants: a commit says in its ``userMetadata`` what it did, so the log alone gives the serial order; every attempt
+writes rows of names that no other has, so a row of an attempt that was refused would be seen.
+
+Run as ``python -m tests.interop.two_engines ours|reference FOLDER NUMBER COMMITS SEED``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+OURS, REFERENCE = "ours", "reference"
+SCHEMA = {"id": "string", "p": "string"}
+SHARED = "shared"
+WRITERS = 4
+_ROWS = 3
+_CHOICES = (
+    # operation, on the partition that all share, weight
+    ("append", False, 4), ("append", True, 2), ("replace", False, 2), ("replace", True, 3), ("clear", True, 1),
+)  # fmt: skip
+# one writer's refusals in a row before it gives up: by then it starves
+_ATTEMPTS = 60
+_LONGEST_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True)
+class Done:
+    """One attempt. ``clear`` replaces the partition's rows by none."""
+
+    operation: str
+    partition: str
+    writer: str
+    n: int
+    attempt: int
+
+    @property
+    def rows(self) -> list[str]:
+        count = 0 if self.operation == "clear" else _ROWS
+        return [f"{self.writer}-{self.n}-{self.attempt}.{i}" for i in range(count)]
+
+    @property
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @property
+    def predicate(self) -> str | None:
+        return None if self.operation == "append" else f"p = '{self.partition}'"
+
+
+class RefusedError(Exception):
+    """A conflict that an engine named. ``winner``: what it says of the commit that came first."""
+
+    def __init__(self, code: str, winner: dict[str, Any], text: str) -> None:
+        super().__init__(text)
+        self.code, self.winner = code, winner
+
+
+class Writer:
+    """Makes its commits one after another, each tried with a new plan until it is in, and notes what it was told."""
+
+    def __init__(self, engine: str, folder: Path, number: int, seed: int) -> None:
+        self.name = f"{engine}{number}"
+        self.folder = folder
+        self._random = random.Random(f"{seed}/{self.name}")
+
+    def run(self, commits: int, write: Callable[[Done, float], int | None], wait: Callable[[int], None]) -> None:
+        with open(self.folder / f"{self.name}.jsonl", "a", buffering=1) as notes:
+            for n in range(commits):
+                wait(n)
+                operation, shared, _ = self._random.choices(_CHOICES, [weight for *_, weight in _CHOICES])[0]
+                for attempt in range(_ATTEMPTS):
+                    done = Done(operation, SHARED if shared else f"of {self.name}", self.name, n, attempt)
+                    pause = self._random.uniform(0, _LONGEST_PAUSE_S)
+                    try:
+                        version = write(done, pause)
+                    except RefusedError as e:
+                        refused = {"code": e.code, "winner": e.winner, "text": str(e)[:2000]}
+                        notes.write(json.dumps({"done": asdict(done), "refused": refused}) + "\n")
+                    else:
+                        notes.write(json.dumps({"done": asdict(done), "version": version}) + "\n")
+                        break
+                else:
+                    raise AssertionError(f"{self.name} was refused {_ATTEMPTS} times in a row at its commit {n}.")
+
+
+def acknowledged(folder: Path, engine: str) -> int:
+    """How many commits the writers of an engine were told of."""
+    return sum(file.read_text().count('"version"') for file in folder.glob(f"{engine}*.jsonl"))
+
+
+# --- ours
+
+
+def write_as_us(table: str) -> Callable[[Done, float], int | None]:
+    """The core without Spark: plan, write, wait, commit."""
+    from delta_pyds.commands.write import commit_write, plan_write
+    from delta_pyds.commands.write_request import WriteRequest
+    from delta_pyds.data.task_session import TaskSession
+    from delta_pyds.data.write_task import write as write_task
+    from delta_pyds.errors import ConflictError
+    from tests.support.table_writes import batch_of, struct
+
+    schema = struct(SCHEMA)
+
+    def write(done: Done, pause: float) -> int | None:
+        plan = plan_write(
+            WriteRequest(
+                table_root=table,
+                incoming=schema,
+                mode="append" if done.predicate is None else "overwrite",
+                replace_where=done.predicate,
+                user_metadata=done.text,
+            )
+        )
+        assert plan.state is not None
+        rows = [{"id": row, "p": done.partition} for row in done.rows]
+        output = write_task(plan.state, iter(batch_of(rows, schema)), TaskSession(0))
+        time.sleep(pause)
+        try:
+            committed = commit_write(plan, [output])
+        except ConflictError as e:
+            raise RefusedError(e.code, {"version": e.parameters.get("version")}, str(e)) from e
+        return None if committed is None else committed.version
+
+    return write
+
+
+# --- the reference
+
+
+def write_as_reference(table: str, folder: Path, number: int) -> Callable[[Done, float], int | None]:
+    """A Spark of its own, as small as it can be."""
+    from pyspark.sql import SparkSession
+
+    from tests.interop.setup_env import JARS
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.extraClassPath", f"{folder / 'classes'}:{JARS}/*")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.delta.logStore.file.impl", "LinkLogStore")
+        .config("spark.databricks.delta.checksum.mismatch.fatal", "true")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "700m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.warehouse.dir", str(folder / f"warehouse-{number}"))
+        .config("spark.local.dir", str(folder / f"local-{number}"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    # what is loaded and compiled at first use is no part of the race
+    spark.read.format("delta").load(table).collect()
+
+    def write(done: Done, _: float) -> int | None:
+        """It is slow enough to be overtaken without a pause."""
+        writer = f"{done.writer}-{done.n}-{done.attempt}."
+        df = spark.range(0, len(done.rows), 1, 1).selectExpr(
+            f"concat('{writer}', id) AS id", f"'{done.partition}' AS p"
+        )
+        action = df.write.format("delta").option("userMetadata", done.text)
+        action = action.mode("append" if done.predicate is None else "overwrite")
+        if done.predicate is not None:
+            action = action.option("replaceWhere", done.predicate)
+        try:
+            action.save(table)
+        except Exception as e:
+            refused = conflict(str(e))
+            if refused is None:
+                raise
+            raise refused from e
+        return None
+
+    return write
+
+
+def conflict(text: str) -> RefusedError | None:
+    """The conflict that the reference names in an error, or None if the error is another one."""
+    code = re.search(r"\[(DELTA_(?:CONCURRENT_|METADATA_CHANGED|PROTOCOL_CHANGED)[A-Z_]*)(?:\.[A-Z_]+)?\]", text)
+    if code is None:
+        return None
+    found = re.search(r'Conflicting commit: (\{.*?"userMetadata":")(.*?\})"', text, re.DOTALL)
+    winner = json.loads(found[2].replace('\\"', '"')) if found else {}
+    return RefusedError(code[1], winner, text)
+
+
+# --- what must be
+
+
+def replay(operations: Sequence[Done]) -> list[tuple[str, str]]:
+    """The rows after a serial execution in the order given, as (partition, id)."""
+    rows: dict[str, list[str]] = {}
+    for done in operations:
+        if done.operation != "append":
+            rows[done.partition] = []
+        rows.setdefault(done.partition, []).extend(done.rows)
+    return sorted((p, row) for p, found in rows.items() for row in found)
+
+
+def allowed(done: Done, code: str, adds: int, removes: int) -> bool:
+    """Whether the decision table lets a winner that added and removed these files of the partition refuse an attempt.
+
+    A blind append conflicts with nothing. An overwrite of a partition has read the files of that partition alone. Its
+    rows are asked in turn: added files that it would have read, then removed ones that it read. It removes no file
+    that it did not read, so what removes the same file twice is named by the row before.
+    """
+    if done.operation == "append" or done.partition != SHARED:
+        return False
+    if code == "DELTA_CONCURRENT_APPEND":
+        return adds > 0
+    return code == "DELTA_CONCURRENT_DELETE_READ" and adds == 0 and removes > 0
+
+
+def main(engine: str, folder: Path, number: int, commits: int, seed: int) -> None:
+    table = str(folder / "table")
+    writer = Writer(engine, folder, number, seed)
+    write = write_as_us(table) if engine == OURS else write_as_reference(table, folder, number)
+    (folder / f"{writer.name}.ready").touch()
+    while not (folder / "start").exists():
+        time.sleep(0.02)
+
+    def wait(n: int) -> None:
+        """We are ten times as fast: without this we would have finished before the reference had begun."""
+        while engine == OURS and acknowledged(folder, REFERENCE) < n * WRITERS:
+            time.sleep(0.01)
+
+    writer.run(commits, write, wait)
+
+
+if __name__ == "__main__":
+    import logging
+
+    logging.disable(logging.INFO)
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:6]))
