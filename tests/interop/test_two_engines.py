@@ -142,9 +142,8 @@ def _done(entry: list[dict[str, Any]]) -> Done:
 
 def _right(table: Path, log: dict[int, Done], note: dict[str, Any]) -> bool:
     """Whether the winner that the refusal names is one that the decision table lets refuse this attempt."""
-    done, winner = Done(**note["done"]), note["refused"]["winner"]
-    version = winner.get("version") or next((v for v, other in log.items() if winner == vars(other)), None)
-    if version is None:
+    done, version = Done(**note["done"]), note["refused"]["winner"].get("version")
+    if version not in log:
         return False
     touched = Counter(
         kind

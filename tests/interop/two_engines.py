@@ -196,8 +196,8 @@ def conflict(text: str) -> RefusedError | None:
     code = re.search(r"\[(DELTA_(?:CONCURRENT_|METADATA_CHANGED|PROTOCOL_CHANGED)[A-Z_]*)(?:\.[A-Z_]+)?\]", text)
     if code is None:
         return None
-    found = re.search(r'Conflicting commit: (\{.*?"userMetadata":")(.*?\})"', text, re.DOTALL)
-    winner = json.loads(found[2].replace('\\"', '"')) if found else {}
+    version = re.search(r"committed at version (\d+)", text)
+    winner = {"version": int(version[1])} if version else {}
     return RefusedError(code[1], winner, text)
 
 
