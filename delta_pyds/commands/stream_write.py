@@ -13,7 +13,7 @@ from delta_pyds.commands.micro_batch import MicroBatch
 from delta_pyds.commands.write import WritePlan, commit_write, discard_write, plan_write
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import DeltaError, OptionError, UserError
-from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructType
+from delta_pyds.protocol.schema import VOID, holds
 from delta_pyds.protocol.write_handoff import StreamOrigin, TaskOutput
 from delta_pyds.table.transaction import Committed
 
@@ -32,7 +32,7 @@ def plan_batch(request: WriteRequest, application: str | None = None) -> StreamP
     Raises: what ``plan_write`` raises; UserError for a column of type void, whose type the next batch may know.
     """
     for field in request.incoming:
-        if _has_void(field.data_type):
+        if holds(field.data_type, VOID):
             raise UserError(
                 f"the column '{field.name}' of the stream into {request.table_root} has the type void, or holds it: "
                 "a later batch may bring values of any type. Cast it to the type that it is to have.",
@@ -90,13 +90,3 @@ def no_application(table_root: str) -> OptionError:
         option="txnAppId",
         table=table_root,
     )
-
-
-def _has_void(data_type: DataType) -> bool:
-    if isinstance(data_type, StructType):
-        return any(_has_void(f.data_type) for f in data_type)
-    if isinstance(data_type, ArrayType):
-        return _has_void(data_type.element_type)
-    if isinstance(data_type, MapType):
-        return _has_void(data_type.key_type) or _has_void(data_type.value_type)
-    return data_type == VOID

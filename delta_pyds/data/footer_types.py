@@ -26,12 +26,10 @@ from delta_pyds.data.data_file import DataFile, open_data_file
 from delta_pyds.data.transform import Binder, Binding
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import (
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
+    TIMESTAMP,
     StructField,
     StructType,
+    holds,
     type_to_json,
 )
 from delta_pyds.storage.base import Storage
@@ -91,7 +89,7 @@ class _FooterCheck:
         wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
         self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
-        self._timestamps = any(_has_timestamps(f.data_type) for f in self._fields)
+        self._timestamps = any(holds(f.data_type, TIMESTAMP) for f in self._fields)
         self._layouts: list[tuple[Any, _Needed]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
@@ -114,16 +112,6 @@ class _FooterCheck:
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
             return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
-
-
-def _has_timestamps(data_type: DataType) -> bool:
-    if isinstance(data_type, StructType):
-        return any(_has_timestamps(f.data_type) for f in data_type)
-    if isinstance(data_type, ArrayType):
-        return _has_timestamps(data_type.element_type)
-    if isinstance(data_type, MapType):
-        return _has_timestamps(data_type.key_type) or _has_timestamps(data_type.value_type)
-    return data_type == PrimitiveType("timestamp")
 
 
 def _apart(field: StructField) -> StructField:

@@ -229,7 +229,7 @@ def to_sql(expr: Expr) -> str:
         more = f", ... {len(expr.values) - 20} more" if len(expr.values) > 20 else ""
         return f"{_operand(expr.child)} IN ({shown}{more})"
     if isinstance(expr, Like):
-        return f"{_operand(expr.child)} LIKE {_quote(_pattern(expr.parts))}"
+        return f"{_operand(expr.child)} LIKE {_quote(like_pattern(expr.parts))}"
     if isinstance(expr, IsNull):
         return f"{_operand(expr.child)} IS NULL"
     if isinstance(expr, Not):
@@ -273,7 +273,8 @@ def _quote(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _pattern(parts: tuple[str | Wildcard, ...]) -> str:
+def like_pattern(parts: tuple[str | Wildcard, ...]) -> str:
+    """The parts of a LIKE as the text of a pattern, escaped by a backslash."""
     texts = []
     for part in parts:
         if isinstance(part, Wildcard):

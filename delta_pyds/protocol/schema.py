@@ -198,6 +198,17 @@ def _parse_name(text: str) -> DataType:
     )
 
 
+def holds(data_type: DataType, part: PrimitiveType) -> bool:
+    """Whether a type is ``part``, or has it at any depth."""
+    if isinstance(data_type, StructType):
+        return any(holds(f.data_type, part) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return holds(data_type.element_type, part)
+    if isinstance(data_type, MapType):
+        return holds(data_type.key_type, part) or holds(data_type.value_type, part)
+    return data_type == part
+
+
 def change_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
     """The schema with ``change`` applied to every field at every level, inner ones first."""
 

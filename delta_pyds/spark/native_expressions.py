@@ -26,7 +26,7 @@ from delta_pyds.expr.nodes import (
     Not,
     Or,
     Remainder,
-    Wildcard,
+    like_pattern,
     type_of,
 )
 from delta_pyds.protocol.schema import PrimitiveType, display
@@ -78,19 +78,9 @@ def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> Sp
         if isinstance(expr, In):
             return child.isin(*[literal(Literal(value, type_of(expr.child))) for value in expr.values])
         if isinstance(expr, Like):
-            return child.like(_pattern(expr))
+            return child.like(like_pattern(expr.parts))
         return child.isNull() if isinstance(expr, IsNull) else ~child
     raise _NoCounterpartError
-
-
-def _pattern(like: Like) -> str:
-    texts = []
-    for part in like.parts:
-        if isinstance(part, Wildcard):
-            texts.append(part.symbol)
-        else:
-            texts.append(part.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"))
-    return "".join(texts)
 
 
 def literal(constant: Literal) -> SparkColumn:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
-from delta_pyds.protocol.schema import LONG, STRING, DataType, StructField
+from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.native_columns import from_file, nested, output, physical_type, spark_type
 from delta_pyds.spark.native_expressions import quoted, to_column
 from delta_pyds.spark.native_parts import Part, parts_of
@@ -32,7 +32,7 @@ from delta_pyds.spark.native_side_table import (
 )
 from delta_pyds.spark.types import to_spark
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
-from delta_pyds.table.native_eligibility import VOID, unique_fields
+from delta_pyds.table.native_eligibility import unique_fields
 from delta_pyds.table.native_files import NativeFiles, spark_path
 from delta_pyds.table.scan import Scan
 

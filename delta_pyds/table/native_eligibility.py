@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import (
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -43,7 +44,6 @@ _CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
 _METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
 _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
-VOID = PrimitiveType("void")
 
 # Settings that no option of a single read can stand in for, and what they must be for the result to be the table's.
 REQUIRED_SETTINGS: Mapping[str, str] = {

@@ -28,6 +28,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("delta_pyds tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
+        # thousands of queries on a few rows: optimising compilers cost more than they save
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")

@@ -91,7 +91,8 @@ def test_reading_and_writing_through_spark_connect(tmp_path: Path) -> None:
             "SPARK_LOCAL_IP": "127.0.0.1",
             # the one way to have server and client agree on a free port
             "SPARK_TESTING": "1",
-            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
+            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --driver-java-options -XX:TieredStopAtLevel=1 "
+            "--conf spark.ui.enabled=false pyspark-shell",
         },
     )
     assert done.returncode == 0, done.stderr[-4000:]

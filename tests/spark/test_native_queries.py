@@ -152,7 +152,7 @@ def plain(rows: list[Row]) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(tables())
 def check(spark: SparkSession, drawn: Drawn) -> None:
     directory = Path(tempfile.mkdtemp())

@@ -404,7 +404,8 @@ def test_the_query_is_known_through_spark_connect_too(stream: Stream) -> None:
             "SPARK_LOCAL_IP": "127.0.0.1",
             # the one way to have server and client agree on a free port
             "SPARK_TESTING": "1",
-            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
+            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --driver-java-options -XX:TieredStopAtLevel=1 "
+            "--conf spark.ui.enabled=false pyspark-shell",
         },
     )
     assert done.returncode == 0, done.stderr[-4000:]
