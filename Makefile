@@ -67,7 +67,7 @@ endif
 interop: java python ## Exchange tables with the reference and deltalake: tests/interop/MATRIX.md (ARGS='-k name' selects)
 	@$(PYTHON) tests/interop/setup_env.py
 	@PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
-	  $(INTEROP_PYTHON) -m pytest -p tests.interop.matrix tests/interop $(ARGS)
+	  $(INTEROP_PYTHON) -m pytest -p tests.interop.matrix -n 2 --dist worksteal tests/interop $(ARGS)
 
 bench: java setup ## Print ratios against deltalake, Spark's Parquet reader and a minimal source (ARGS='--quick')
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -34,22 +34,31 @@ class BatchSizer:
         """Rows to decode at once from these row groups."""
         return self._fit(max(self._seen_bytes_per_row, max(map(self._bytes_per_row, row_groups), default=0.0)))
 
-    def hides_widths(self, row_group: RowGroup, leaves: Sequence[int]) -> bool:
-        """True, once for the same leaves, when a dictionary keeps the footer from saying how wide the values are.
+    def hidden(self, row_group: RowGroup, leaves: Sequence[int]) -> list[int]:
+        """Those leaves of whose values a dictionary keeps the footer from saying how wide they are.
 
-        A few rows should be decoded and observed then, before many are.
+        They are told once for the same ``leaves``. A few rows of them should be decoded and given to
+        ``observe_hidden`` before many are.
         """
         if tuple(leaves) in self._probed:
-            return False
+            return []
         self._probed.add(tuple(leaves))
         group = self._metadata.row_group(row_group.index)
-        columns = (group.column(leaf) for leaf in leaves)
-        return any(c.physical_type == "BYTE_ARRAY" and any("DICT" in e for e in c.encodings) for c in columns)
+        columns = ((leaf, group.column(leaf)) for leaf in leaves)
+        return [n for n, c in columns if c.physical_type == "BYTE_ARRAY" and any("DICT" in e for e in c.encodings)]
+
+    def observe_hidden(self, batch: pa.RecordBatch, row_group: RowGroup) -> None:
+        """The same as ``observe``, of the leaves that ``hidden`` told; of the others the footer knows."""
+        if batch.num_rows:
+            self._see(batch.nbytes / batch.num_rows + self._bytes_per_row(row_group))
 
     def observe(self, batch: pa.RecordBatch) -> None:
         """Remember how wide the rows really were: dictionaries hide it from the footer."""
         if batch.num_rows:
-            self._seen_bytes_per_row = max(self._seen_bytes_per_row, batch.nbytes / batch.num_rows)
+            self._see(batch.nbytes / batch.num_rows)
+
+    def _see(self, bytes_per_row: float) -> None:
+        self._seen_bytes_per_row = max(self._seen_bytes_per_row, bytes_per_row)
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch, cut without copying where it became too large."""

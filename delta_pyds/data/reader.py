@@ -164,9 +164,10 @@ class _FileReader:
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
-        if min(rows, run[0].num_rows) > _FEW_ROWS and self._sizer.hides_widths(run[0], leaves):
-            for batch in self._data.decode([run[0].index], leaves, PROBE_ROWS):
-                self._sizer.observe(batch)
+        hidden = self._sizer.hidden(run[0], leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
+        if hidden:
+            for batch in self._data.decode([run[0].index], hidden, PROBE_ROWS):
+                self._sizer.observe_hidden(batch, run[0])
                 break
             rows = self._sizer.rows(run)
         for batch in self._data.decode([g.index for g in run], leaves, rows):

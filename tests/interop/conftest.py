@@ -6,7 +6,6 @@ Collected only with the plugin ``tests.interop.matrix``, which `make interop` lo
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.setup_env import JARS
+from tests.support.java_options import QUICK_COMPILER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.interop.engines import Engines
 
-_JAVA_OPTIONS = "-Duser.timezone=UTC -Xms1500m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_JAVA_OPTIONS = f"-Duser.timezone=UTC -Xms1500m {QUICK_COMPILER} -XX:+UseSerialGC"
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
@@ -30,7 +30,7 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session of two threads, in UTC, reachable from this machine alone."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -47,6 +47,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         # a checksum of ours that is wrong must end the reference's command, not only be logged
         .config("spark.databricks.delta.checksum.mismatch.fatal", "true")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        .config("spark.delta.logStore.file.impl", "io.delta.storage.LocalLogStore")
         .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "3g")
@@ -65,10 +66,6 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    from tests.interop.matrix import say_version
-
-    jar = next(JARS.glob("delta-spark_*.jar")).name
-    say_version(request.config, "delta-spark", re.sub(r"delta-spark_(.*)\.jar", r"\1", jar))
     yield session
     session.stop()
 

@@ -7,13 +7,16 @@ it kept) wherever checksums are compared; nothing here repairs or retries.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 import delta_pyds
+from delta_pyds.protocol.features import supported_features
 from delta_pyds.table.snapshot import load_snapshot
 from tests.conformance import adapter
 
@@ -59,13 +62,14 @@ class Engines:
         report = delta_pyds.verify(str(path))
         assert not report.findings, f"verify: {report}"
         snapshot = self.reference_snapshot(path)
-        has_checksum = checksum_file(path, report.version).exists()
-        assert load_snapshot(str(path)).verify_checksum() == has_checksum
-        assert snapshot.version() == report.version
-        if has_checksum:
-            assert snapshot.checksumOpt().isDefined(), "the reference does not take the checksum file."
-            # it throws where the state that it computes differs, as checksum.mismatch.fatal says
-            assert snapshot.validateChecksum(getattr(snapshot, "validateChecksum$default$1")())
+        own = load_snapshot(str(path))
+        assert own.verify_checksum(), "there is no checksum file."
+        assert snapshot.version() == report.version == own.version
+        assert snapshot.checksumOpt().isDefined(), "the reference does not take the checksum file."
+        validate(snapshot)
+        domains = snapshot.domainMetadata()
+        theirs = {d.domain(): d.configuration() for d in map(domains.apply, range(domains.size()))}
+        assert {name: domain.configuration for name, domain in own.domain_metadata.items()} == theirs
 
     def agree(self, path: Path) -> list[str]:
         """What the table holds, which the reference and our core read alike. Returns: its rows."""
@@ -73,6 +77,16 @@ class Engines:
         theirs = rows(df)
         assert (rows(self.ours(path)) if has_variant(df) else core_rows(path)) == theirs
         return theirs
+
+    def stream_once(self, fmt: str, path: Path) -> list[str]:
+        """All rows of a stream that begins with the table as it is."""
+        source = self.spark.readStream.format(fmt).load(str(path))
+        query = source.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+        finish(query)
+        try:
+            return rows(self.spark.table("streamed"))
+        finally:
+            self.spark.catalog.dropTempView("streamed")
 
     def stream(self, fmt: str, path: Path, checkpoint: Path, **options: Any) -> list[str]:
         """All rows that a stream of one engine delivers until nothing is left, through a Parquet sink."""
@@ -86,6 +100,14 @@ class Engines:
         )
         finish(query)
         return rows(self.spark.read.schema(source.schema).parquet(str(sink)))
+
+
+def validate(snapshot: Any) -> None:
+    """The reference's own validation of the checksum file of its snapshot.
+
+    Raises: Py4JError where the state that it computes differs (``checksum.mismatch.fatal``; ``test_log`` shows it).
+    """
+    assert snapshot.validateChecksum(getattr(snapshot, "validateChecksum$default$1")())
 
 
 class Table:
@@ -108,8 +130,11 @@ class Table:
         action()
         self.seen[load_snapshot(str(self.path)).version] = self.engines.agree(self.path)
 
-    def finish(self, where: str = "id >= 5 AND id < 30") -> None:
-        """Every version that was seen reads the same again, and so does every way to read; the log is sound."""
+    def finish(self, where: str = "id >= 5 AND id < 30", streamed_by: str | None = None) -> None:
+        """Every version that was seen reads the same again, and so does every way to read; the log is sound.
+
+        ``streamed_by``: the format that a stream over the table has.
+        """
         ours = self.engines.ours(self.path)
         theirs = self.engines.reference(self.path)
         latest = self.seen[max(self.seen)]
@@ -119,6 +144,8 @@ class Table:
         assert shape(ours) == shape(theirs)
         assert rows(ours) == latest
         assert rows(delta_pyds.read(self.engines.spark, str(self.path), where=where)) == rows(theirs.where(where))
+        if streamed_by is not None:
+            assert self.engines.stream_once(streamed_by, self.path) == latest
         self.engines.assert_sound(self.path)
 
 
@@ -177,8 +204,16 @@ def adds(path: Path, versions: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def protocol_features(path: Path) -> set[str]:
-    protocol = load_snapshot(str(path)).protocol
-    return {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    """All that a table supports, whether its protocol lists features or not."""
+    return set(supported_features(load_snapshot(str(path)).protocol))
+
+
+def code_of(action: Callable[[], object]) -> str:
+    """The error class with which an engine refuses; both take the reference's."""
+    with pytest.raises(Exception) as caught:
+        action()
+    found = re.search(r"DELTA_[A-Z_]+", str(caught.value))
+    return found.group() if found else str(caught.value)
 
 
 def checksum_file(path: Path, version: int) -> Path:

@@ -31,6 +31,8 @@ class Feature:
     say what the table has to be, so the reference makes it empty in both directions. ``then``: commands that the
     reference runs on the table before rows come.
     ``holds``: of every row that we append, where the table fills columns. ``ours``: properties that only we give.
+    ``refused``: a select list whose row neither engine may append. ``in_files``: what the schema of some Parquet file
+    that the reference wrote must name. ``written``: whether we write such a table.
     """
 
     name: str
@@ -47,6 +49,9 @@ class Feature:
     made_by_reference: bool = False
     where: str = "id >= 5 AND id < 30"
     holds: str = "true"
+    refused: str = ""
+    in_files: str = ""
+    written: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -63,6 +68,7 @@ def _supported(*features: str) -> dict[str, str]:
 _DVS = _on(enableDeletionVectors="true")
 _NAME = {"delta.columnMapping.mode": "name"}
 _ID = {"delta.columnMapping.mode": "id"}
+_MAPPED = ("columnMapping",)
 _NESTED = "id BIGINT, p INT, v STRING, s STRUCT<`a b`: INT, l: ARRAY<STRUCT<x: BIGINT>>>, m MAP<STRING, STRUCT<y: INT>>"
 _NESTED_SELECT = (
     "id, CAST(id % 3 AS INT) AS p, concat('v', id) AS v, "
@@ -73,15 +79,24 @@ _NESTED_SELECT = (
 TABLE_FEATURES = (
     Feature("plain table"),
     Feature("partitioned table", partition=("p",)),
-    Feature("appendOnly", properties=_on(appendOnly="true"), changes=(OPTIMIZE,)),
-    Feature("NOT NULL", columns="id BIGINT NOT NULL, p INT, v STRING", made_by_reference=True),
+    Feature("appendOnly", properties=_on(appendOnly="true"), changes=(OPTIMIZE,), has=("appendOnly",)),
+    Feature(
+        "NOT NULL",
+        columns="id BIGINT NOT NULL, p INT, v STRING",
+        has=("invariants",),
+        refused="CAST(NULL AS BIGINT) AS id, 1 AS p, 'v' AS v",
+        made_by_reference=True,
+    ),
     Feature(
         "invariants",
         metadata={"p": {"delta.invariants": json.dumps({"expression": {"expression": "p >= 0"}})}},
-        columns="id BIGINT, p INT, v STRING",
+        has=("invariants",),
+        refused="id, -1 AS p, 'v' AS v",
     ),
     Feature(
         "checkConstraints",
+        has=("checkConstraints",),
+        refused="id, 1 AS p, 'w' AS v",
         then=("ALTER TABLE {t} ADD CONSTRAINT small CHECK (p < 3 AND v LIKE 'v%')",),
         ours={"delta.constraints.small": "p < 3 AND v LIKE 'v%'"},
     ),
@@ -92,19 +107,26 @@ TABLE_FEATURES = (
         changes=(DELETE, UPDATE, _MERGE_V, OPTIMIZE),
         made_by_reference=True,
         holds="g = id * 2 AND h = upper(v)",
+        has=("generatedColumns",),
+        refused="id, 'v' AS v, id * 2 + 1 AS g, 'V' AS h",
     ),
     Feature(
         "generatedColumns, created from metadata of columns",
         columns="id BIGINT, v STRING, g BIGINT GENERATED ALWAYS AS (id * 2)",
         select="id, concat('v', id) AS v, id * 2 AS g",
         metadata={"g": {"delta.generationExpression": "id * 2"}},
+        has=("generatedColumns",),
+        refused="id, 'v' AS v, id * 2 + 1 AS g",
         changes=(DELETE, UPDATE, OPTIMIZE),
     ),
-    Feature("columnMapping name", columns=_NESTED, select=_NESTED_SELECT, properties=_NAME, partition=("p",)),
-    Feature("columnMapping id", columns=_NESTED, select=_NESTED_SELECT, properties=_ID),
+    Feature(
+        "columnMapping name", columns=_NESTED, select=_NESTED_SELECT, properties=_NAME, partition=("p",), has=_MAPPED
+    ),
+    Feature("columnMapping id", columns=_NESTED, select=_NESTED_SELECT, properties=_ID, has=_MAPPED),
     Feature(
         "columnMapping, renamed and dropped columns",
         properties=_NAME,
+        has=_MAPPED,
         columns="id BIGINT, gone STRING, was INT, v STRING",
         select="id, CAST(id % 3 AS INT) AS p, concat('v', id) AS v",
         then=("ALTER TABLE {t} DROP COLUMN gone", "ALTER TABLE {t} RENAME COLUMN was TO p"),
@@ -114,6 +136,8 @@ TABLE_FEATURES = (
         "identityColumns",
         columns="id BIGINT, v STRING, n BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 3)",
         holds="n >= 10 AND n % 3 = 1",
+        has=("identityColumns",),
+        refused="id, 'v' AS v, CAST(5 AS BIGINT) AS n",
         select="id, concat('v', id) AS v",
         changes=(
             DELETE,
@@ -129,15 +153,19 @@ TABLE_FEATURES = (
         select="id",
         holds="v = 'dft' AND p = 2",
         properties=_supported("allowColumnDefaults"),
+        has=("allowColumnDefaults",),
         changes=(
             DELETE,
             UPDATE,
-            MERGE.replace("UPDATE SET *", "UPDATE SET v = DEFAULT").replace("INSERT *", "INSERT (id) VALUES (s.id)"),
+            # the reference resolves DEFAULT in a MERGE of a catalog's tables only
+            MERGE.replace("UPDATE SET *", "UPDATE SET v = 'dft'").replace(
+                "INSERT *", "INSERT (id, v, p) VALUES (s.id, 'dft', 2)"
+            ),
             OPTIMIZE,
         ),
         made_by_reference=True,
     ),
-    Feature("changeDataFeed", properties=_on(enableChangeDataFeed="true"), partition=("p",)),
+    Feature("changeDataFeed", properties=_on(enableChangeDataFeed="true"), partition=("p",), has=("changeDataFeed",)),
     Feature("changeDataFeed with deletionVectors", properties={**_DVS, **_on(enableChangeDataFeed="true")}),
     Feature(
         "deletionVectors",
@@ -162,7 +190,11 @@ TABLE_FEATURES = (
     Feature("v2Checkpoint", properties=_on(checkpointPolicy="v2", checkpointInterval="3"), has=("v2Checkpoint",)),
     Feature("vacuumProtocolCheck", properties=_supported("vacuumProtocolCheck"), has=("vacuumProtocolCheck",)),
     Feature("rowTracking", properties=_on(enableRowTracking="true"), has=("rowTracking", "domainMetadata")),
-    Feature("rowTracking with deletionVectors", properties={**_DVS, **_on(enableRowTracking="true")}),
+    Feature(
+        "rowTracking with deletionVectors",
+        properties={**_DVS, **_on(enableRowTracking="true")},
+        has=("rowTracking", "deletionVectors"),
+    ),
     Feature("domainMetadata", properties=_supported("domainMetadata"), has=("domainMetadata",)),
     Feature("clustering", cluster=("p", "id"), has=("clustering", "domainMetadata")),
     Feature("clustering with columnMapping", cluster=("p",), properties=_NAME, has=("clustering",)),
@@ -207,26 +239,47 @@ TABLE_FEATURES = (
         columns="id BIGINT, v STRING, o VARIANT",
         select="id, concat('v', id) AS v, parse_json(concat('{\"k\": ', id, '}')) AS o",
         properties=_on(enableVariantShredding="true"),
-        has=("variantType",),
+        has=("variantType", "variantShredding"),
+        in_files="typed_value",
         changes=(DELETE, UPDATE, OPTIMIZE),
         made_by_reference=True,
     ),
     Feature("icebergCompatV1", properties={**_NAME, **_on(enableIcebergCompatV1="true")}, has=("icebergCompatV1",)),
     Feature("icebergCompatV2", properties={**_NAME, **_on(enableIcebergCompatV2="true")}, has=("icebergCompatV2",)),
     Feature(
+        "icebergCompatV3",
+        properties={**_NAME, **_on(enableIcebergCompatV3="true", enableRowTracking="true")},
+        has=("icebergCompatV3",),
+        written=False,
+    ),
+    Feature("checkpointProtection", properties=_supported("checkpointProtection"), has=("checkpointProtection",)),
+    Feature(
+        "materializePartitionColumns",
+        properties=_supported("materializePartitionColumns"),
+        has=("materializePartitionColumns",),
+        partition=("p",),
+    ),
+    Feature(
+        "typeWidening-preview, variantType-preview",
+        properties=_supported("typeWidening-preview", "variantType-preview"),
+        has=("typeWidening-preview", "variantType-preview"),
+    ),
+    Feature(
         "char and varchar",
         columns="id BIGINT, v VARCHAR(8), c CHAR(5)",
         select="id, concat('v', id) AS v, rpad(concat('c', id), 5, ' ') AS c",
+        refused="id, 'longer than 8' AS v, 'c    ' AS c",
         made_by_reference=True,
     ),
     Feature(
         "column added later",
         then=("ALTER TABLE {t} ADD COLUMN (extra STRUCT<a: INT>)",),
+        changes=(DELETE, UPDATE, _MERGE_V, OPTIMIZE),
         made_by_reference=True,
     ),
     Feature(
         "all features together",
-        columns=_NESTED.replace("p INT", "p INT"),
+        columns=_NESTED,
         select=_NESTED_SELECT,
         partition=("p",),
         properties={
@@ -317,7 +370,7 @@ def _of_types(name: str, members: tuple[str, ...]) -> Feature:
         f"type {name}",
         columns=", ".join(columns),
         select=", ".join(select),
-        changes=(DELETE, UPDATE, MERGE),
+        changes=(MERGE,),  # it deletes, updates and inserts
         where="c0 IS NULL OR sc0.c IS NOT NULL",
     )
 
@@ -336,7 +389,7 @@ def _by_partition(name: str, members: tuple[str, ...]) -> Feature:
         columns=", ".join(columns),
         select=", ".join(select),
         partition=tuple(c for c, *_ in _rows_of(members)),
-        changes=(DELETE, "DELETE FROM {t} WHERE c0 IS NULL", MERGE, OPTIMIZE),
+        changes=("DELETE FROM {t} WHERE c0 IS NULL", MERGE, OPTIMIZE),
         where="c0 IS NULL OR id > 11",
     )
 
@@ -352,7 +405,7 @@ NESTED = (
         select="id, concat('v', id) AS v, array(array(CAST(id AS INT), NULL), NULL, array()) AS a, "
         "map(1, map('x', array(1.5D, NULL)), 2, NULL, 3, map()) AS m, "
         "IF(id % 3 = 0, NULL, map(named_struct('x', CAST(id AS INT)), DATE '2020-01-01')) AS k",
-        changes=(DELETE, UPDATE, MERGE),
+        changes=(MERGE,),
     ),
 )
 ALL = (*TABLE_FEATURES, *TYPES, *NESTED, *PARTITION_VALUES)

@@ -15,24 +15,23 @@ import platform
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.interop.setup_env import JARS
+
 MATRIX = Path(__file__).with_name("MATRIX.md")
 DIRECTIONS = ("reference -> us", "us -> reference", "ping-pong", "deltalake -> us", "us -> deltalake")
-_ORDER = {"fail": 0, "not supported": 1, "pass": 2}
-_SETTINGS: pytest.StashKey[Recorder] = pytest.StashKey()
+_RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+# what travels with a report
+_CELL, _REFUSED = "cell", "refused"
 
 
 class Cell:
     """Where the test of one feature and one direction says what only it can know."""
 
-    def __init__(self, item: pytest.Item, feature: str, direction: str) -> None:
-        if direction not in DIRECTIONS:
-            raise ValueError(f"{direction!r} is no direction of the matrix; those are {DIRECTIONS}.")
-        self.feature = feature
-        self.direction = direction
+    def __init__(self, item: pytest.Item) -> None:
         self._item = item
 
     def peer_refuses(self, action: Callable[[], Any], match: str) -> None:
@@ -45,24 +44,48 @@ class Cell:
         except Exception as e:
             text = f"{type(e).__name__}: {e}"
             assert re.search(match, text), f"the peer failed in another way than {match!r}: {text}"
-            self._item.user_properties.append(("refused", match))
+            self._item.user_properties.append((_REFUSED, match))
         else:
             raise AssertionError(f"the peer does not refuse this any more ({match!r}): test it instead.")
 
 
 class Recorder:
-    """Collects the cells of one run."""
+    """Collects the cells of one run, in the order of collection: tests may run in several processes."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str], str] = {}
         self.seconds: dict[tuple[str, str], float] = {}
-        self.versions: dict[str, str] = {}
+        self._rank: dict[str, int] = {}
+        self._ran: set[int] = set()
+        self._all = -1
+        self._files: set[str] = set()
+        self._unknown_failures = False
 
-    def add(self, feature: str, direction: str, outcome: str, seconds: float) -> None:
+    @property
+    def complete(self) -> bool:
+        """Whether every test of this folder ran, and whatever failed is in a cell."""
+        there = {file.name for file in MATRIX.parent.glob("test_*.py")}
+        return not self._unknown_failures and len(self._ran) == self._all and self._files == there
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._unknown_failures |= report.failed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one test. Reports of worker processes come here as well."""
+        properties = dict(report.user_properties)
+        if not (report.when == "call" or report.failed):
+            return
+        if _CELL not in properties:
+            self._unknown_failures |= report.failed
+            return
+        number, self._all, feature, direction, note = cast("tuple[int, int, str, str, str]", properties[_CELL])
+        self._ran.add(number)
+        self._files.add(Path(report.nodeid.partition("::")[0]).name)
+        outcome = "fail" if report.failed else "not supported" if _REFUSED in properties else f"pass{note}"
         key = (feature, direction)
-        known = self.cells.get(key, "pass")
-        self.cells[key] = min(known, outcome, key=_ORDER.__getitem__)
-        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+        self.cells[key] = min(self.cells.get(key, outcome), outcome, key=_order)
+        self.seconds[key] = self.seconds.get(key, 0.0) + report.duration
+        self._rank[feature] = min(number, self._rank.get(feature, number))
 
     def markdown(self) -> str:
         directions = [d for d in DIRECTIONS if any(direction == d for _, direction in self.cells)]
@@ -70,76 +93,76 @@ class Recorder:
             "# What was exchanged with the other implementations, and how it went",
             "",
             "Written by `make interop`; nothing here is typed by hand. `fail` is ours to mend; `not supported` means",
-            "that the peer refused it, with an error that the test asserts; an empty cell has no test.",
+            "that the peer refused it, with an error that the test asserts; an empty cell has no test. A `pass` after",
+            "which something stands in brackets was reached so.",
             "",
-            *(f"- {name}: {version}" for name, version in self.versions.items()),
+            *(f"- {name}: {version}" for name, version in _versions().items()),
             f"- {self._sum()}",
             "",
             "| feature | " + " | ".join(directions) + " |",
             "|---|" + "---|" * len(directions),
         ]
-        for feature in dict.fromkeys(feature for feature, _ in self.cells):
+        for feature in sorted(self._rank, key=self._rank.__getitem__):
             cells = (self.cells.get((feature, direction), "") for direction in directions)
             lines.append(f"| {feature} | " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
     def _sum(self) -> str:
-        outcomes = list(self.cells.values())
+        outcomes = [outcome.partition(" (")[0] for outcome in self.cells.values()]
         return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("pass", "fail", "not supported"))
 
 
 @pytest.fixture
 def cell(request: pytest.FixtureRequest) -> Cell:
     """The cell of this test, as its marker ``cell(feature, direction)`` says."""
-    found = _cell_of(request.node)
-    if found is None:
-        raise LookupError(f"{request.node.nodeid} has no marker cell(feature, direction).")
-    return Cell(request.node, *found)
+    return Cell(request.node)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bounded", action="store_true", help="a part of each kind of check, for every change")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cell(feature, direction): which cell of MATRIX.md the test decides")
-    config.stash[_SETTINGS] = Recorder()
+    config.addinivalue_line("markers", "cell(feature, direction, note=''): which cell of MATRIX.md the test decides")
+    config.addinivalue_line("markers", "also_bounded: runs with --bounded, too")
+    config.stash[_RECORDER] = Recorder()
+    config.pluginmanager.register(config.stash[_RECORDER])
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    report = yield
-    found = _cell_of(item)
-    if found is not None and (report.when == "call" or report.failed):
-        refused = any(name == "refused" for name, _ in item.user_properties)
-        outcome = "fail" if report.failed else "not supported" if refused else "pass"
-        item.config.stash[_SETTINGS].add(*found, outcome, report.duration)
-    return report
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give every test its cell, before anything is deselected: of a part, no matrix is written."""
+    for number, item in enumerate(items):
+        item.user_properties.append((_CELL, (number, len(items), *_cell_of(item))))
+    if config.getoption("bounded"):
+        left = [item for item in items if item.get_closest_marker("also_bounded") is None]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run that selected tests would leave rows out, so it writes only where it is told to."""
-    config = session.config
-    recorder = config.stash[_SETTINGS]
-    selected = config.option.keyword or config.option.markexpr or any("::" in a for a in config.args)
-    target = Path(os.environ["INTEROP_MATRIX"]) if "INTEROP_MATRIX" in os.environ else None if selected else MATRIX
-    if target is None or not recorder.cells or (session.testsfailed == 0 and session.shouldstop):
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run of a part leaves cells out, so it writes only where it is told to."""
+    recorder = session.config.stash[_RECORDER]
+    if hasattr(session.config, "workerinput") or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return
-    recorder.versions = {**_own_versions(), **recorder.versions}
-    target.write_text(recorder.markdown())
+    if "INTEROP_MATRIX" in os.environ:
+        Path(os.environ["INTEROP_MATRIX"]).write_text(recorder.markdown())
+    elif recorder.complete:
+        MATRIX.write_text(recorder.markdown())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    recorder = config.stash[_SETTINGS]
+    recorder = config.stash[_RECORDER]
     slowest = sorted(recorder.seconds.items(), key=lambda entry: -entry[1])[:5]
     if slowest:
         terminalreporter.write_line("slowest cells: " + ", ".join(f"{f} ({d}) {s:.0f} s" for (f, d), s in slowest))
 
 
-def say_version(config: pytest.Config, name: str, version: str) -> None:
-    """Put a version that only a running session knows on top of the matrix."""
-    config.stash[_SETTINGS].versions[name] = version
-
-
-def _own_versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
+    jar = next((jar.name for jar in JARS.glob("delta-spark_*.jar")), "")
     return {
         "day": dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        "delta-spark": re.sub(r"delta-spark_(.*)\.jar", r"\1", jar),
         "delta_pyds": importlib.metadata.version("delta-pyds"),
         "Python": platform.python_version(),
         "pyarrow": importlib.metadata.version("pyarrow"),
@@ -148,6 +171,16 @@ def _own_versions() -> dict[str, str]:
     }
 
 
-def _cell_of(item: pytest.Item) -> tuple[str, str] | None:
+def _cell_of(item: pytest.Item) -> tuple[str, str, str]:
     marker = item.get_closest_marker("cell")
-    return None if marker is None else (str(marker.args[0]), str(marker.args[1]))
+    if marker is None:
+        raise LookupError(f"{item.nodeid} has no marker cell(feature, direction).")
+    feature, direction, *note = map(str, marker.args)
+    if direction not in DIRECTIONS:
+        raise ValueError(f"{direction!r} of {item.nodeid} is no direction of the matrix; those are {DIRECTIONS}.")
+    return feature, direction, f" ({note[0]})" if note else ""
+
+
+def _order(outcome: str) -> int:
+    """The worst one of a cell's tests is shown; of two that passed, the one with a note."""
+    return {"fail": 0, "not supported": 1, "pass": 3}.get(outcome, 2)

@@ -27,6 +27,7 @@ VERSIONS = Path(__file__).with_name("versions.toml")
 
 EX_UNAVAILABLE = 69
 _MAVEN_SECONDS = 900
+_NOT_THERE = r"was not found|Could not find artifact"
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -62,16 +63,19 @@ def main() -> int:
 def _make_environment(wanted: dict[str, Any]) -> None:
     """The virtual environment, with this checkout as an editable package and only what the checks need beside it."""
     stamp = VENV / ".ready"
-    fingerprint = _fingerprint(VERSIONS, CHECKOUT / "pyproject.toml")
+    fingerprint = _fingerprint(VERSIONS, CHECKOUT / "pyproject.toml", Path(__file__))
     if stamp.exists() and stamp.read_text() == fingerprint:
         return
     print("Setting up .interop/venv (once; this downloads PySpark) ...", flush=True)
     HOME.mkdir(exist_ok=True)
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    packages = [f"pyspark=={wanted['pyspark']}", f"deltalake=={wanted['deltalake']}", "pandas<3", "pytest>=8.0"]
+    if not stamp.exists():
+        # one that was left half made has no pip
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
+    peers = [f"pyspark=={wanted['pyspark']}", f"deltalake=={wanted['deltalake']}"]
+    packages = [*peers, "pandas<3", "pytest>=8.0", "pytest-xdist>=3.6"]
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, *packages, "-e", str(CHECKOUT)], check=True)
+    if subprocess.run([*pip, *packages, "-e", str(CHECKOUT)], check=False).returncode:
+        raise UnavailableError(f"pip cannot install {', '.join(peers)} (see above).")
     stamp.write_text(fingerprint)
 
 
@@ -86,25 +90,29 @@ def _fetch_jars(wanted: dict[str, Any]) -> None:
         raise UnavailableError("there is no mvn on PATH, and the reference's JARs come through Maven.")
     print("Fetching the reference's JARs (once) ...", flush=True)
     artifact = f"delta-spark_{wanted['spark']}_{wanted['scala']}"
-    complaint = ""
+    fetched = HOME / "fetched"
     for version in wanted["delta"]:
-        shutil.rmtree(JARS, ignore_errors=True)
-        complaint = _copy_dependencies(maven, artifact, version)
+        shutil.rmtree(fetched, ignore_errors=True)
+        complaint = _copy_dependencies(maven, artifact, version, fetched)
         if not complaint:
-            _drop_what_spark_has()
-            stamp.write_text(fingerprint)
+            _drop_what_spark_has(fetched)
+            (fetched / stamp.name).write_text(fingerprint)
+            shutil.rmtree(JARS, ignore_errors=True)
+            fetched.rename(JARS)
             return
-    raise UnavailableError(f"Maven cannot give io.delta:{artifact} in any of {wanted['delta']}: {complaint}")
+        if not re.search(_NOT_THERE, complaint):
+            break  # an older version would hide that the newest one could not be reached now
+    raise UnavailableError(f"Maven cannot give io.delta:{artifact}:{version}: {complaint}")
 
 
-def _copy_dependencies(maven: str, artifact: str, version: str) -> str:
-    """Fetch one version into ``JARS``. Returns: what Maven complained of, or nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        pom = Path(folder) / "pom.xml"
+def _copy_dependencies(maven: str, artifact: str, version: str, folder: Path) -> str:
+    """Fetch one version into ``folder``. Returns: what Maven complained of, or nothing."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pom = Path(scratch) / "pom.xml"
         pom.write_text(_POM.format(artifact=artifact, version=version))
         command = [
             maven, "--quiet", "--batch-mode", "--file", str(pom),
-            "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}",
+            "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}",
         ]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_MAVEN_SECONDS, check=False)
@@ -116,13 +124,13 @@ def _copy_dependencies(maven: str, artifact: str, version: str) -> str:
     return lines[0].partition("ERROR]")[2].strip() if lines else f"it ended with status {done.returncode}."
 
 
-def _drop_what_spark_has() -> None:
+def _drop_what_spark_has(folder: Path) -> None:
     """Spark's own JARs stay the only ones of their name: two Hadoops on one class path do not agree."""
     where = subprocess.run(
         [str(PYTHON), "-c", "import pyspark; print(pyspark.__path__[0])"], capture_output=True, text=True, check=True
     )
     of_spark = {_artifact(jar) for jar in (Path(where.stdout.strip()) / "jars").glob("*.jar")}
-    for jar in JARS.glob("*.jar"):
+    for jar in folder.glob("*.jar"):
         if _artifact(jar) in of_spark:
             jar.unlink()
 

@@ -4,41 +4,50 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 
 import delta_pyds
+from delta_pyds import DeltaError
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import Engines, Table, actions, adds, core_rows, rows
+from tests.interop.engines import Engines, Table, actions, adds, checksum_file, code_of, core_rows, rows, validate
 from tests.interop.features import TYPE_ROWS, value_of
 
 _DSC = "spark.databricks.delta."
-_KINDS: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
-    # properties of the table, settings of the reference
-    "checkpoint classic": ({}, {}),
-    "checkpoint multi-part": ({}, {f"{_DSC}checkpoint.partSize": "3"}),
-    "checkpoint V2, top level JSON": (
-        {"delta.checkpointPolicy": "v2"}, {f"{_DSC}checkpointV2.topLevelFileFormat": "json"}),
+_V2 = {"delta.checkpointPolicy": "v2"}
+_ONE_FILE, _PARTS, _UUID = r"parquet", r"\d{10}\.\d{10}\.parquet", r"[0-9a-f-]{36}"
+_KINDS: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, str]] = {
+    # properties of the table, settings of the reference; what the file's name has after "checkpoint.", and the
+    # statistics that files have in it
+    "checkpoint classic": ({}, {}, _ONE_FILE, ""),
+    "checkpoint multi-part": ({}, {f"{_DSC}checkpoint.partSize": "3"}, _PARTS, ""),
+    "checkpoint V2, top level JSON": (_V2, {f"{_DSC}checkpointV2.topLevelFileFormat": "json"}, rf"{_UUID}\.json", ""),
     "checkpoint V2, top level Parquet": (
-        {"delta.checkpointPolicy": "v2"}, {f"{_DSC}checkpointV2.topLevelFileFormat": "parquet"}),
+        _V2, {f"{_DSC}checkpointV2.topLevelFileFormat": "parquet"}, rf"{_UUID}\.parquet", ""),
     "checkpoint with statistics as struct only": (
-        {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}, {}),
+        {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"},
+        {}, _ONE_FILE, "stats_parsed"),
     "checkpoint with statistics as JSON only": (
-        {"delta.checkpoint.writeStatsAsJson": "true", "delta.checkpoint.writeStatsAsStruct": "false"}, {}),
+        {"delta.checkpoint.writeStatsAsJson": "true", "delta.checkpoint.writeStatsAsStruct": "false"},
+        {}, _ONE_FILE, "stats"),
 }  # fmt: skip
 _SELECT = ("id", "CAST(id % 3 AS INT) AS p", "concat('v', id) AS v", "named_struct('x', id / 4) AS s")
 
 
 def _kinds(direction: str) -> list[Any]:
-    """Multi-part checkpoints are deprecated, and we do not write them."""
+    """Multi-part checkpoints are deprecated, and the top level of those that we write is JSON."""
+    theirs_alone = ("multi-part", "top level Parquet")
     return [
         pytest.param(*values, id=name, marks=pytest.mark.cell(name, direction))
         for name, values in _KINDS.items()
-        if "multi-part" not in name or direction == "reference -> us"
+        if direction == "reference -> us" or not any(kind in name for kind in theirs_alone)
     ]
 
 
@@ -53,6 +62,17 @@ def _without_commits(path: Path, before: int) -> None:
             file.unlink()
 
 
+def _assert_kind(path: Path, version: int, name: str, stats: str) -> None:
+    """The checkpoint of a version is of the kind that the row of the matrix says."""
+    log = path / "_delta_log"
+    begin = f"{version:020}.checkpoint."
+    files = [file for file in log.glob(f"{begin}*") if re.fullmatch(name, file.name.removeprefix(begin))]
+    assert len(files) > 1 if name == _PARTS else len(files) == 1, sorted(f.name for f in log.iterdir())
+    if stats:
+        add = pq.read_schema(files[0]).field("add").type
+        assert [f.name for f in add if f.name in ("stats", "stats_parsed")] == [stats]
+
+
 def _set(engines: Engines, settings: Mapping[str, str]) -> None:
     for key, value in settings.items():
         engines.spark.conf.set(key, value)
@@ -63,9 +83,9 @@ def _unset(engines: Engines, settings: Mapping[str, str]) -> None:
         engines.spark.conf.unset(key)
 
 
-@pytest.mark.parametrize(("properties", "settings"), _kinds("reference -> us"))
+@pytest.mark.parametrize(("properties", "settings", "name", "stats"), _kinds("reference -> us"))
 def test_a_checkpoint_of_the_reference(
-    engines: Engines, tmp_path: Path, properties: Mapping[str, str], settings: Mapping[str, str]
+    engines: Engines, tmp_path: Path, properties: Mapping[str, str], settings: Mapping[str, str], name: str, stats: str
 ) -> None:
     table = Table(engines, tmp_path / "t")
     delta_pyds.write(_source(engines, 0, 6), str(table.path), partition_by="p", properties=properties)
@@ -76,6 +96,7 @@ def test_a_checkpoint_of_the_reference(
         engines.checkpoint_as_reference(table.path)
     finally:
         _unset(engines, settings)
+    _assert_kind(table.path, 2, name, stats)
     _without_commits(table.path, 2)
     segment = load_snapshot(str(table.path)).segment
     assert segment.checkpoint is not None and segment.checkpoint.version == 2
@@ -87,18 +108,21 @@ def test_a_checkpoint_of_the_reference(
     table.finish()
 
 
-@pytest.mark.parametrize(("properties", "settings"), _kinds("us -> reference"))
+@pytest.mark.parametrize(("properties", "settings", "name", "stats"), _kinds("us -> reference"))
 def test_a_checkpoint_of_ours(
     engines: Engines,
     tmp_path: Path,
     properties: Mapping[str, str],
     settings: Mapping[str, str],  # noqa: ARG001 - of the reference's checkpoints
+    name: str,
+    stats: str,
 ) -> None:
     table = Table(engines, tmp_path / "t")
     delta_pyds.write(_source(engines, 0, 6), str(table.path), partition_by="p", properties=properties)
     engines.append(_source(engines, 6, 12), table.path, txnAppId="app", txnVersion=3)
     table.sql("DELETE FROM {t} WHERE id % 7 = 3")
     delta_pyds.checkpoint(str(table.path))
+    _assert_kind(table.path, 2, name, stats)
     _without_commits(table.path, 2)
     assert engines.reference_snapshot(table.path).logSegment().checkpointProvider().version() == 2
     table.seen[2] = engines.agree(table.path)
@@ -151,15 +175,11 @@ def test_time_travel(engines: Engines, tmp_path: Path, ours: bool, in_commit: st
             rows(engines.ours(path, timestampAsOf=text)) == rows(engines.reference(path, timestampAsOf=text)) == theirs
         )
     for option in ({"versionAsOf": 9}, {"timestampAsOf": "1999-01-01"}, {"timestampAsOf": "2999-01-01"}):
-        assert _refusal(engines.ours, path, option) == _refusal(engines.reference, path, option)
-
-
-def _refusal(read: Any, path: Path, option: Mapping[str, Any]) -> str:
-    """The reference's error class, which ours has, too."""
-    with pytest.raises(Exception) as caught:
-        rows(read(path, **option))
-    text = str(caught.value)
-    return next((word.strip("[].:") for word in text.split() if "DELTA_" in word), text)
+        ours_says, theirs_says = (
+            code_of(lambda read=read, option=option: rows(read(path, **option)))
+            for read in (engines.ours, engines.reference)
+        )
+        assert ours_says == theirs_says
 
 
 # ---- transaction ids
@@ -194,31 +214,35 @@ def test_the_reference_heeds_our_transactions(engines: Engines, tmp_path: Path) 
 # ---- statistics
 
 
-@pytest.mark.parametrize("row", TYPE_ROWS, ids=[row[0] for row in TYPE_ROWS])
-@pytest.mark.cell("statistics equal the reference's", "us -> reference")
-def test_statistics_of_the_same_rows(engines: Engines, tmp_path: Path, row: tuple[str, str, str, str]) -> None:
-    _, _, value, special = row
-    unusual = value_of(value, special)
-    df = engines.spark.range(0, 40, 1, 1).selectExpr(
-        "id",
-        f"{value} AS c",
-        f"{unusual} AS u",
-        f"IF(id % 5 = 0, NULL, named_struct('c', {value}, 'u', {unusual})) AS s",
-        f"array({unusual}) AS l",
-        f"IF(id < 0, {value}, NULL) AS n",
-    )
-    engines.append_as_reference(df, tmp_path / "theirs")
-    engines.append(df, tmp_path / "ours")
-    theirs, ours = (json.loads(adds(tmp_path / name, [0])[0]["stats"], parse_float=str) for name in ("theirs", "ours"))
+@pytest.mark.cell("statistics as tight as the reference's", "us -> reference")
+def test_statistics_of_the_same_rows(engines: Engines, tmp_path: Path) -> None:
+    """Usual and unusual values of every type, nested, in an array, and null in every row."""
+    columns = ["id"]
+    for spoken, _, value, special in TYPE_ROWS:
+        name, unusual = spoken.replace(" ", "_"), value_of(value, special)
+        columns += [
+            f"{value} AS c_{name}",
+            f"{unusual} AS u_{name}",
+            f"IF(id % 5 = 0, NULL, named_struct('c', {value}, 'u', {unusual})) AS s_{name}",
+            f"array({unusual}) AS l_{name}",
+            f"IF(id < 0, {value}, NULL) AS n_{name}",
+        ]
+    df = engines.spark.range(0, 40, 1, 1).selectExpr(*columns)
+    options = {"delta.dataSkippingNumIndexedCols": "-1"}
+    engines.append_as_reference(df, tmp_path / "theirs", **options)
+    engines.append(df, tmp_path / "ours", **options)
     assert delta_pyds.verify(str(tmp_path / "ours")).ok
-    expected = _flat(theirs)
-    for leaf, value in _flat(ours).items():
-        if value != expected.get(leaf):
+    theirs, ours = (
+        _flat(json.loads(adds(tmp_path / name, [0])[0]["stats"], parse_float=str)) for name in ("theirs", "ours")
+    )
+    assert len(theirs) > 10 * len(TYPE_ROWS)
+    for leaf, value in ours.items():
+        if value != theirs.get(leaf):
             # the reference cuts a text at 32 UTF-16 units, we at 32 characters: never a wider bound than its own
             assert isinstance(value, str) and leaf.startswith((".minValues", ".maxValues")), leaf
-            lower, upper = sorted((value, expected[leaf]))
+            lower, upper = sorted((value, theirs[leaf]))
             assert value == (lower if leaf.startswith(".maxValues") else upper), leaf
-    assert _flat(ours).keys() == expected.keys()
+    assert ours.keys() == theirs.keys()
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
@@ -297,6 +321,41 @@ def _our_row_ids(engines: Engines, path: Path) -> list[str]:
 
 def _their_row_ids(engines: Engines, path: Path) -> list[str]:
     return rows(engines.reference(path).selectExpr("id", "_metadata.row_id AS r", "_metadata.row_commit_version AS c"))
+
+
+# ---- version checksums
+
+
+@pytest.mark.parametrize("wrong", ["numFiles", "tableSizeBytes", "txnId"])
+@pytest.mark.cell("version checksum", "us -> reference")
+def test_the_reference_validates_our_checksum(engines: Engines, tmp_path: Path, wrong: str) -> None:
+    """It takes what we write, and not what is wrong: so the validation of every other test means something."""
+    path = tmp_path / "t"
+    engines.append(_source(engines, 0, 6), path)
+    engines.assert_sound(path)
+    file = checksum_file(path, 0)
+    content = json.loads(file.read_text())
+    content[wrong] = "another" if wrong == "txnId" else content[wrong] + 1
+    file.write_text(json.dumps(content))
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    with pytest.raises((AssertionError, Py4JError, DeltaError)):
+        engines.assert_sound(path)
+    if wrong != "txnId":
+        with pytest.raises(Py4JError, match=r"(?i)checksum|mismatch"):
+            validate(engines.reference_snapshot(path))
+
+
+@pytest.mark.cell("version checksum", "reference -> us")
+def test_we_validate_the_checksum_of_the_reference(engines: Engines, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    engines.append_as_reference(_source(engines, 0, 6), path)
+    assert load_snapshot(str(path)).verify_checksum()
+    file = checksum_file(path, 0)
+    content = json.loads(file.read_text())
+    content["tableSizeBytes"] += 1
+    file.write_text(json.dumps(content))
+    with pytest.raises(DeltaError, match="tableSizeBytes"):
+        load_snapshot(str(path)).verify_checksum()
 
 
 # ---- in-commit timestamps, history

@@ -47,7 +47,7 @@ def test_both_alternate(
 
     def check() -> None:
         read = engines.ours(table.path).selectExpr("id", "v")
-        assert dict(tuple(row) for row in read.collect()) == expected
+        assert sorted(tuple(row) for row in read.collect()) == sorted(expected.items())
         assert not delta_pyds.verify(str(table.path)).findings
 
     put(0, "c")
@@ -86,6 +86,5 @@ def test_both_alternate(
         if turn % 7 == 0:
             table.step(lambda: engines.append(engines.reference(table.path).limit(0), table.path))
         check()
-    table.seen = {max(table.seen): table.seen[max(table.seen)]}
     assert rows(engines.reference(table.path)) == table.seen[max(table.seen)]
     table.finish()

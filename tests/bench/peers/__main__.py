@@ -35,8 +35,8 @@ WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
 A ratio is the median of ours over the median of theirs; sides ran in turn (A B A B ...) after one round that is not
-counted. Memory is resident memory, the largest of the rounds, each in a process of its own. `cold`: both engines forgot
-the table before; `warm`: they had just planned the same query.
+counted. Memory is resident memory at its peak, in a session of its own after the same work on a small table. `cold`:
+both engines forgot the table before; `warm`: they had just planned the same query.
 """.strip()
 _ABOUT_FLOORS = """
 A floor is the least that the same work costs here with no Delta in it. Where a goal is missed, the row says where the
@@ -62,16 +62,18 @@ def main() -> None:
     settings = _settings(given)
     settings.data.mkdir(parents=True, exist_ok=True)
     whole = not given.quick and len(chosen) == len(WORKS)
-    out = given.out or (CHECKOUT / "tests" / "bench" if whole else settings.data / "peers-results")
+    kept = settings.data / "peers-results"
+    out = given.out or (CHECKOUT / "tests" / "bench" if whole else kept)
     begin = time.monotonic()
-    results = Results(out, {**_about(settings, chosen), **versions()}, _notes(given.quick, chosen))
+    # a run that is ended early leaves what it had, and not in the repository
+    results = Results(kept, {**_about(settings, chosen), **versions()}, _notes(given.quick, chosen))
     _run_in_session(settings, results, chosen)
     for work in chosen:
         if work in ALONE:
             ALONE[work](settings, results)
             results.write()
     results.about({"seconds": round(time.monotonic() - begin)})
-    target = results.write()
+    target = results.write(out)
     shutil.rmtree(settings.scratch, ignore_errors=True)
     print(results.markdown())
     say(f"written: {target}")

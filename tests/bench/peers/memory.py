@@ -23,11 +23,11 @@ from tests.bench.peers.goals import (
     REFERENCE,
     WRITE_PARQUET,
 )
+from tests.bench.peers.many_files import table_of
 from tests.bench.peers.planning import key_of
 from tests.bench.peers.processes import ROLES
 from tests.bench.peers.results import Pair, Results
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
-from tests.bench.tables import planning_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +78,8 @@ def _works(settings: PeerSettings) -> list[_Work]:
             "planning", f"planning, {size:,} files",
             (READ, FORMAT, REFERENCE, PLAN_ONE_FILE),
             (Pair(READ, REFERENCE, PLAN_ONE_FILE), Pair(FORMAT, REFERENCE, PLAN_ONE_FILE)),
-            {**common, "work": "planning", "table": _planning(settings, size), "key": key_of(size),
-             "warm_up": _planning(settings, 10), "warm_up_key": key_of(10)},
+            {**common, "work": "planning", "table": str(table_of(settings, size)), "key": key_of(size),
+             "warm_up": str(table_of(settings, 10)), "warm_up_key": key_of(10)},
         ),
         _Work(
             "memory", "full scan of lineitem",
@@ -96,10 +96,6 @@ def _works(settings: PeerSettings) -> list[_Work]:
         ),
     ]  # fmt: skip
     return works[: settings.memory_works]
-
-
-def _planning(settings: PeerSettings, size: int) -> str:
-    return str(planning_table(settings.data, size, "json"))
 
 
 def _measure(arguments: dict[str, Any]) -> dict[str, Any]:

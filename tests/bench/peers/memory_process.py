@@ -30,30 +30,34 @@ _WRITERS = {FORMAT: "deltapy", REFERENCE: "delta", WRITE_PARQUET: "parquet", DRA
 def main(arguments: dict[str, Any]) -> None:
     spark = start(Path(arguments["data"]))
     try:
-        work = _works(spark, arguments)
-        work(arguments["warm_up"], arguments["warm_up_key"])
+        prepare = _works(spark, arguments)
+        prepare(arguments["warm_up"], arguments["warm_up_key"])()
+        work = prepare(arguments["table"], arguments["key"])
         _settle(spark)
         with Peak() as peak:
-            work(arguments["table"], arguments["key"])
+            work()
         print(json.dumps({"roles": peak.roles, "added": peak.added}))
     finally:
         spark.stop()
 
 
-def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int], None]:
+def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int], Callable[[], None]]:
+    """What makes the work ready: finding out what the sides are asked for is no part of any of them."""
     side = arguments["side"]
 
-    def planning(table: str, key: int) -> None:
-        plan(planning_loads(spark, Path(table), key)[side]())
+    def planning(table: str, key: int) -> Callable[[], None]:
+        load = planning_loads(spark, Path(table), key)[side]
+        return lambda: plan(load())
 
-    def full_scan(table: str, _: int) -> None:
-        drain(scan_loads(spark, Path(table), None, None)[side]())
+    def full_scan(table: str, _: int) -> Callable[[], None]:
+        load = scan_loads(spark, Path(table), None, None)[side]
+        return lambda: drain(load())
 
-    def write(table: str, _: int) -> None:
+    def write(table: str, _: int) -> Callable[[], None]:
         out = Path(arguments["data"]) / "peers-scratch" / "memory"
         shutil.rmtree(out, ignore_errors=True)
-        spark.read.parquet(table).write.format(_WRITERS[side]).mode("append").save(str(out))
-        shutil.rmtree(out, ignore_errors=True)
+        frame = spark.read.parquet(table)
+        return lambda: frame.write.format(_WRITERS[side]).mode("append").save(str(out))
 
     works = {"planning": planning, "full scan": full_scan, "write": write}
     return works[arguments["work"]]

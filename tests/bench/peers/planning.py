@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import delta_pyds
 from tests.bench.measure import in_turn, say
 from tests.bench.peers.goals import CORE, DELTALAKE, FORMAT, PLAN_ONE_FILE, PYARROW, READ, REFERENCE
+from tests.bench.peers.many_files import table_of
 from tests.bench.peers.planning_floor import read_checkpoint
 from tests.bench.peers.results import Pair, Results
 from tests.bench.peers.session import forget, plan
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
-from tests.bench.tables import planning_table, wanted
+from tests.bench.tables import wanted
 from tests.support.large_table import ROWS
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def loads(spark: SparkSession, table: Path, key: int) -> dict[str, Callable[[], 
 def through_spark(spark: SparkSession, settings: PeerSettings, results: Results) -> None:
     """Time of each size, cold and warm."""
     for size in settings.planning_files:
-        table = planning_table(settings.data, size, "json")
+        table = table_of(settings, size)
         asked = loads(spark, table, key_of(size))
         for name, load in asked.items():
             found = load().count()
@@ -84,9 +85,9 @@ def _planned(
 
 def without_spark(settings: PeerSettings, results: Results) -> None:
     """Time and whole-process memory of each size."""
-    warm_up = planning_table(settings.data, 10, "json")
+    warm_up = table_of(settings, 10)
     for size in settings.planning_files:
-        table = planning_table(settings.data, size, "json")
+        table = table_of(settings, size)
         say(f"planning without Spark, {size:,} files")
         module, key = "tests.bench.planning_process", str(key_of(size))
         sides = {

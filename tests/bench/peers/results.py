@@ -70,7 +70,7 @@ class Row:
         }  # fmt: skip
 
 
-_HEAD = ("what", "ours", "median", "theirs", "median", "ratio", "goal", "", "floor")
+_HEAD = ("what", "ours", "measured", "theirs", "measured", "ratio", "goal", "", "floor")
 
 
 class Results:
@@ -97,12 +97,13 @@ class Results:
         rounds = {name: side.seconds if unit == "s" else side.peak_mb for name, side in took.items()}
         self._rounds.append({"work": work, "what": what, "unit": unit, "rounds": rounds})
 
-    def write(self) -> Path:
-        """Both files. Returns: the Markdown one."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+    def write(self, folder: Path | None = None) -> Path:
+        """Both files, where the run keeps what it has or in ``folder``. Returns: the Markdown one."""
+        folder = folder or self._folder
+        folder.mkdir(parents=True, exist_ok=True)
         content = {"about": self._about, "rows": [row.as_json() for row in self.rows], "measures": self._rounds}
-        (self._folder / "RESULTS.json").write_text(json.dumps(content, indent=1) + "\n")
-        target = self._folder / "RESULTS.md"
+        (folder / "RESULTS.json").write_text(json.dumps(content, indent=1) + "\n")
+        target = folder / "RESULTS.md"
         target.write_text(self.markdown())
         return target
 

@@ -122,37 +122,32 @@ def tpch_queries(spark: SparkSession, settings: PeerSettings, results: Results) 
             sql = tpch.QUERIES[number]
             what = f"TPC-H {number}, tables by {maker}"
             say(what)
-            sides: dict[str, Callable[[], Any]] = {
-                side: _query(spark, {name: frames[name][side] for name in tables}, sql)
+            answers: dict[str, str] = {}
+            timed = {
+                side: _query(spark, {name: frames[name][side] for name in tables}, sql, side, answers)
                 for side in (READ, FORMAT, REFERENCE, PARQUET)
             }
-            answers = {side: ask() for side, ask in sides.items()}
-            if len({repr(rows) for rows in answers.values()}) > 1:
-                raise RuntimeError(f"{what}: {answers}")
-            timed = {side: _forgetting(ask) for side, ask in sides.items()}
             timed[DELTALAKE] = _deltalake_query(tables, sql)
             pairs = [
                 Pair(READ, REFERENCE, PARQUET), Pair(FORMAT, REFERENCE, PARQUET),
                 Pair(READ, DELTALAKE), Pair(READ, PARQUET),
             ]  # fmt: skip
-            results.add("TPC-H", what, in_turn(timed, settings.rounds), pairs)
+            took = in_turn(timed, settings.rounds)
+            if len(set(answers.values())) > 1:
+                raise RuntimeError(f"{what}: {answers}")
+            results.add("TPC-H", what, took, pairs)
 
 
-def _query(spark: SparkSession, frames: dict[str, Callable[[], DataFrame]], sql: str) -> Callable[[], list[Any]]:
-    def run() -> list[Any]:
+def _query(
+    spark: SparkSession, frames: dict[str, Callable[[], DataFrame]], sql: str, side: str, answers: dict[str, str]
+) -> Callable[[], None]:
+    """Opens the tables that the query names, runs it, and leaves what it found in ``answers``."""
+
+    def run() -> None:
         for name, load in frames.items():
             if name in sql:
                 load().createOrReplaceTempView(name)
-        return spark.sql(sql).collect()
-
-    return run
-
-
-def _forgetting(ask: Callable[[], list[Any]]) -> Callable[[], None]:
-    """``in_turn`` takes what a side returns for its own measure."""
-
-    def run() -> None:
-        ask()
+        answers[side] = repr(spark.sql(sql).collect())
 
     return run
 

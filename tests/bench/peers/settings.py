@@ -20,14 +20,14 @@ class PeerSettings:
 
     data: Path
     scale: float = 1.0
-    rounds: int = 5
+    rounds: int = 3
     planning_files: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     data_files: int = 16
-    makers: tuple[str, ...] = ("reference", "ours")
+    makers: tuple[str, ...] = ("reference",)
     queries: tuple[int, ...] = (1, 3, 6, 12, 18)
     commits: int = 1000
     micro_batches: int = 10
-    memory_rounds: int = 2
+    memory_rounds: int = 1
     memory_works: int = 3
 
     @staticmethod

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from tests.bench.measure import in_turn, say
 from tests.bench.peers import tpch
 from tests.bench.peers.goals import DELTALAKE, DRAINED, FORMAT, REFERENCE, WRITE_PARQUET
+from tests.bench.peers.many_files import table_of
 from tests.bench.peers.results import Pair, Results
 from tests.bench.peers.session import clear_reference
 from tests.bench.peers.settings import PeerSettings
-from tests.bench.tables import planning_table, rows
+from tests.bench.tables import rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +135,7 @@ def commits(spark: SparkSession, settings: PeerSettings, results: Results) -> No
     frame = spark.sql(_ONE_ROW).coalesce(1)
     row = rows(0, 1)
     for size in (10, max(settings.planning_files)):
-        original = planning_table(settings.data, size, "json")
+        original = table_of(settings, size)
         out = settings.scratch / f"commits-{size}"
         shutil.rmtree(out, ignore_errors=True)
         for name in ("ours", "delta", "deltalake"):
