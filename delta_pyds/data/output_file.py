@@ -71,7 +71,7 @@ def dictionary_columns(columns: Sequence[FileColumn], sample: pa.Table) -> list[
     paths: list[str] = []
     for column, values in zip(columns, sample.columns, strict=True):
         if column.children:
-            paths += _leaf_paths(column, column.name)
+            paths += (path for path, _ in _leaves(column, column.name))
         elif not pt.is_boolean(column.data_type):
             distinct = pc.count_distinct(values, mode="only_valid").as_py()
             if distinct <= _MOSTLY_DISTINCT * max(1, len(values) - values.null_count):
@@ -79,14 +79,23 @@ def dictionary_columns(columns: Sequence[FileColumn], sample: pa.Table) -> list[
     return paths
 
 
-def _leaf_paths(column: FileColumn, path: str) -> Iterator[str]:
+def bounded_columns(columns: Sequence[FileColumn]) -> list[str]:
+    """The Parquet paths of the leaves that the footer tells bounds and nulls of: all but floating ones.
+
+    A footer's bounds leave NaN out, as Parquet wants it. To Spark NaN is the greatest value, and its reader, the
+    reference's too, rules row groups out by these bounds all the same: ``x > 5`` would lose the rows with NaN.
+    """
+    return [path for c in columns for path, leaf in _leaves(c, c.name) if not pt.is_floating(leaf.data_type)]
+
+
+def _leaves(column: FileColumn, path: str) -> Iterator[tuple[str, FileColumn]]:
     if not column.children:
-        yield path
+        yield path, column
         return
     groups = {True: ".key_value", False: ".list"}
     between = "" if pt.is_struct(column.data_type) else groups[pt.is_map(column.data_type)]
     for child in column.children:
-        yield from _leaf_paths(child, f"{path}{between}.{child.name}")
+        yield from _leaves(child, f"{path}{between}.{child.name}")
 
 
 class OutputFile:
@@ -99,6 +108,7 @@ class OutputFile:
         schema: pa.Schema,
         codec: Codec,
         dictionary: Sequence[str],
+        bounded: Sequence[str],
         plan: StatisticsPlan,
     ) -> None:
         self.path = path
@@ -111,6 +121,7 @@ class OutputFile:
             options: Mapping[str, Any] = {
                 "compression": codec.name,
                 "use_dictionary": list(dictionary) or False,
+                "write_statistics": list(bounded),
                 # integers where they suffice, as Spark writes them
                 "store_decimal_as_integer": True,
                 "use_compliant_nested_type": True,

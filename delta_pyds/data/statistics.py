@@ -5,10 +5,9 @@ the least and the greatest of them, but for what the protocol cuts (strings,
 fractions of a millisecond). A bound that is not known is left out.
 
 Counts of nulls and most bounds come from the file's own footer, where the
-Parquet writer leaves them anyhow: exact, because it is our writer. It does not
-X, tells 0.0 and -0.0 apart in neither bound, counts
-values where we count lists, and has no bounds of long strings: these are taken
-from the rows.
+Parquet writer leaves them anyhow: exact, because it is our writer. It has
+nothing of floating columns (see ``bounded_columns``), counts values where we
+count lists, and has no bounds of long strings: these are taken from the rows.
 
 Protocol: "Per-file Statistics".
 """
@@ -176,13 +175,13 @@ class FileStatistics:
             return num_rows, None
         if leaf.kind == "nested":
             return self._nested_nulls[leaf.path], None
+        if leaf.kind == "floating":
+            return self._floats[leaf.path].nulls, self._floats[leaf.path].shown()
         found = [group.column(leaf.column.first_leaf).statistics for group in groups]
         known = all(s is not None and s.has_null_count for s in found)
         count = sum(s.null_count for s in found) if known else None
         if leaf.kind == "counted" or count == num_rows:
             return count, None
-        if leaf.kind == "floating":
-            return count, self._floats[leaf.path].shown()
         with_values = [s for s in found if s is None or s.num_values or not s.has_null_count]
         raw = [(_ordered(s.min_raw, leaf), _ordered(s.max_raw, leaf)) for s in with_values if s and s.has_min_max]
         if len(raw) < len(with_values):
@@ -216,8 +215,13 @@ class _FloatBounds:
         self._low: float | None = None
         self._high: float | None = None
         self._nan = False
+        self.nulls = 0
 
     def add(self, values: pa.ChunkedArray) -> None:
+        self.nulls += values.null_count
+        self._bound(values)
+
+    def _bound(self, values: pa.ChunkedArray) -> None:
         unsigned = pc.min_max(self._viewed(values, self._unsigned)).as_py()
         if unsigned["min"] is None:
             return
@@ -225,7 +229,7 @@ class _FloatBounds:
         greatest = pc.max(self._viewed(values, self._signed)).as_py()
         if greatest > self._infinity or most > self._negative_infinity:
             self._nan = True
-            self.add(values.filter(pc.invert(pc.is_nan(values))))
+            self._bound(values.filter(pc.invert(pc.is_nan(values))))
             return
         low = self._value(most if most > self._infinity else least)
         # to engines that compare by the total order too, a greatest -0.0 must not rule out rows that are asked for by 0

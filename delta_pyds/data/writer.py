@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from delta_pyds.data.layout import Layout, PartitionKey, encode_path
-from delta_pyds.data.output_file import OutputFile, codec, dictionary_columns
+from delta_pyds.data.output_file import OutputFile, bounded_columns, codec, dictionary_columns
 from delta_pyds.data.parquet_schema import FileSchema
 from delta_pyds.data.spill import Spill
 from delta_pyds.data.statistics import StatisticsPlan
@@ -63,6 +63,7 @@ class DataFileWriter:
         kind = "cdc" if state.change_data else "part"
         self._name = f"{kind}-{partition_id:05d}-{uuid.uuid4()}"
         self._dictionary: list[str] | None = None
+        self._bounded = bounded_columns([f.column for f in self._schema.fields])
         self._created: list[str] = []
         self._written: list[WrittenFile] = []
         self._partitions: dict[PartitionKey, _Partition] = {}
@@ -244,7 +245,13 @@ class DataFileWriter:
             path = join(self._state.table_root, partition.path)
             self._created.append(path)
             partition.file = OutputFile(
-                self._storage, path, self._schema.arrow, self._codec, self._dictionary or (), self._statistics
+                self._storage,
+                path,
+                self._schema.arrow,
+                self._codec,
+                self._dictionary or (),
+                self._bounded,
+                self._statistics,
             )
         self._open[partition.key] = partition
         return partition.file

@@ -410,3 +410,16 @@ NESTED = (
 )
 ALL = (*TABLE_FEATURES, *TYPES, *NESTED, *PARTITION_VALUES)
 TYPE_ROWS = _TYPES
+# what a bounded run takes of them: each meets another part of reading and writing
+BOUNDED = {
+    "checkConstraints",
+    "columnMapping name",
+    "changeDataFeed with deletionVectors",
+    "inCommitTimestamp",
+    "typeWidening",
+    "variantType",
+    "all features together",
+    "type float and double",
+    "nested types",
+    "partition value date, timestamp and timestamp_ntz",
+}

@@ -46,6 +46,7 @@ def _sound(path: Path) -> None:
     assert load_snapshot(str(path)).verify_checksum() == checksum_file(path, report.version).exists()
 
 
+@pytest.mark.also_bounded
 @pytest.mark.parametrize("partition", [[], ["p"]], ids=["plain", "partitioned"])
 @pytest.mark.parametrize(
     "configuration",
@@ -114,6 +115,7 @@ def test_deltalake_reads_what_we_write(engines: Engines, tmp_path: Path, feature
         assert read() == core_rows(table.path)
 
 
+@pytest.mark.also_bounded
 @pytest.mark.parametrize("partition", [None, "p"], ids=["plain", "partitioned"])
 @pytest.mark.cell("plain table", "us -> deltalake")
 def test_deltalake_changes_what_we_write(engines: Engines, tmp_path: Path, partition: str | None) -> None:

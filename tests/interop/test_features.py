@@ -12,7 +12,7 @@ import pytest
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
 from tests.interop.engines import Engines, Table, code_of, properties_sql, protocol_features, rows
-from tests.interop.features import ALL, Feature
+from tests.interop.features import ALL, BOUNDED, Feature
 
 
 def _cells(direction: str) -> list[Any]:
@@ -23,7 +23,10 @@ def _cells(direction: str) -> list[Any]:
         if ours and not f.written:
             continue
         note = ["on a table that the reference made"] if ours and f.made_by_reference else []
-        cells.append(pytest.param(f, id=f.name, marks=pytest.mark.cell(f.name, direction, *note)))
+        marks = [pytest.mark.cell(f.name, direction, *note)]
+        if f.name in BOUNDED:
+            marks.append(pytest.mark.also_bounded)
+        cells.append(pytest.param(f, id=f.name, marks=marks))
     return cells
 
 

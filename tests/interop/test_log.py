@@ -41,11 +41,16 @@ _KINDS: dict[str, tuple[Mapping[str, str], Mapping[str, str], str, str]] = {
 _SELECT = ("id", "CAST(id % 3 AS INT) AS p", "concat('v', id) AS v", "named_struct('x', id / 4) AS s")
 
 
+def _marks(name: str, direction: str) -> list[pytest.MarkDecorator]:
+    cell = pytest.mark.cell(name, direction)
+    return [cell, pytest.mark.also_bounded] if "V2" in name else [cell]
+
+
 def _kinds(direction: str) -> list[Any]:
     """Multi-part checkpoints are deprecated, and the top level of those that we write is JSON."""
     theirs_alone = ("multi-part", "top level Parquet")
     return [
-        pytest.param(*values, id=name, marks=pytest.mark.cell(name, direction))
+        pytest.param(*values, id=name, marks=_marks(name, direction))
         for name, values in _KINDS.items()
         if direction == "reference -> us" or not any(kind in name for kind in theirs_alone)
     ]
@@ -185,6 +190,7 @@ def test_time_travel(engines: Engines, tmp_path: Path, ours: bool, in_commit: st
 # ---- transaction ids
 
 
+@pytest.mark.also_bounded
 @pytest.mark.cell("txnAppId, txnVersion", "reference -> us")
 def test_we_heed_transactions_of_the_reference(engines: Engines, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -198,6 +204,7 @@ def test_we_heed_transactions_of_the_reference(engines: Engines, tmp_path: Path)
     engines.assert_sound(path)
 
 
+@pytest.mark.also_bounded
 @pytest.mark.cell("txnAppId, txnVersion", "us -> reference")
 def test_the_reference_heeds_our_transactions(engines: Engines, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -214,6 +221,7 @@ def test_the_reference_heeds_our_transactions(engines: Engines, tmp_path: Path) 
 # ---- statistics
 
 
+@pytest.mark.also_bounded
 @pytest.mark.cell("statistics as tight as the reference's", "us -> reference")
 def test_statistics_of_the_same_rows(engines: Engines, tmp_path: Path) -> None:
     """Usual and unusual values of every type, nested, in an array, and null in every row."""
@@ -326,6 +334,7 @@ def _their_row_ids(engines: Engines, path: Path) -> list[str]:
 # ---- version checksums
 
 
+@pytest.mark.also_bounded
 @pytest.mark.parametrize("wrong", ["numFiles", "tableSizeBytes", "txnId"])
 @pytest.mark.cell("version checksum", "us -> reference")
 def test_the_reference_validates_our_checksum(engines: Engines, tmp_path: Path, wrong: str) -> None:
@@ -345,6 +354,7 @@ def test_the_reference_validates_our_checksum(engines: Engines, tmp_path: Path, 
             validate(engines.reference_snapshot(path))
 
 
+@pytest.mark.also_bounded
 @pytest.mark.cell("version checksum", "reference -> us")
 def test_we_validate_the_checksum_of_the_reference(engines: Engines, tmp_path: Path) -> None:
     path = tmp_path / "t"

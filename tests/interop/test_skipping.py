@@ -67,6 +67,7 @@ _PARTITION = (
     ("q", "string", "element_at(array('a', 'ü x=1', NULL), {k} % 3 + 1)"),
     ("r", "date", "date_add(DATE '2020-01-01', CAST({k} DIV 6 AS INT))"),
 )
+_FLOATING = [name for name, kind, _ in (*_DATA, *_INNER) if kind in ("float", "double")]
 _KINDS = {name: kind for name, kind, _ in (*_DATA, *_INNER, *_LATE, *_PARTITION)}
 # statistics of id, of the data columns and of what is nested; none of the last two
 _PROPERTIES = {"delta.dataSkippingNumIndexedCols": str(1 + len(_DATA) + len(_INNER))}
@@ -178,9 +179,12 @@ class _Reference:
         return [sorted(ids) for ids in row.collect()[0]]
 
 
-@pytest.mark.parametrize("layout", _LAYOUTS)
 @pytest.mark.parametrize(
-    "direction", [pytest.param(d, marks=pytest.mark.cell("data skipping", d)) for d in _DIRECTIONS]
+    "layout", [pytest.param(name, marks=pytest.mark.also_bounded if "every" in name else ()) for name in _LAYOUTS]
+)
+@pytest.mark.parametrize(
+    "direction",
+    [pytest.param(d, marks=pytest.mark.cell("data skipping", d, f"{2 * COUNT} predicates")) for d in _DIRECTIONS],
 )
 def test_no_more_files_than_the_reference_and_no_row_less(
     engines: Engines, tmp_path: Path, direction: str, layout: str
@@ -191,6 +195,7 @@ def test_no_more_files_than_the_reference_and_no_row_less(
     assert num_files == _FILES
     predicates = generate(_columns(path), COUNT, f"{direction}/{layout}")
     reference = _Reference(engines, path)
+    zeros = {row["id"] for row in read_rows(path) for name in _FLOATING if _dig(row, name.split(".")) == 0}
     wrong, exceptions, ours_kept, theirs_kept = [], [], 0, 0
     for start in range(0, len(predicates), _BATCH):
         batch = predicates[start : start + _BATCH]
@@ -200,7 +205,7 @@ def test_no_more_files_than_the_reference_and_no_row_less(
             ours = delta_pyds.explain(str(path), where=predicate.text).num_kept
             ours_kept += ours
             theirs_kept += theirs
-            if found != right:
+            if not _found_but_zeros(found, right, zeros):
                 wrong.append(f"the reference returns {len(found)} rows of {len(right)}: {predicate.text}")
             read = sorted(row["id"] for row in read_rows(path, where=predicate.text, columns=["id"]))
             if read != right:
@@ -211,10 +216,15 @@ def test_no_more_files_than_the_reference_and_no_row_less(
                 wrong.append(f"we keep {ours} files, the reference {theirs}: {predicate.text}")
     assert not wrong, f"{len(wrong)} of {len(predicates)} predicates:\n" + "\n".join(wrong)
     assert exceptions, "none of the documented exceptions was met: are they still needed?"
-    assert ours_kept < num_files * len(predicates) / 2, "the predicates rule out too little to say anything."
+    assert ours_kept < num_files * len(predicates) * 0.8, "the predicates rule out too little to say anything."
     print(f"{len(predicates)} predicates, kept {ours_kept} and {theirs_kept} files, {len(exceptions)} exceptions")
     _same_through_spark(engines, path, predicates[:: max(1, COUNT // 6)])
     engines.assert_sound(path)
+
+
+def _found_but_zeros(found: Sequence[int], right: Sequence[int], zeros: set[int]) -> bool:
+    """Whether the reference returns the rows. It may lose zeros, as ``test_the_reference_loses_zeros`` shows."""
+    return set(found) <= set(right) and set(right) - set(found) <= zeros
 
 
 def _same_through_spark(engines: Engines, path: Path, predicates: Sequence[Predicate]) -> None:
@@ -237,3 +247,15 @@ def test_why_a_floating_maximum_rules_nothing_out(engines: Engines, tmp_path: Pa
     assert [row["id"] for row in read_rows(path, where=where)] == [2]
     assert _Reference(engines, path).rows_of_all_files([where]) == [[2]]
     assert engines.reference(path).where(where).inputFiles() == [], "the reference finds it: is the exception needed?"
+
+
+@pytest.mark.also_bounded
+@pytest.mark.cell("data skipping", "reference -> us")
+def test_the_reference_loses_zeros(engines: Engines, tmp_path: Path) -> None:
+    """Its reader takes -0.0 and 0.0 for two values when it rules row groups out, in its own files too. We do not."""
+    path = tmp_path / "t"
+    rows = engines.spark.range(0, 4, 1, 2).selectExpr("id", "IF(id < 2, -0.0D, 0.0D) AS d")
+    engines.append_as_reference(rows, path)
+    assert len(engines.reference(path).where("d = 0").collect()) == 2, "it finds them: is the exception needed?"
+    for df in (engines.ours(path, where="d = 0"), delta_pyds.read(engines.spark, str(path), where="d = 0")):
+        assert df.count() == 4

@@ -9,7 +9,7 @@ import pytest
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import Engines, Table, finish, rows
+from tests.interop.engines import Engines, Table, finish, properties_sql, rows
 
 _SELECT = ("id", "CAST(id % 3 AS INT) AS p", "concat('v', id) AS v")
 _LAYOUTS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
@@ -23,17 +23,23 @@ def _source(engines: Engines, first: int, end: int) -> Any:
     return engines.spark.range(first, end, 1, 2).selectExpr(*_SELECT)
 
 
+def _marks(name: str, feature: str, direction: str) -> list[pytest.MarkDecorator]:
+    cell = pytest.mark.cell(feature, direction)
+    return [cell, pytest.mark.also_bounded] if name == "deletion vectors" else [cell]
+
+
 def _layouts(feature: str, direction: str) -> list[Any]:
-    return [
-        pytest.param(*layout, id=name, marks=pytest.mark.cell(feature, direction)) for name, layout in _LAYOUTS.items()
-    ]
+    return [pytest.param(*layout, id=name, marks=_marks(name, feature, direction)) for name, layout in _LAYOUTS.items()]
 
 
 def _make_as_reference(engines: Engines, path: Path, properties: dict[str, str], partition: tuple[str, ...]) -> Table:
-    df = _source(engines, 0, 10)
-    writer = df.write.format("delta").options(**properties)
-    (writer.partitionBy(*partition) if partition else writer).save(str(path))
-    return Table(engines, path)
+    table = Table(engines, path)
+    layout = f"PARTITIONED BY ({', '.join(partition)})" if partition else ""
+    engines.sql(
+        f"CREATE TABLE {table.name} (id BIGINT, p INT, v STRING) USING delta {layout} {properties_sql(properties)}"
+    )
+    engines.append_as_reference(_source(engines, 0, 10), path)
+    return table
 
 
 @pytest.mark.parametrize(("properties", "partition"), _layouts("streaming source", "reference -> us"))

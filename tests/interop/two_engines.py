@@ -142,6 +142,7 @@ def write_as_reference(table: str, folder: Path, number: int) -> Callable[[Done,
     from pyspark.sql import SparkSession
 
     from tests.interop.setup_env import JARS
+    from tests.support.java_options import QUICK_COMPILER
 
     spark = (
         SparkSession.builder.master("local[1]")
@@ -156,7 +157,7 @@ def write_as_reference(table: str, folder: Path, number: int) -> Callable[[Done,
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {QUICK_COMPILER} -XX:+UseSerialGC")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.adaptive.enabled", "false")

@@ -18,6 +18,7 @@ from delta_pyds.commands.verification.values import leaves, parse_statistics, sa
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile, file_key
+from delta_pyds.protocol.schema import DOUBLE, FLOAT, DataType
 from delta_pyds.storage.base import Storage
 
 _FIELDS = (
@@ -200,7 +201,7 @@ class _Comparison:
             if data_type is None:
                 continue
             try:
-                wanted = typed(text, data_type) if text else None
+                wanted = _of_text(text, data_type) if text else None
             except ValueError:
                 # that the text is no value of the type is a finding of its commit; binary has no other form
                 continue
@@ -345,6 +346,11 @@ def _same(wanted: Any, value: Any) -> bool:
         return same(wanted, value)
     except (ValueError, TypeError, ArithmeticError):
         return False
+
+
+def _of_text(text: str, data_type: DataType) -> Any:
+    """A partition value: text where statistics have a number. Raises: ValueError where it is no value of the type."""
+    return float(text) if data_type in (FLOAT, DOUBLE) else typed(text, data_type)
 
 
 def _short(value: Any) -> str:

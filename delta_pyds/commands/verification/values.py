@@ -88,6 +88,8 @@ def same(recorded: Any, parsed: Any) -> bool:
     if isinstance(recorded, str):
         return _same_text(recorded, parsed)
     if isinstance(parsed, float):
+        if math.isnan(parsed):
+            return math.isnan(recorded)
         return float(recorded) == parsed or _single(float(recorded)) == _single(parsed)
     if isinstance(parsed, Decimal) and isinstance(recorded, Decimal):
         return recorded == parsed or float(recorded) == float(parsed)

@@ -159,6 +159,18 @@ def test_structs_that_say_otherwise_than_the_json(table: TableBuilder) -> None:
     assert rules(table) == ["error checkpoint.partition-values"]
 
 
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1.5", "0.1", "1.4E-45"])
+def test_floating_partition_values(tmp_path: Path, text: str) -> None:
+    """The log has text, ``partitionValues_parsed`` numbers; NaN is the same as itself here."""
+    t = TableBuilder(tmp_path, {"id": "long", "p": "float"}, partition_columns=["p"])
+    t.create([])
+    t.commit([t.add("a.parquet", stats=None, partitionValues={"p": text})])
+    [file] = t.checkpoint(partition_values_struct=True, write_hint=False)
+    assert rules(t, data=False) == []
+    rewrite(file, edited("add", partitionValues_parsed={"p": 7.0}))
+    assert rules(t, data=False) == ["error checkpoint.partition-values"]
+
+
 def test_timestamps_as_int96_are_not_taken_for_nanoseconds(tmp_path: Path) -> None:
     """Spark writes them so by default; as nanoseconds the year 1 would wrap around."""
     t = TableBuilder(tmp_path, {"id": "long", "p": "timestamp"}, partition_columns=["p"])

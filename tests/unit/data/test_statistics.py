@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.data import writer as writer_module
@@ -124,6 +125,26 @@ def test_zeros_lie_within_the_bounds_whatever_their_signs(
 ) -> None:
     found = _of(tmp_path, data_type, values)
     assert (str(found["minValues"]["c"]), str(found["maxValues"]["c"])) == (low, high)
+
+
+def test_footers_have_no_bounds_of_floating_columns(tmp_path: Path) -> None:
+    """They would leave NaN out, and Spark's reader, for which it is the greatest value, would lose rows by them."""
+    schema = struct(
+        ("id", LONG),
+        ("f", FLOAT),
+        ("xs", ArrayType(DOUBLE)),
+        ("m", MapType(STRING, FLOAT)),
+        ("st", struct(("d", DOUBLE), ("s", STRING))),
+    )
+    row = {"id": 1, "f": 1.0, "xs": [1.0], "m": [("k", 1.0)], "st": {"d": 1.0, "s": "x"}}
+    (file,) = write_rows(write_state(tmp_path, schema), [row, {**row, "f": math.nan}])
+    [path] = tmp_path.glob("*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    with_bounds = {c.path_in_schema for c in columns if c.statistics is not None}
+    assert with_bounds == {"id", "m.key_value.key", "st.s"}
+    assert statistics(file)["maxValues"]["f"] == "NaN"
+    assert statistics(file)["nullCount"]["f"] == statistics(file)["nullCount"]["st"]["d"] == 0
 
 
 @pytest.mark.parametrize(
