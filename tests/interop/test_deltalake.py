@@ -42,7 +42,7 @@ def _their_rows(path: Path) -> list[str]:
 def _sound(path: Path) -> None:
     report = delta_pyds.verify(str(path))
     assert not report.errors, f"verify: {report}"
-    # it writes no checksum files: there is one only where we wrote last
+    # it writes no checksum files, and without that of the version before we write none before the next checkpoint
     assert load_snapshot(str(path)).verify_checksum() == checksum_file(path, report.version).exists()
 
 
@@ -87,7 +87,6 @@ def test_we_read_what_deltalake_makes_and_changes(
     engines.append(engines.ours(path).limit(3).selectExpr("id + 100 AS id", "p", "v", "d", "t", "s"), path)
     check()
     assert rows(engines.ours(path)) == core_rows(path)
-    assert checksum_file(path, load_snapshot(str(path)).version).exists()
     if configuration:
         feed = {"readChangeFeed": "true", "startingVersion": "0"}
         changes = engines.ours(path, **feed).drop("_commit_timestamp")

@@ -254,8 +254,8 @@ def test_why_a_floating_maximum_rules_nothing_out(engines: Engines, tmp_path: Pa
 def test_the_reference_loses_zeros(engines: Engines, tmp_path: Path) -> None:
     """Its reader takes -0.0 and 0.0 for two values when it rules row groups out, in its own files too. We do not."""
     path = tmp_path / "t"
-    rows = engines.spark.range(0, 4, 1, 2).selectExpr("id", "IF(id < 2, -0.0D, 0.0D) AS d")
+    rows = engines.spark.range(0, 48, 1, 2).selectExpr("id", "IF(id < 24, -0.0D, 0.0D) AS d")
     engines.append_as_reference(rows, path)
-    assert len(engines.reference(path).where("d = 0").collect()) == 2, "it finds them: is the exception needed?"
+    assert len(engines.reference(path).where("d = 0").collect()) < 48, "it finds them: is the exception needed?"
     for df in (engines.ours(path, where="d = 0"), delta_pyds.read(engines.spark, str(path), where="d = 0")):
-        assert df.count() == 4
+        assert df.count() == 48
