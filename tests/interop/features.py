@@ -235,11 +235,11 @@ TABLE_FEATURES = (
         changes=(DELETE, UPDATE, OPTIMIZE),
     ),
     Feature(
-        "variantShredding",
+        "variantShredding-preview",
         columns="id BIGINT, v STRING, o VARIANT",
         select="id, concat('v', id) AS v, parse_json(concat('{\"k\": ', id, '}')) AS o",
         properties=_on(enableVariantShredding="true"),
-        has=("variantType", "variantShredding"),
+        has=("variantType", "variantShredding-preview"),
         in_files="typed_value",
         changes=(DELETE, UPDATE, OPTIMIZE),
         made_by_reference=True,
