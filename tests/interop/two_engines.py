@@ -139,33 +139,11 @@ def write_as_us(table: str) -> Callable[[Done, float], int | None]:
 
 def write_as_reference(table: str, folder: Path, number: int) -> Callable[[Done, float], int | None]:
     """A Spark of its own, as small as it can be."""
-    from pyspark.sql import SparkSession
+    from tests.interop.reference_session import for_few_rows, reference_session
 
-    from tests.interop.setup_env import JARS
-    from tests.support.java_options import QUICK_COMPILER
-
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.extraClassPath", f"{folder / 'classes'}:{JARS}/*")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .config("spark.delta.logStore.file.impl", "LinkLogStore")
-        .config("spark.databricks.delta.checksum.mismatch.fatal", "true")
-        .config("spark.databricks.delta.snapshotPartitions", "1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "700m")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC {QUICK_COMPILER} -XX:+UseSerialGC")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.warehouse.dir", str(folder / f"warehouse-{number}"))
-        .config("spark.local.dir", str(folder / f"local-{number}"))
-        .getOrCreate()
-    )
+    scratch = folder / f"spark-{number}"
+    builder = for_few_rows(reference_session(1, scratch, memory="700m", classes=folder / "classes"))
+    spark = builder.config("spark.delta.logStore.file.impl", "LinkLogStore").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # what is loaded and compiled at first use is no part of the race
     spark.read.format("delta").load(table).collect()

@@ -35,8 +35,8 @@ WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
 A ratio is the median of ours over the median of theirs; sides ran in turn (A B A B ...) after one round that is not
-counted. Memory is resident memory at its peak, in a session of its own after the same work on a small table. `cold`:
-both engines forgot the table before; `warm`: they had just planned the same query.
+counted. Memory is the proportional set size of all processes at its peak, in a session of its own after the same work
+on a small table. `cold`: both engines forgot the table before; `warm`: they had just planned the same query.
 """.strip()
 _ABOUT_FLOORS = """
 A floor is the least that the same work costs here with no Delta in it. Where a goal is missed, the row says where the

@@ -1,7 +1,8 @@
-"""Resident memory of this process and those below it, by what they are for.
+"""Memory of this process and those below it, by what they are for.
 
-Invariant: a process counts as what its command line says: Spark starts the Python that plans and the Python that runs
-tasks through one daemon, whose last argument names the module. Pages that forked workers share count for each of them.
+Invariants: a process counts as what its command line says: Spark starts the Python that plans and the Python that runs
+tasks through one daemon, whose last argument names the module. Of a page that several processes share, as forked
+workers do, each counts its part (the "proportional set size" of Linux), so no page is counted twice.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from pathlib import Path
 
 ROLES = ("driver JVM", "driver Python", "planner", "worker")
 _SECONDS_BETWEEN = 0.02
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_KIB_TO_MB = 1024 / 1e6
 
 
-def resident_mb() -> dict[str, float]:
+def memory_mb() -> dict[str, float]:
     """MB of each role now."""
     total = dict.fromkeys(ROLES, 0.0)
     for pid in _family():
         try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            sizes = Path(f"/proc/{pid}/smaps_rollup").read_text()
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        except (OSError, IndexError):
+        except (OSError, ValueError):
             continue  # it has ended
-        total[_role(pid, command)] += pages * _PAGE / 1e6
+        total[_role(pid, command)] += int(sizes[sizes.index("\nPss:") :].split(None, 2)[1]) * _KIB_TO_MB
     return total
 
 
@@ -57,7 +58,7 @@ class Peak:
     """``with Peak() as peak``: the largest memory of each role, and of all together, while the block ran."""
 
     def __init__(self) -> None:
-        self.before = resident_mb()
+        self.before = memory_mb()
         self.roles = dict(self.before)
         self.total = sum(self.before.values())
         self._ended = threading.Event()
@@ -83,6 +84,6 @@ class Peak:
             time.sleep(_SECONDS_BETWEEN)
 
     def _look(self) -> None:
-        now = resident_mb()
+        now = memory_mb()
         self.roles = {role: max(self.roles[role], now[role]) for role in ROLES}
         self.total = max(self.total, sum(now.values()))

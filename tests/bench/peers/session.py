@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench.peers.settings import CHECKOUT, WORKERS
 from tests.bench.scans import recommended
+from tests.interop.reference_session import reference_session
 from tests.interop.setup_env import JARS
 
 if TYPE_CHECKING:
@@ -27,27 +28,13 @@ def start(data: Path) -> SparkSession:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # the workers import the floor by its name
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
-    from pyspark.sql import SparkSession
-
     builder = (
-        SparkSession.builder.master(f"local[{WORKERS}]")
+        reference_session(WORKERS, data / "spark", memory="3g")
         .appName("delta_pyds and its peers")
-        .config("spark.driver.extraClassPath", str(JARS / "*"))
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.databricks.delta.snapshotPartitions", _PARTITIONS)
         .config("spark.sql.shuffle.partitions", _PARTITIONS)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "3g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(data / "warehouse"))
-        .config("spark.local.dir", str(data / "spark"))
+        .config(map=recommended())
     )
-    for key, value in recommended().items():
-        builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     from delta_pyds.spark.session import register

@@ -239,6 +239,20 @@ def test_a_table_without_partitions_has_no_typed_partition_values(tmp_path: Path
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_footers_have_no_bounds_of_floating_columns(tmp_path: Path, policy: str) -> None:
+    """They would leave NaN out, so who rules row groups out by ``maxValues`` would lose files."""
+    table = build(tmp_path)
+    checkpoint(tmp_path, policy=policy)
+    found = [*table.log_path.glob("*.checkpoint*.parquet"), *table.log_path.glob("_sidecars/*.parquet")]
+    leaves = [file.schema.column(i) for file in map(pq.ParquetFile, found) for i in range(len(file.schema))]
+    floating = {leaf.path for leaf in leaves if leaf.physical_type in ("FLOAT", "DOUBLE")}
+    assert floating == {f"add.stats_parsed.{b}Values.{name}" for b in ("min", "max") for name in ("price", "ratio")}
+    groups = [file.metadata.row_group(i) for file in map(pq.ParquetFile, found) for i in range(file.num_row_groups)]
+    columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+    assert {c.path_in_schema for c in columns if c.statistics is None} == floating
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_a_table_without_files_has_a_checkpoint_that_everybody_reads(tmp_path: Path, policy: str) -> None:
     table = TableBuilder(tmp_path, {"id": "long"}, features=(["v2Checkpoint"], ["v2Checkpoint"]))
     table.create()

@@ -1,0 +1,53 @@
+"""A Spark session with the reference in it: what every session that judges or times us has in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.interop.setup_env import JARS
+from tests.support.java_options import QUICK_COMPILER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COMMON = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+# Hundreds of commands on a few rows each: what compiles them costs more than what runs them.
+_FEW_ROWS = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # a checksum of ours that is wrong must end the reference's command, not only be logged
+    "spark.databricks.delta.checksum.mismatch.fatal": "true",
+}
+
+
+def reference_session(threads: int, scratch: Path, memory: str, classes: Path | None = None) -> SparkSession.Builder:
+    """With the reference's JARs and reachable from this machine alone; ``classes``: a folder searched before them."""
+    from pyspark.sql import SparkSession
+
+    class_path = [str(classes)] if classes else []
+    builder = (
+        SparkSession.builder.master(f"local[{threads}]")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.extraClassPath", ":".join([*class_path, f"{JARS}/*"]))
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.local.dir", str(scratch / "local"))
+    )
+    return builder.config(map=_COMMON)
+
+
+def for_few_rows(builder: SparkSession.Builder, java_options: str = "") -> SparkSession.Builder:
+    """Quick to start and for small tables; the reference checks each checksum file that it reads."""
+    java = f"-Duser.timezone=UTC {QUICK_COMPILER} -XX:+UseSerialGC {java_options}".strip()
+    return builder.config(map=_FEW_ROWS).config("spark.driver.extraJavaOptions", java)
