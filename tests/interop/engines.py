@@ -143,6 +143,8 @@ class Table:
                 assert core_rows(self.path, version) == expected, f"version {version} reads otherwise than it did."
         assert shape(ours) == shape(theirs)
         assert rows(ours) == latest
+        # by Spark's own reader, where it can read the table
+        assert rows(delta_pyds.read(self.engines.spark, str(self.path))) == latest
         assert rows(delta_pyds.read(self.engines.spark, str(self.path), where=where)) == rows(theirs.where(where))
         if streamed_by is not None:
             assert self.engines.stream_once(streamed_by, self.path) == latest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -446,6 +446,34 @@ def test_settings_that_can_be_pinned_do_not_matter(changed: SparkSession, tmp_pa
         file.unlink()
     with pytest.raises((PySparkException, Py4JJavaError), match="FILE_NOT_EXIST"):
         df.collect()
+
+
+def test_ids_of_fields_mean_nothing_where_columns_go_by_name(changed: SparkSession, tmp_path: Path) -> None:
+    """The reference turns reading by id on in every session that it is used in."""
+    changed.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+    for properties in ({}, BY_NAME):
+        table = build(tmp_path / f"t{len(properties)}", {"a": "long", "b": "long", "s": {"x": "long", "y": "long"}},
+                      properties=properties)  # fmt: skip
+        table.append([{"a": 10, "b": 11, "s": {"x": 20, "y": 30}}])
+        [file] = table.path.glob("*.parquet")
+        content = pq.read_table(file)
+        pq.write_table(content.cast(pa.schema(_with_swapped_ids(content.schema))), file)
+        table.commit([table.remove(table.active()[0]), table.add("again.parquet", size=file.stat().st_size)])
+        file.rename(table.path / "again.parquet")
+        assert delta_pyds.explain(delta_pyds.read(changed, str(table.path))).engine == "native"
+        [row] = native(changed, table).toArrow().to_pylist()
+        assert row == {"a": 10, "b": 11, "s": {"x": 20, "y": 30}}
+        assert native(changed, table).where("s.x = 20 AND b = 11").count() == 1
+
+
+def _with_swapped_ids(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """The fields with ids in their order from 1 on, but the first two exchanged."""
+    numbers = [2, 1, 3, 4]
+    swapped = []
+    for number, field in zip(numbers, fields, strict=False):
+        kind = pa.struct(_with_swapped_ids(field.type)) if pa.types.is_struct(field.type) else field.type
+        swapped.append(pa.field(field.name, kind, metadata={"PARQUET:field_id": str(number)}))
+    return swapped
 
 
 @pytest.mark.parametrize(
