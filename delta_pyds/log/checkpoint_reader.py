@@ -9,7 +9,7 @@ Protocol: "Checkpoints", "V2 Spec", "Classic checkpoint".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -21,6 +21,8 @@ from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_pyds.log.checkpoint_statistics import to_json
 from delta_pyds.log.commit_reader import read_commit
 from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, conform_files, files_to_batch
+from delta_pyds.log.known_facts import KNOWN_FACTS, FactFilter, size_of
+from delta_pyds.log.listing import is_settled
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import (
     Action,
@@ -39,6 +41,9 @@ from delta_pyds.storage.base import Storage
 
 _A = TypeVar("_A", bound=Action)
 
+# the key of what is known of rows besides facts
+_PRESENT = "present"
+
 Keep = Callable[[pa.StructArray], pa.BooleanArray]
 
 
@@ -51,7 +56,8 @@ class AddRequest:
     ``add`` that ``keep`` looks at, dotted (``partitionValues``, ``stats``).
     ``parsed_facts``: the same for checkpoints that carry ``stats_parsed``,
     instead of ``stats``. ``keep``: gets the ``add`` rows with those fields and
-    says which to return; None keeps all. ``with_facts``: return them as well.
+    says which to return; None keeps all. What a ``FactFilter`` looks at is kept for the next request.
+    ``with_facts``: return the rows with the facts as well.
     """
 
     columns: tuple[str, ...]
@@ -148,7 +154,12 @@ class Checkpoint:
         for part in self.file_parts:
             with part.explaining():
                 part.check_files("add", {*request.columns, *request.facts})
-                yield from _part_adds(part, request, touched)
+                yield from _part_adds(part, request, touched, self._content)
+
+    @property
+    def _content(self) -> Hashable:
+        """What the checkpoint holds, by a name for it; None where a file of the same name may hold something else."""
+        return (self._storage, self.files) if all(map(is_settled, self.files.files)) else None
 
     @property
     def file_parts(self) -> tuple[CheckpointPart, ...]:
@@ -183,46 +194,72 @@ def _empty_structs(length: int) -> pa.StructArray:
     return pa.array([{}] * length, pa.struct([]))
 
 
-def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched) -> Iterator[FileBatch]:
+def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, content: Hashable) -> Iterator[FileBatch]:
     parsed = part.has_below("add.stats_parsed")
     facts = part.present("add", request.parsed_facts if parsed else request.facts)
     key = KEY_COLUMNS if touched else ()
     columns = request.columns
     if parsed and "stats" in columns and not part.has_in_all("stats", "add"):
         columns = (*columns, "stats_parsed")  # the text is made of it where it is missing
-    needed = tuple(dict.fromkeys(("path", *columns, *facts, *key)))
     select = _Selector(request, touched)
     for group in part.row_groups_with("add"):
         # without something to test there is nothing to be gained by decoding twice
         if request.keep is None or request.with_facts or set(columns) <= {*facts, *key}:
-            for add in part.rows("add", group, needed):
-                mask = select(add)
-                yield from select.finish(add if mask is None else add.filter(mask))
+            for add in part.rows("add", group, ("path", *columns, *facts, *key)):
+                yield from select.finish(add if request.keep is None else add.filter(request.keep(add)))
             continue
-        masks = [select(add) for add in part.rows("add", group, (*facts, *key))]
-        if not any(mask is None or mask.true_count for mask in masks):
+        masks = _verdicts(part, group, facts, request.keep, content)
+        if not any(mask.true_count for mask in masks):
             continue
-        for add, mask in zip(part.rows("add", group, ("path", *columns)), masks, strict=True):
-            if mask is None or mask.true_count:
-                yield from select.finish(add if mask is None else add.filter(mask))
+        for add, mask in zip(part.rows("add", group, ("path", *columns, *key)), masks, strict=True):
+            if mask.true_count:
+                yield from select.finish(add.filter(mask))
+
+
+def _verdicts(
+    part: CheckpointPart, group: int, facts: Sequence[str], keep: Keep, content: Hashable
+) -> list[pa.BooleanArray]:
+    """Which files of a row group are wanted, batch by batch."""
+    if content is None or not isinstance(keep, FactFilter):
+        return [_of_adds(keep(add), _present(add)) for add in part.rows("add", group, facts)]
+    name, keys = (part.path, group), (_PRESENT, *keep.keys)
+    known = KNOWN_FACTS.get(content, name, keys)
+    if known is not None:
+        return [_of_adds(keep.verdict(columns, length), present) for length, (present, *columns) in known]
+    masks, found, size = [], [], 0
+    for add in part.rows("add", group, facts):
+        present, columns = _present(add), keep.columns(add)
+        masks.append(_of_adds(keep.verdict(columns, len(add)), present))
+        size += size_of(columns)
+        if size <= KNOWN_FACTS.limit_bytes:
+            found.append((len(add), (present, *columns)))
+        else:
+            found.clear()
+    if found:
+        KNOWN_FACTS.put(content, name, keys, found)
+    return masks
+
+
+def _present(add: pa.StructArray) -> pa.BooleanArray | None:
+    """Which rows are adds; None where all are. Those of other actions would be decoded for nothing."""
+    return add.is_valid() if add.null_count else None
+
+
+def _of_adds(wanted: pa.BooleanArray, present: pa.BooleanArray | None) -> pa.BooleanArray:
+    return wanted if present is None else pc.and_(wanted, present)
 
 
 class _Selector:
-    """Which adds of a checkpoint are live and wanted."""
+    """Which adds of a checkpoint are live, and what is wanted of them."""
 
     def __init__(self, request: AddRequest, touched: Touched) -> None:
         self._request = request
         self._untouched = UntouchedRows(touched)
 
-    def __call__(self, add: pa.StructArray) -> pa.BooleanArray | None:
-        """A mask over the rows, or None when all of them are wanted."""
-        mask = self._untouched.mask(add)
-        if self._request.keep is None:
-            return mask
-        kept = self._request.keep(add)
-        return kept if mask is None else pc.and_(mask, kept)
-
     def finish(self, add: pa.StructArray) -> Iterator[FileBatch]:
+        live = self._untouched.mask(add)
+        if live is not None:
+            add = add.filter(live)
         if add.field("path").null_count:
             add = add.filter(add.field("path").is_valid())
         if len(add):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from delta_pyds.protocol.paths import (
 )
 from delta_pyds.storage.base import FileStatus, Storage
 
+_SETTLED_MS = 2_000
+
 
 # a Struct, for a log may have a hundred thousand files: a frozen dataclass takes ten times as long to make
 class LogFile(msgspec.Struct, frozen=True):
@@ -28,6 +31,14 @@ class LogFile(msgspec.Struct, frozen=True):
     modification_time_ms: int
     name: LogFileName
     generation: str = ""
+
+
+def is_settled(file: LogFile) -> bool:
+    """Whether a file of the same name, size, time and generation is certain to have the same content.
+
+    Without a generation, one that was replaced within the clock's resolution would look the same.
+    """
+    return bool(file.generation) or 0 < file.modification_time_ms < time.time() * 1000 - _SETTLED_MS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from delta_pyds.errors import ExpressionError, OptionError, TableNotFoundError, UserError
 from delta_pyds.expr.nodes import Expr
+from delta_pyds.log.listing import is_settled
 from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
@@ -36,7 +36,6 @@ _AT_TIME = re.compile(r"(.+)@(\d{17})")
 
 # Planner processes are reused, and every query opens its table in two of them.
 _CACHED_SNAPSHOTS = 16
-_SETTLED_MS = 2_000
 _snapshots: OrderedDict[tuple[LogSegment, str], Snapshot] = OrderedDict()
 
 
@@ -148,10 +147,7 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     options_key = repr(sorted(options.storage_options.items()))
     snapshot = _snapshots.get((segment, options_key))
     files = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint else ())]
-    # without a generation, a file that was replaced within the clock's resolution would look the same
-    newest = max(f.modification_time_ms for f in files)
-    certain = all(f.generation for f in files) or 0 < newest < time.time() * 1000 - _SETTLED_MS
-    if snapshot is not None and certain:
+    if snapshot is not None and all(map(is_settled, files)):
         _snapshots.move_to_end((segment, options_key))
         return snapshot
     snapshot = open_snapshot(storage, root, version, segment)

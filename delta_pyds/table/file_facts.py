@@ -8,7 +8,7 @@ Protocol: "Per-file Statistics", "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Any
@@ -20,11 +20,13 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.columnar.statistics_json import StatisticsReader, struct_of
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
+from delta_pyds.log.known_facts import Columns
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.schema import TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
 
 Path = tuple[str, ...]
 
+_NUM_RECORDS = ("numRecords", None)
 _INTEGERS = ("byte", "short", "integer", "long")
 _TEXTUAL = ("string", "date", "timestamp", "timestamp_ntz")
 # Statistics in JSON are cut to milliseconds: a maximum may be up to 1 ms too low.
@@ -97,77 +99,95 @@ class FactColumns:
     def _partition_field(self) -> tuple[str, ...]:
         return ("partitionValues",) if self.partition_types else ()
 
+    @cached_property
+    def _wanted(self) -> tuple[tuple[str, Any], ...]:
+        """The kind and the name of each column."""
+        partitions = [("partition", name) for name in sorted(self.partition_types)]
+        return (*partitions, *self._leaves, *([_NUM_RECORDS] if self._num_records else ()))
+
+    @cached_property
+    def keys(self) -> tuple[Hashable, ...]:
+        """What each of ``columns`` is made of and how, whatever the table and the predicate."""
+        return tuple(self._key(kind, name) for kind, name in self._wanted)
+
+    def _key(self, kind: str, name: Any) -> Hashable:
+        if kind == "partition":
+            physical, data_type = self.partition_types[name]
+            return kind, physical, repr(data_type), self.time_zone
+        if kind == "numRecords":
+            return kind
+        path, data_type = self.physical[name]
+        return (kind, path) if kind == "nullCount" else (kind, path, repr(data_type), name in self.without_bounds)
+
+    def columns(self, add: pa.StructArray) -> Columns:
+        """What is wanted of add actions, typed, in the order of ``keys``.
+
+        Rows are those of ``add``, with at least the fields that were asked for; where it is null, nothing is known.
+        Raises: ProtocolError for a partition value that is not of its type.
+        """
+        statistics = self._statistics_of(add)
+        return tuple(self._column(kind, name, add, statistics) for kind, name in self._wanted)
+
+    def _column(self, kind: str, name: Any, add: pa.StructArray, statistics: pa.StructArray | None) -> pa.Array | None:
+        if kind == "partition":
+            physical, data_type = self.partition_types[name]
+            return typed_partition_values(partition_strings(add, physical), data_type, self.time_zone)
+        if kind == "numRecords":
+            return _integers(_dig(statistics, ("numRecords",)))
+        path, data_type = self.physical[name]
+        if kind == "nullCount":
+            return _integers(_dig(statistics, (kind, *path)))
+        return None if name in self.without_bounds else _bound(_dig(statistics, (kind, *path)), kind, data_type)
+
+    def _statistics_of(self, add: pa.StructArray) -> pa.StructArray | None:
+        names = {field.name for field in add.type}
+        if "stats_parsed" in names:
+            return _child(add, "stats_parsed")
+        if "stats" in names and self.json_type.num_fields:
+            return self.statistics.read(_child(add, "stats"))
+        return None
+
+    def bind(self, columns: Columns, num_files: int) -> AddFacts:
+        return AddFacts(num_files, dict(zip(self._wanted, columns, strict=True)))
+
     def of(self, add: pa.StructArray) -> AddFacts:
-        return AddFacts(self, add)
+        return self.bind(self.columns(add), len(add))
 
 
 class AddFacts:
-    """The facts about one batch of files; columns are computed when asked for, each once.
+    """The facts about some files: the columns that ``FactColumns`` was asked for, by kind and name."""
 
-    Rows are those of ``add``, an array of add actions with the fields that
-    ``FactColumns`` asked for; rows where it is null know nothing.
-    """
-
-    def __init__(self, columns: FactColumns, add: pa.StructArray) -> None:
-        self._columns = columns
-        self._add = add
-        self._memo: dict[tuple[str, object], pa.Array | None] = {}
-
-    @property
-    def num_files(self) -> int:
-        return len(self._add)
+    def __init__(self, num_files: int, known: Mapping[tuple[str, Any], pa.Array | None]) -> None:
+        self.num_files = num_files
+        self._known = known
 
     def partition(self, name: str) -> pa.Array:
-        """The typed values of a partition column. Raises: ProtocolError for a value that is not of the type."""
-        found = self._remember("partition", name, lambda: self._partition(name))
+        found = self._known["partition", name]
         assert found is not None
         return found
 
     def minimum(self, path: Path) -> pa.Array | None:
-        return self._remember("minValues", path, lambda: self._bound("minValues", path))
+        return self._known.get(("minValues", path))
 
     def maximum(self, path: Path) -> pa.Array | None:
-        return self._remember("maxValues", path, lambda: self._bound("maxValues", path))
+        return self._known.get(("maxValues", path))
 
     def null_count(self, path: Path) -> pa.Array | None:
-        physical, _ = self._columns.physical[path]
-        return self._remember("nullCount", path, lambda: _integers(_dig(self._statistics, ("nullCount", *physical))))
+        return self._known.get(("nullCount", path))
 
     def num_records(self) -> pa.Array | None:
-        return self._remember("numRecords", None, lambda: _integers(_dig(self._statistics, ("numRecords",))))
+        return self._known.get(_NUM_RECORDS)
 
-    def _remember(self, kind: str, key: object, compute: Callable[[], pa.Array | None]) -> pa.Array | None:
-        if (kind, key) not in self._memo:
-            self._memo[kind, key] = compute()
-        return self._memo[kind, key]
 
-    def _partition(self, name: str) -> pa.Array:
-        physical, data_type = self._columns.partition_types[name]
-        values = partition_strings(self._add, physical)
-        return typed_partition_values(values, data_type, self._columns.time_zone)
-
-    @cached_property
-    def _statistics(self) -> pa.StructArray | None:
-        names = {self._add.type.field(i).name for i in range(self._add.type.num_fields)}
-        if "stats_parsed" in names:
-            return _child(self._add, "stats_parsed")
-        if "stats" in names and self._columns.json_type.num_fields:
-            return self._columns.statistics.read(_child(self._add, "stats"))
+def _bound(found: pa.Array | None, kind: str, data_type: DataType) -> pa.Array | None:
+    typed = None if found is None else _typed(found, data_type)
+    if typed is None:
         return None
-
-    def _bound(self, kind: str, path: Path) -> pa.Array | None:
-        if path in self._columns.without_bounds:
-            return None
-        physical, data_type = self._columns.physical[path]
-        found = _dig(self._statistics, (kind, *physical))
-        typed = None if found is None else _typed(found, data_type)
-        if typed is None:
-            return None
-        if kind == "maxValues" and pa.types.is_timestamp(typed.type):
-            return _raise_by_a_millisecond(typed)
-        if isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DOUBLE_DIGITS:
-            return _widen_decimal(typed, data_type, -1 if kind == "minValues" else 1)
-        return typed
+    if kind == "maxValues" and pa.types.is_timestamp(typed.type):
+        return _raise_by_a_millisecond(typed)
+    if isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DOUBLE_DIGITS:
+        return _widen_decimal(typed, data_type, -1 if kind == "minValues" else 1)
+    return typed
 
 
 def partition_strings(add: pa.StructArray, physical_name: str) -> pa.Array:

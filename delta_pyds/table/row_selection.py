@@ -6,7 +6,7 @@ Protocol: "Per-file Statistics", "Column Mapping".
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -19,6 +19,7 @@ from delta_pyds.columnar.skipping import keep
 from delta_pyds.errors import UserError
 from delta_pyds.expr.nodes import And, Expr, references
 from delta_pyds.expr.stats_rewrite import Needs, Skip, needs, skipping
+from delta_pyds.log.known_facts import Columns, FactFilter
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
     ROW_COMMIT_VERSION_COLUMN,
@@ -95,13 +96,12 @@ class RowSelection:
 
         ``add`` has at least the fields ``facts.json_fields`` (or ``parsed_fields``).
         """
-        if not self.skips:
-            return None
-        bound = self.facts.of(add)
-        mask = keep(self.skips[0], bound)
-        for skip in self.skips[1:]:
-            mask = pc.and_(mask, keep(skip, bound))
-        return mask
+        return self.file_filter(add) if self.skips else None
+
+    @cached_property
+    def file_filter(self) -> FactFilter:
+        """``keep`` as the log takes it."""
+        return _Skipping(self.skips, self.facts)
 
     def to_scan_batch(self, files: pa.RecordBatch) -> pa.RecordBatch:
         """Rows with the fields ``file_fields`` as rows of ``columnar.scan_files``."""
@@ -112,6 +112,23 @@ class RowSelection:
         return pa.RecordBatch.from_arrays(
             arrays, names=[*FILE_FIELDS, *(f"{PARTITION_PREFIX}{i}" for i in range(len(partitions)))]
         )
+
+
+@dataclass(frozen=True)
+class _Skipping(FactFilter):
+    skips: tuple[Skip, ...]
+    facts: FactColumns
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return self.facts.keys
+
+    def columns(self, add: pa.StructArray) -> Columns:
+        return self.facts.columns(add)
+
+    def verdict(self, columns: Columns, num_files: int) -> pa.BooleanArray:
+        bound = self.facts.bind(columns, num_files)
+        return reduce(pc.and_, (keep(skip, bound) for skip in self.skips))
 
 
 def select_rows(

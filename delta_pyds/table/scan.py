@@ -60,7 +60,7 @@ class Scan:
             columns=columns,
             facts=facts.json_fields,
             parsed_facts=facts.parsed_fields,
-            keep=self.selection.keep if self.filters else None,
+            keep=self.selection.file_filter if self.filters else None,
         )
 
     def files(self) -> Iterator[ScanFile]:

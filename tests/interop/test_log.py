@@ -335,6 +335,23 @@ def _their_row_ids(engines: Engines, path: Path) -> list[str]:
 
 
 @pytest.mark.also_bounded
+@pytest.mark.cell("native engine", "reference -> us")
+def test_the_native_engine_beside_the_reference(engines: Engines, tmp_path: Path) -> None:
+    """Whatever the reference sets in the session, Spark's own reader serves us still, and both return the same."""
+    table = Table(engines, tmp_path / "t")
+    table.sql(
+        "CREATE TABLE {t} (id BIGINT, p INT) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    table.sql("INSERT INTO {t} SELECT id, id % 2 FROM range(0, 40, 1, 2)")
+    table.sql("DELETE FROM {t} WHERE id % 3 = 0")
+    df = delta_pyds.read(engines.spark, str(table.path))
+    assert delta_pyds.explain(df).engine == "native", delta_pyds.explain(df)
+    assert rows(df) == table.seen[max(table.seen)]
+    table.finish()
+
+
+@pytest.mark.also_bounded
 @pytest.mark.parametrize("wrong", ["numFiles", "tableSizeBytes", "txnId"])
 @pytest.mark.cell("version checksum", "us -> reference")
 def test_the_reference_validates_our_checksum(engines: Engines, tmp_path: Path, wrong: str) -> None:

@@ -1,0 +1,147 @@
+"""What is kept of checkpoints between queries: never another content, never more memory than was said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_pyds.log import checkpoint_part, checkpoint_reader
+from delta_pyds.log.known_facts import Columns, KnownFacts
+from delta_pyds.log.listing import is_settled, log_files
+from delta_pyds.storage.base import FileStatus
+from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_builder import TableBuilder
+
+# --- what is kept
+
+
+def batches(*numbers: int) -> list[tuple[int, Columns]]:
+    return [(n, (pa.array(range(n), pa.int64()), None)) for n in numbers]
+
+
+def test_columns_come_back_batch_by_batch_in_any_order() -> None:
+    known = KnownFacts()
+    known.put("c", 0, ("x", "y"), batches(2, 3))
+    found = known.get("c", 0, ("y", "x"))
+    assert found == [(n, (nothing, column)) for n, (column, nothing) in batches(2, 3)]
+    assert known.get("c", 0, ()) == [(2, ()), (3, ())]
+    assert known.get("c", 0, ("x", "z")) is known.get("c", 1, ("x",)) is known.get("d", 0, ("x",)) is None
+
+
+def test_columns_of_one_group_come_together() -> None:
+    known = KnownFacts()
+    known.put("c", 0, ("x", "y"), batches(2))
+    known.put("c", 0, ("y", "z"), [(2, (pa.array([7, 8]), pa.array(["a", "b"])))])
+    assert known.get("c", 0, ("x", "y", "z")) == [(2, (pa.array([0, 1]), pa.array([7, 8]), pa.array(["a", "b"])))]
+
+
+def test_what_was_not_used_for_longest_is_given_up_but_never_for_more_of_the_same() -> None:
+    known = KnownFacts(limit_bytes=250)
+    for name in ("a", "b", "c"):
+        known.put(name, 0, ("x", "y"), batches(10))
+    assert known.get("a", 0, ("x",))
+    known.put("d", 0, ("x", "y"), batches(10))
+    assert known.get("b", 0, ("x",)) is None
+    assert all(known.get(name, 0, ("x",)) for name in ("a", "c", "d"))
+    # one that needs more than there is keeps what it got first
+    for group in range(9):
+        known.put("large", group, ("x", "y"), batches(10))
+    assert [known.get("large", group, ("x",)) is not None for group in range(9)] == [True] * 3 + [False] * 6
+    known.put("huge", 0, ("x", "y"), batches(1000))
+    assert known.get("huge", 0, ("x",)) is None
+
+
+# --- of checkpoints
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> KnownFacts:
+    facts = KnownFacts()
+    monkeypatch.setattr(checkpoint_reader, "KNOWN_FACTS", facts)
+    return facts
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[str, ...]]]:
+    """The row groups that are decoded, and for which fields."""
+    found: list[tuple[int, tuple[str, ...]]] = []
+    rows = checkpoint_part.CheckpointPart.rows
+
+    def noting(self: Any, kind: str, group: int, names: Any) -> Iterator[pa.StructArray]:
+        found.append((group, tuple(names)))
+        return rows(self, kind, group, names)
+
+    monkeypatch.setattr(checkpoint_part.CheckpointPart, "rows", noting)
+    return found
+
+
+@pytest.fixture(params=[False, True], ids=["json", "struct"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> TableBuilder:
+    built = TableBuilder(tmp_path / "t", {"id": "long", "p": "integer"}, partition_columns=["p"])
+    built.create()
+    for i in range(6):
+        built.commit([built.write_file([{"id": 10 * i}, {"id": 10 * i + 5}], {"p": i % 2})])
+    built.checkpoint(stats_json=not request.param, stats_struct=request.param, row_group_size=3)
+    return built
+
+
+def ids(table: TableBuilder, where: str) -> list[int]:
+    """The first id of each file that is kept."""
+    first = {Path(a["add"]["path"]).name: 10 * i for i, a in enumerate(table.active(6))}
+    return [first[Path(f.path).name] for f in plan_scan(load_snapshot(str(table.path)), where=where).files()]
+
+
+def test_another_predicate_on_the_same_columns_decodes_only_what_it_keeps(
+    table: TableBuilder, decoded: list[Any]
+) -> None:
+    assert ids(table, "id = 15") == [10]
+    decoded.clear()
+    assert ids(table, "id = 40") == [40]
+    assert len(decoded) == 1 and "path" in decoded[0][1]
+    decoded.clear()
+    assert ids(table, "id > 1000") == []
+    assert decoded == []
+    assert ids(table, "p = 1 AND id < 30") == [10]
+    decoded.clear()
+    assert ids(table, "p = 0 AND id < 30") == [0, 20]
+    assert ids(table, "id < 10") == [0]
+    assert not any("partitionValues" in names and "path" not in names for _, names in decoded)
+
+
+def test_later_commits_take_nothing_away_and_files_that_they_removed_stay_away(
+    table: TableBuilder, decoded: list[Any]
+) -> None:
+    assert ids(table, "id >= 40") == [40, 50]
+    table.commit([table.remove(table.active()[5])])
+    decoded.clear()
+    assert ids(table, "id >= 40") == [40]
+    assert all("path" in names for _, names in decoded)
+
+
+def test_a_checkpoint_that_took_the_place_of_another_is_read_anew(table: TableBuilder) -> None:
+    assert ids(table, "id = 15") == [10]
+    for file in table.log_path.glob("*.checkpoint*"):
+        file.unlink()
+    for add in table.active():
+        add["add"]["stats"] = '{"numRecords":2,"minValues":{"id":15},"maxValues":{"id":15},"nullCount":{"id":0}}'
+    table.checkpoint(row_group_size=3)
+    assert ids(table, "id = 15") == [0, 10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "generation", "settled"),
+    [(0, "", False), (1_000, "", False), (60_000, "", True), (-60_000, "", False), (0, "a", True)],
+)
+def test_a_file_of_just_now_may_be_followed_by_one_that_looks_the_same(
+    age_ms: int, generation: str, settled: bool
+) -> None:
+    name = "00000000000000000003.checkpoint.parquet"
+    written_ms = int(time.time() * 1000) - age_ms
+    [file] = log_files([FileStatus(f"/t/_delta_log/{name}", 10, written_ms, generation)])
+    assert is_settled(file) is settled
