@@ -75,13 +75,14 @@ def drain(df: DataFrame) -> None:
 def forget(spark: SparkSession, table: Path) -> None:
     """Both engines open the table anew when they are next asked.
 
-    The reference drops what it kept; ours keeps a snapshot only while the log's files have the same sizes and times.
+    The reference drops what it kept; ours keeps what it knows of the log's files only while they have the same times.
     """
     from delta_pyds.data.footer_types import forget_footers
 
     clear_reference(spark)
     forget_footers()
-    os.utime(max((table / "_delta_log").glob("*.json")))
+    for file in (table / "_delta_log").glob("*.*"):
+        os.utime(file)
 
 
 def clear_reference(spark: SparkSession) -> None:
