@@ -118,8 +118,12 @@ class CheckpointPart:
         return tuple(n for n in names if f"{kind}.{n}" in self._leaves or self.has_below(f"{kind}.{n}"))
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """Row groups that may hold such an action: those where its columns are not all null."""
-        leaves = [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
+        """Row groups that may hold such an action: those where its columns are not all null.
+
+        Every file action has a path; whether it is there says more than footers that leave floating columns out.
+        """
+        leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.path"]
+        leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
         metadata = self._file.metadata
         groups = []
         for i in range(metadata.num_row_groups):

@@ -9,6 +9,7 @@ Protocol: "Checkpoints", "V2 Spec", "Classic checkpoint".
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,8 @@ class Checkpoint:
         self._storage = storage
         self._table_root = table_root
         self.files = files
+        # asked now: later, a file that took the place of one of just now would be taken for it
+        self._settled = all(map(is_settled, files.files))
 
     @property
     def version(self) -> int:
@@ -156,10 +159,15 @@ class Checkpoint:
                 part.check_files("add", {*request.columns, *request.facts})
                 yield from _part_adds(part, request, touched, self._content)
 
-    @property
+    @cached_property
     def _content(self) -> Hashable:
-        """What the checkpoint holds, by a name for it; None where a file of the same name may hold something else."""
-        return (self._storage, self.files) if all(map(is_settled, self.files.files)) else None
+        """What the checkpoint holds, by a short name for it; None where it is not certain.
+
+        Sidecars are named in it, and each has a name of its own for all time.
+        """
+        if not self._settled:
+            return None
+        return self._storage, hashlib.blake2b(repr(self.files.files).encode(), digest_size=16).hexdigest()
 
     @property
     def file_parts(self) -> tuple[CheckpointPart, ...]:
@@ -231,7 +239,7 @@ def _verdicts(
         present, columns = _present(add), keep.columns(add)
         masks.append(_of_adds(keep.verdict(columns, len(add)), present))
         size += size_of(columns)
-        if size <= KNOWN_FACTS.limit_bytes:
+        if size <= KNOWN_FACTS.limit_bytes // 2:
             found.append((len(add), (present, *columns)))
         else:
             found.clear()

@@ -1,8 +1,8 @@
 """What was decoded of checkpoints to skip files by, kept for the next query on the same ones.
 
-Invariant: what is kept is of one content of one checkpoint; that it is this content its files' names, sizes and times
-tell (see ``listing.is_settled``). Memory is bounded for the process: what was not used for longest is given up first,
-but never for more of the same checkpoint: one that is too large would drive itself out with every query.
+Invariant: what is kept is of one content of one checkpoint, as ``Checkpoint`` names it. Memory is bounded for the
+process: what was not used for longest is given up first, but never for more of the same columns of the same
+checkpoint: one that is too large would drive itself out with every query.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-# The bounds of two columns of numbers, of four million files.
+# Sixteen columns of numbers, of a million files.
 LIMIT_BYTES = 128 << 20
+# What an entry takes besides its values, in Python's and Arrow's objects.
+_ENTRY_BYTES = 1500
 
 # One array for each thing that is known of some files, or None where nothing is.
 Columns = Sequence["pa.Array | None"]
@@ -45,56 +47,75 @@ class FactFilter(ABC):
         return self.verdict(self.columns(add), len(add))
 
 
-@dataclass
-class _Group:
-    """``lengths``: the number of files in each batch; ``columns``: by key, one array for each batch."""
+@dataclass(frozen=True)
+class _Column:
+    """One column of a row group, batch by batch, and the number of files in each batch."""
 
     lengths: tuple[int, ...]
-    columns: dict[Hashable, Columns]
-    num_bytes: int
+    arrays: tuple[pa.Array | None, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        return _ENTRY_BYTES + size_of(self.arrays)
 
 
 class KnownFacts:
-    """Columns of the row groups of checkpoints, batch by batch. A group has a name within its checkpoint."""
+    """Columns of the row groups of checkpoints. A group has a name within its checkpoint."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self._bytes = 0
-        self._groups: OrderedDict[tuple[Hashable, Hashable], _Group] = OrderedDict()
+        self._columns: OrderedDict[tuple[Hashable, Hashable, Hashable], _Column] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, checkpoint: Hashable, group: Hashable, keys: Sequence[Hashable]) -> list[tuple[int, Columns]] | None:
         """The number of files and the columns of ``keys`` of each batch; None where one of those is not known."""
+        names = [(checkpoint, group, key) for key in keys]
         with self._lock:
-            known = self._groups.get((checkpoint, group))
-            if known is None or not all(key in known.columns for key in keys):
+            found = [self._columns.get(name) for name in names]
+            known = [column for column in found if column is not None]
+            if len(known) < len(names):
                 return None
-            self._groups.move_to_end((checkpoint, group))
-            columns = [known.columns[key] for key in keys]
-        return [(length, tuple(column[i] for column in columns)) for i, length in enumerate(known.lengths)]
+            for name in names:
+                self._columns.move_to_end(name)
+        return [(n, tuple(column.arrays[i] for column in known)) for i, n in enumerate(known[0].lengths)]
 
     def put(
         self, checkpoint: Hashable, group: Hashable, keys: Sequence[Hashable], batches: Sequence[tuple[int, Columns]]
     ) -> None:
-        """Remember the columns of all batches of a group, beside those that are known of it already."""
-        new: dict[Hashable, Columns] = {key: tuple(columns[i] for _, columns in batches) for i, key in enumerate(keys)}
+        """Remember the columns of all batches of a group, where there is room for them."""
+        lengths = tuple(length for length, _ in batches)
+        new = {
+            (checkpoint, group, key): _Column(lengths, tuple(columns[i] for _, columns in batches))
+            for i, key in enumerate(keys)
+        }
         with self._lock:
-            before = self._groups.pop((checkpoint, group), None)
-            if before is not None:
-                self._bytes -= before.num_bytes
-                new = {**before.columns, **new}
-            num_bytes = sum(map(size_of, new.values()))
-            if self._make_room(checkpoint, num_bytes):
-                self._groups[checkpoint, group] = _Group(tuple(length for length, _ in batches), new, num_bytes)
-                self._bytes += num_bytes
+            for name in new:
+                self._forget(name)
+            if self._make_room(checkpoint, set(keys), sum(column.num_bytes for column in new.values())):
+                self._columns.update(new)
+                self._bytes += sum(column.num_bytes for column in new.values())
 
-    def _make_room(self, checkpoint: Hashable, num_bytes: int) -> bool:
-        while self._bytes + num_bytes > self.limit_bytes:
-            oldest = next(iter(self._groups), None)
-            if oldest is None or oldest[0] == checkpoint:
-                return False
-            self._bytes -= self._groups.pop(oldest).num_bytes
+    def _make_room(self, checkpoint: Hashable, keys: set[Hashable], num_bytes: int) -> bool:
+        """Give up what was not used for longest; nothing, where that would not be enough."""
+        excess = self._bytes + num_bytes - self.limit_bytes
+        given_up = []
+        for name, column in self._columns.items():
+            if excess <= 0:
+                break
+            if name[0] != checkpoint or name[2] not in keys:
+                given_up.append(name)
+                excess -= column.num_bytes
+        if excess > 0:
+            return False
+        for name in given_up:
+            self._forget(name)
         return True
+
+    def _forget(self, name: tuple[Hashable, Hashable, Hashable]) -> None:
+        column = self._columns.pop(name, None)
+        if column is not None:
+            self._bytes -= column.num_bytes
 
 
 KNOWN_FACTS = KnownFacts()

@@ -452,8 +452,8 @@ def test_ids_of_fields_mean_nothing_where_columns_go_by_name(changed: SparkSessi
     """The reference turns reading by id on in every session that it is used in."""
     changed.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     for properties in ({}, BY_NAME):
-        table = build(tmp_path / f"t{len(properties)}", {"a": "long", "b": "long", "s": {"x": "long", "y": "long"}},
-                      properties=properties)  # fmt: skip
+        named = {"type": "struct", "fields": [_with_id("x", 2), _with_id("y", 1)]}
+        table = build(tmp_path / f"t{len(properties)}", {"a": "long", "b": "long", "s": named}, properties=properties)
         table.append([{"a": 10, "b": 11, "s": {"x": 20, "y": 30}}])
         [file] = table.path.glob("*.parquet")
         content = pq.read_table(file)
@@ -464,6 +464,11 @@ def test_ids_of_fields_mean_nothing_where_columns_go_by_name(changed: SparkSessi
         [row] = native(changed, table).toArrow().to_pylist()
         assert row == {"a": 10, "b": 11, "s": {"x": 20, "y": 30}}
         assert native(changed, table).where("s.x = 20 AND b = 11").count() == 1
+
+
+def _with_id(name: str, number: int) -> dict[str, Any]:
+    """A field of a schema in which somebody left the metadata that Spark takes ids from."""
+    return {"name": name, "type": "long", "nullable": True, "metadata": {"parquet.field.id": number}}
 
 
 def _with_swapped_ids(fields: Iterable[pa.Field]) -> list[pa.Field]:

@@ -24,9 +24,10 @@ def memory_mb() -> dict[str, float]:
         try:
             sizes = Path(f"/proc/{pid}/smaps_rollup").read_text()
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        except (OSError, ValueError):
+        except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
-        total[_role(pid, command)] += int(sizes[sizes.index("\nPss:") :].split(None, 2)[1]) * _KIB_TO_MB
+        if sizes:  # a process that has ended and was not waited for yet has no memory
+            total[_role(pid, command)] += int(sizes[sizes.index("\nPss:") :].split(None, 2)[1]) * _KIB_TO_MB
     return total
 
 

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from delta_pyds.errors import CorruptLogError, ProtocolError, StorageError
+from delta_pyds.log.checkpoint_part import CheckpointPart
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
@@ -250,6 +251,17 @@ def test_footers_have_no_bounds_of_floating_columns(tmp_path: Path, policy: str)
     groups = [file.metadata.row_group(i) for file in map(pq.ParquetFile, found) for i in range(file.num_row_groups)]
     columns = [group.column(i) for group in groups for i in range(group.num_columns)]
     assert {c.path_in_schema for c in columns if c.statistics is None} == floating
+
+
+def test_row_groups_of_tombstones_are_not_decoded_for_files(tmp_path: Path) -> None:
+    """Floating columns have no null counts in the footer; the paths have."""
+    table = build(tmp_path)
+    checkpoint(tmp_path)
+    storage = load_snapshot(str(tmp_path)).storage
+    part = CheckpointPart(storage, str(table.log_path / f"{table.version:020d}.checkpoint.parquet"))
+    assert (part.row_groups_with("add"), part.row_groups_with("remove"), part.row_groups_with("protocol")) == (
+        [1], [2], [0],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])

@@ -28,9 +28,7 @@ def batches(*numbers: int) -> list[tuple[int, Columns]]:
 def test_columns_come_back_batch_by_batch_in_any_order() -> None:
     known = KnownFacts()
     known.put("c", 0, ("x", "y"), batches(2, 3))
-    found = known.get("c", 0, ("y", "x"))
-    assert found == [(n, (nothing, column)) for n, (column, nothing) in batches(2, 3)]
-    assert known.get("c", 0, ()) == [(2, ()), (3, ())]
+    assert known.get("c", 0, ("y", "x")) == [(n, (nothing, column)) for n, (column, nothing) in batches(2, 3)]
     assert known.get("c", 0, ("x", "z")) is known.get("c", 1, ("x",)) is known.get("d", 0, ("x",)) is None
 
 
@@ -41,20 +39,55 @@ def test_columns_of_one_group_come_together() -> None:
     assert known.get("c", 0, ("x", "y", "z")) == [(2, (pa.array([0, 1]), pa.array([7, 8]), pa.array(["a", "b"])))]
 
 
-def test_what_was_not_used_for_longest_is_given_up_but_never_for_more_of_the_same() -> None:
-    known = KnownFacts(limit_bytes=250)
-    for name in ("a", "b", "c"):
-        known.put(name, 0, ("x", "y"), batches(10))
+def known_groups(known: KnownFacts, checkpoint: str, key: str = "x") -> list[int]:
+    return [group for group in range(20) if known.get(checkpoint, group, (key,)) is not None]
+
+
+# room for four columns of ten numbers
+FOUR = 4 * (1500 + 80)
+
+
+def one(n: int) -> list[tuple[int, Columns]]:
+    return [(n, (pa.array(range(n), pa.int64()),))]
+
+
+def test_what_was_not_used_for_longest_is_given_up() -> None:
+    known = KnownFacts(FOUR)
+    for name in "abcd":
+        known.put(name, 0, ("x",), one(10))
     assert known.get("a", 0, ("x",))
-    known.put("d", 0, ("x", "y"), batches(10))
-    assert known.get("b", 0, ("x",)) is None
-    assert all(known.get(name, 0, ("x",)) for name in ("a", "c", "d"))
-    # one that needs more than there is keeps what it got first
+    known.put("e", 0, ("x",), one(10))
+    assert [name for name in "abcde" if known_groups(known, name)] == ["a", "c", "d", "e"]
+
+
+def test_a_checkpoint_that_is_too_large_keeps_what_it_got_first() -> None:
+    known = KnownFacts(FOUR)
+    known.put("other", 0, ("x",), one(10))
+    for _ in range(3):
+        for group in range(9):
+            if known.get("large", group, ("x",)) is None:
+                known.put("large", group, ("x",), one(10))
+        assert known_groups(known, "large") == [0, 1, 2, 3]
+    # another column of it takes the place of the first one
     for group in range(9):
-        known.put("large", group, ("x", "y"), batches(10))
-    assert [known.get("large", group, ("x",)) is not None for group in range(9)] == [True] * 3 + [False] * 6
-    known.put("huge", 0, ("x", "y"), batches(1000))
-    assert known.get("huge", 0, ("x",)) is None
+        known.put("large", group, ("y",), one(10))
+    assert known_groups(known, "large", "y") == [0, 1, 2, 3] and known_groups(known, "large") == []
+
+
+def test_nothing_is_given_up_for_what_has_no_room_all_the_same() -> None:
+    known = KnownFacts(FOUR)
+    for name in "abc":
+        known.put(name, 0, ("x",), one(10))
+    known.put("huge", 0, ("x",), one(10_000))
+    assert known_groups(known, "huge") == []
+    assert [name for name in "abc" if known_groups(known, name)] == ["a", "b", "c"]
+
+
+def test_columns_of_nothing_are_counted_too() -> None:
+    known = KnownFacts(FOUR)
+    for group in range(9):
+        known.put(f"c{group}", 0, ("x",), [(10, (None,))])
+    assert [group for group in range(9) if known_groups(known, f"c{group}")] == [5, 6, 7, 8]
 
 
 # --- of checkpoints
@@ -81,13 +114,22 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[str, ...]]
     return found
 
 
-@pytest.fixture(params=[False, True], ids=["json", "struct"])
+@pytest.fixture(
+    params=[("classic", False), ("classic", True), ("multipart", False), ("v2-json", True), ("v2-parquet", False)],
+    ids=lambda kind: f"{kind[0]}-{'struct' if kind[1] else 'json'}",
+)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> TableBuilder:
-    built = TableBuilder(tmp_path / "t", {"id": "long", "p": "integer"}, partition_columns=["p"])
+    kind, struct = request.param
+    built = TableBuilder(
+        tmp_path / "t",
+        {"id": "long", "p": "integer"},
+        partition_columns=["p"],
+        features=(["v2Checkpoint"], ["v2Checkpoint"]) if kind.startswith("v2") else None,
+    )
     built.create()
     for i in range(6):
         built.commit([built.write_file([{"id": 10 * i}, {"id": 10 * i + 5}], {"p": i % 2})])
-    built.checkpoint(stats_json=not request.param, stats_struct=request.param, row_group_size=3)
+    built.checkpoint(kind=kind, stats_json=not struct, stats_struct=struct, row_group_size=3)
     return built
 
 

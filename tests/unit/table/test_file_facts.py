@@ -163,6 +163,33 @@ def test_bounds_of_a_column_that_was_a_float_are_unknown() -> None:
     assert found.null_count(("c",)).to_pylist() == [1]
 
 
+def keys(field: StructField, zone: str = "UTC", *, partition: bool = False) -> dict[str, Any]:
+    path = frozenset({(field.name,)})
+    wanted = Needs(partition_columns=frozenset({field.name})) if partition else Needs(frozenset(), path, path, path)
+    found: dict[str, Any] = {}
+    for key in FactColumns(wanted, StructType((field,)), zone).keys:
+        found[key if isinstance(key, str) else key[0]] = key
+    return found
+
+
+def test_a_key_says_all_that_makes_a_column_what_it_is() -> None:
+    """What is kept under it serves other predicates, schemas and sessions."""
+    plain = keys(StructField("c", DOUBLE))
+    for other in (
+        StructField("c", FLOAT),
+        StructField("c", DOUBLE, True, {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}),
+        StructField("c", DOUBLE, True, {"delta.columnMapping.physicalName": "col-1"}),
+    ):
+        assert keys(other)["minValues"] != plain["minValues"] != plain["maxValues"] != keys(other)["maxValues"]
+    # the number of nulls has no type, and bounds know no zone
+    assert keys(StructField("c", FLOAT))["nullCount"] == plain["nullCount"] != plain["minValues"]
+    assert keys(StructField("c", DOUBLE), "Asia/Tokyo") == plain
+    renamed = StructField("renamed", DOUBLE, True, {"delta.columnMapping.physicalName": "c"})
+    assert keys(renamed) == plain
+    stamps = [keys(StructField("c", TIMESTAMP), zone, partition=True) for zone in ("UTC", "Asia/Tokyo")]
+    assert stamps[0] != stamps[1] != keys(StructField("c", TIMESTAMP_NTZ), "Asia/Tokyo", partition=True)
+
+
 @pytest.mark.parametrize("number", ["1e9999999", "-1e9999999", "1e-9999999"])
 def test_an_absurd_number_is_unknown_at_once(number: str) -> None:
     text = f'{{"numRecords":{number},"minValues":{{"c":{number}}},"maxValues":{{"c":5}}}}'
