@@ -1,8 +1,13 @@
-"""Files into partitions of about equal cost, as Spark packs the files of its own sources."""
+"""Files into partitions of about equal cost.
+
+Spark fills one partition after the other, up to the limit. Here all are filled alike, and where more are needed than
+run at once, so many that every round of tasks is full: of three tasks on two cores, the last would run alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,9 +21,10 @@ DEFAULT_OPEN_COST_BYTES = 4 * 1024 * 1024
 class Packing:
     """How much a partition may hold.
 
-    ``max_partition_bytes``: aim for at most this much of Parquet in a
-    partition. ``open_cost_bytes``: what opening a file counts for.
-    ``min_partitions``: make partitions smaller while there are fewer than this.
+    ``max_partition_bytes``: at most this much of Parquet in a partition, and of
+    costs of opening all files but one. ``open_cost_bytes``: what opening a file
+    counts for. ``min_partitions``: tasks that run at once: make
+    partitions smaller while there are fewer, and a multiple of it where there are more.
     """
 
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
@@ -33,8 +39,8 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
     cover it without overlap; a task reads the row groups whose midpoint lies in its range.
 
     Returns: one batch per partition, with ``start`` and ``length`` added (a
-        null length means to the end); no batch is empty. The order is by
-        falling size, as in Spark.
+        null length means to the end); no batch is empty. Large partitions and
+        large files come first, as in Spark.
     """
     table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if table is None or table.num_rows == 0:
@@ -43,26 +49,43 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
     sizes = pc.max_element_wise(pc.fill_null(table.column("size"), 0), 0)
     limit = _split_bytes(sizes, packing)
     files, costs = _pieces(table, sizes, limit)
-    partitions: list[pa.RecordBatch] = []
-    first, filled = 0, 0
-    for i, cost in enumerate(costs):
-        if filled + cost > limit and i > first:
-            partitions.append(_batch(files, first, i))
-            first, filled = i, 0
-        filled += cost + packing.open_cost_bytes
-    partitions.append(_batch(files, first, len(costs)))
-    return partitions
+    return [_batch(files, chosen) for chosen in _distributed(costs, limit, packing)]
 
 
-def _batch(files: pa.Table, first: int, end: int) -> pa.RecordBatch:
-    (batch,) = files.slice(first, end - first).combine_chunks().to_batches()
+def _batch(files: pa.Table, chosen: Sequence[int]) -> pa.RecordBatch:
+    (batch,) = files.take(pa.array(chosen, pa.int64())).combine_chunks().to_batches()
     return batch
+
+
+def _rounded(partitions: int, packing: Packing) -> int:
+    """So many that the last round of tasks is full too; few are what they are."""
+    at_once = max(packing.min_partitions, 1)
+    return partitions if partitions <= at_once else -(-partitions // at_once) * at_once
 
 
 def _split_bytes(sizes: pa.ChunkedArray, packing: Packing) -> int:
     total: int = (pc.sum(sizes).as_py() or 0) + len(sizes) * packing.open_cost_bytes
-    per_partition = -(-total // max(packing.min_partitions, 1))
-    return max(1, min(packing.max_partition_bytes, max(packing.open_cost_bytes, per_partition)))
+    room = packing.max_partition_bytes + packing.open_cost_bytes
+    partitions = _rounded(max(-(-total // room), packing.min_partitions, 1), packing)
+    return max(1, min(packing.max_partition_bytes, max(packing.open_cost_bytes, -(-total // partitions))))
+
+
+def _distributed(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:
+    """The places of the pieces in each partition: each piece, by falling cost, goes where there is least so far."""
+    total = sum(costs) + len(costs) * packing.open_cost_bytes
+    partitions = _rounded(max(1, -(-total // (limit + packing.open_cost_bytes))), packing)
+    room = packing.max_partition_bytes + packing.open_cost_bytes
+    while True:
+        partitions = min(partitions, len(costs))
+        chosen: list[list[int]] = [[] for _ in range(partitions)]
+        filled = [(0, i) for i in range(partitions)]
+        for place, cost in enumerate(costs):
+            before, i = filled[0]
+            heapq.heapreplace(filled, (before + cost + packing.open_cost_bytes, i))
+            chosen[i].append(place)
+        if partitions == len(costs) or not any(cost > room and len(chosen[i]) > 1 for cost, i in filled):
+            return chosen
+        partitions += max(packing.min_partitions, 1)
 
 
 def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Table, list[int]]:
@@ -82,10 +105,11 @@ def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Tab
         lengths: list[int] = []
         for index in pc.indices_nonzero(pc.invert(small)).to_pylist():
             size = sizes[index].as_py()
-            for start in range(0, size, limit):
+            length = -(-size // -(-size // limit))  # in equal parts, none of them tiny
+            for start in range(0, size, length):
                 indices.append(index)
                 starts.append(start)
-                lengths.append(min(limit, size - start))
+                lengths.append(min(length, size - start))
         cut = table.take(pa.array(indices)).append_column("start", pa.array(starts, pa.int64()))
         whole = pa.concat_tables([whole, cut.append_column("length", pa.array(lengths, pa.int64()))])
         costs = pa.concat_arrays([costs, pa.array(lengths, pa.int64())])

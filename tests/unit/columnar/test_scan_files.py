@@ -82,7 +82,7 @@ def test_each_piece_of_a_cut_file_selects_the_same_rows() -> None:
             assert file.change_data == (file.size_bytes in (90, 300))
     assert {size: sorted(found) for size, found in pieces.items()} == {
         10: [(0, None)],
-        250: [(0, 100), (100, 100), (200, 50)],
+        250: [(0, 84), (84, 84), (168, 82)],
         90: [(0, None)],
-        300: [(0, 100), (100, 100), (200, 100)],
+        300: [(0, 75), (75, 75), (150, 75), (225, 75)],
     }

@@ -29,11 +29,7 @@ def test_a_large_file_is_cut_into_ranges() -> None:
     (whole,) = pack(files([300 * MB]), Packing(max_partition_bytes=1024 * MB))
     assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB, "start": 0, "length": None}]
     cut = [row for p in pack(files([300 * MB]), Packing()) for row in p.to_pylist()]
-    assert sorted((r["start"], r["length"]) for r in cut) == [
-        (0, 128 * MB),
-        (128 * MB, 128 * MB),
-        (256 * MB, 44 * MB),
-    ]
+    assert sorted((r["start"], r["length"]) for r in cut) == [(i * 100 * MB, 100 * MB) for i in range(3)]
 
 
 def test_a_file_of_unknown_size_is_read_whole() -> None:
@@ -45,11 +41,35 @@ def test_a_file_of_unknown_size_is_read_whole() -> None:
         ("c", 0, None),
         ("d", 0, None),
     ]
-    assert sorted((r["start"], r["length"]) for r in rows if r["path"] == "b") == [(0, 6 * MB), (6 * MB, 4 * MB)]
+    assert sorted((r["start"], r["length"]) for r in rows if r["path"] == "b") == [(0, 5 * MB), (5 * MB, 5 * MB)]
 
 
 def test_few_bytes_are_spread_over_the_parallelism() -> None:
     assert len(pack(files([40 * MB, 40 * MB]), Packing(min_partitions=2))) == 2
+
+
+def costs(partitions: list[pa.RecordBatch]) -> list[int]:
+    """MB of each partition, with the cost of opening its files."""
+    return [sum(row["size"] // MB + 4 for row in p.to_pylist()) for p in partitions]
+
+
+def test_every_round_of_tasks_is_full() -> None:
+    """276 MB at most 128 in each would be three tasks on two cores; by Spark's rule, of 7, 7 and 2 files."""
+    partitions = pack(files([13 * MB] * 16), Packing(min_partitions=2))
+    assert [p.num_rows for p in partitions] == [4, 4, 4, 4]
+    assert costs(pack(files([50 * MB] * 5), Packing(min_partitions=2))) == [108, 54, 54, 54]
+    # what fits into one round is not cut smaller
+    assert [p.num_rows for p in pack(files([13 * MB] * 16), Packing(min_partitions=3))] == [6, 5, 5]
+
+
+def test_files_of_unlike_sizes_make_partitions_of_like_cost() -> None:
+    sizes = [100, 60, 50, 30, 20, 20, 10, 10]
+    partitions = pack(files([size * MB for size in sizes]), Packing(min_partitions=3))
+    assert max(costs(partitions)) <= 128 and max(costs(partitions)) - min(costs(partitions)) <= 24
+
+
+def _cost(row: dict[str, int]) -> int:
+    return row["size"] if row["length"] is None else row["length"]
 
 
 @settings(deadline=None)
@@ -66,6 +86,10 @@ def test_every_byte_of_every_file_is_in_exactly_one_partition(
     pieces: dict[str, list[tuple[int, int]]] = {}
     for partition in partitions:
         assert partition.num_rows > 0
+        assert (
+            partition.num_rows == 1
+            or sum(map(_cost, partition.to_pylist())) + open_cost * (partition.num_rows - 1) <= limit
+        )
         for row in partition.to_pylist():
             length = row["size"] if row["length"] is None else row["length"]
             pieces.setdefault(row["path"], []).append((row["start"], length))
