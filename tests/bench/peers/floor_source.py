@@ -30,7 +30,7 @@ class FloorSource(MinimalSource):
 
 
 class FloorReader(DataSourceReader):
-    """Packs files by Spark's own rule, so that every core has work, and passes pyarrow's batches on."""
+    """Deals whole files out to full rounds of tasks, largest first, and passes pyarrow's batches on."""
 
     def __init__(self, files: list[str], columns: list[str]) -> None:
         self._files = files
@@ -39,15 +39,13 @@ class FloorReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         sized = sorted(((os.path.getsize(f), f) for f in self._files), reverse=True)
         total = sum(size + _OPEN_COST_BYTES for size, _ in sized)
-        limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, total // WORKERS))
-        partitions: list[list[str]] = []
-        filled = 0
+        rounds = -(-total // (WORKERS * (_MAX_PARTITION_BYTES + _OPEN_COST_BYTES)))
+        partitions: list[list[str]] = [[] for _ in range(min(len(sized), rounds * WORKERS))]
+        filled = [0] * len(partitions)
         for size, file in sized:
-            if not partitions or filled + size > limit:
-                partitions.append([])
-                filled = 0
-            partitions[-1].append(file)
-            filled += size + _OPEN_COST_BYTES
+            least = filled.index(min(filled))
+            partitions[least].append(file)
+            filled[least] += size + _OPEN_COST_BYTES
         return [InputPartition(files) for files in partitions]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
