@@ -52,27 +52,24 @@ def _as_schema(data_type: DataType) -> StructType:
 
 def from_file(column: Column, data_type: DataType) -> Column:
     """A column with physical names and the statistics of a file, as a column of the table's type ``data_type``."""
+    if is_plain(data_type):
+        return column
     if data_type in (FLOAT, DOUBLE):
         # the same value, but no longer a plain column that a filter could be handed down for
         return F.nanvl(column, F.lit(float("nan")).cast(display(data_type)))
-    if isinstance(data_type, StructType) and not _is_plain(data_type):
+    if isinstance(data_type, StructType):
         return _struct(column, data_type)
-    if isinstance(data_type, (ArrayType, MapType)) and spark_type(physical_type(data_type)) != spark_type(data_type):
-        # filters do not go into arrays and maps; a cast goes by position
-        return column.cast(spark_type(data_type))
-    return column
+    # filters do not go into arrays and maps; a cast goes by position
+    return column.cast(spark_type(data_type))
 
 
-def _is_plain(data_type: StructType) -> bool:
-    """Whether nothing has to be done for any of the fields."""
-    for f in data_type:
-        if f.physical_name != f.name or f.data_type in (FLOAT, DOUBLE):
-            return False
-        if isinstance(f.data_type, StructType) and not _is_plain(f.data_type):
-            return False
-        if spark_type(physical_type(f.data_type)) != spark_type(f.data_type):
-            return False
-    return True
+def is_plain(data_type: DataType) -> bool:
+    """Whether nothing has to be done for a column of a file to be one of the table."""
+    if isinstance(data_type, StructType):
+        return all(f.physical_name == f.name and is_plain(f.data_type) for f in data_type)
+    if isinstance(data_type, (ArrayType, MapType)):
+        return spark_type(physical_type(data_type)) == spark_type(data_type)
+    return data_type not in (FLOAT, DOUBLE)
 
 
 def _struct(column: Column, data_type: StructType) -> Column:

@@ -8,8 +8,8 @@ Protocol: "Column Mapping", "Deletion Vectors", "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, reduce
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
-from delta_pyds.spark.native_columns import from_file, nested, output, physical_type, spark_type
+from delta_pyds.spark.native_columns import from_file, is_plain, nested, output, physical_type, spark_type
 from delta_pyds.spark.native_expressions import quoted, to_column
 from delta_pyds.spark.native_parts import Part, parts_of
 from delta_pyds.spark.native_side_table import (
@@ -64,13 +64,37 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
         return spark.createDataFrame([], to_spark(scan.state.output))
     source = _Source(spark, scan, files, remote)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
-    columns = {f.name: _column(f, scan) for f in source.fields}
+    fields = {f.name: f for f in source.fields}
+
+    @cache
+    def column(name: str) -> Column:
+        return _column(fields[name], scan)
+
     if scan.state.predicate is not None:
-        condition = to_column(scan.state.predicate, lambda path: nested(columns[path[0]], path[1:]))
+        condition = to_column(scan.state.predicate, lambda path: nested(column(path[0]), path[1:]))
         if condition is None:
             raise NativeScanError("where has a part that has no counterpart in Spark's columns")
         rows = rows.filter(condition)
-    return rows.select(*_outputs(scan, source.fields, columns))
+    shown = to_spark(scan.state.output).fields
+    if _as_they_are(scan, source, shown):
+        return rows
+    return rows.select(*_outputs(scan, fields, shown, column))
+
+
+def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.StructField]) -> bool:
+    """Whether the rows of the files have the columns of the scan already.
+
+    Selecting all of them would change nothing, and each column costs calls to Spark's driver: of a table with 16
+    columns that was two thirds of a load.
+    """
+    wanted = scan.state.output
+    return (
+        source.names == [f.name for f in wanted]
+        and not any(f.metadata for f in shown)
+        and all(have.data_type == want.data_type for have, want in zip(source.fields, wanted, strict=True))
+        and all(f.name in scan.state.partition_columns or is_plain(f.data_type) for f in wanted)
+        and all(f.physical_name == f.name for f in wanted)
+    )
 
 
 def _column(field: StructField, scan: Scan) -> Column:
@@ -81,14 +105,18 @@ def _column(field: StructField, scan: Scan) -> Column:
     return column if field.physical_name in scan.state.partition_columns else from_file(column, field.data_type)
 
 
-def _outputs(scan: Scan, fields: Sequence[StructField], columns: Mapping[str, Column]) -> list[Column]:
+def _outputs(
+    scan: Scan,
+    fields: Mapping[str, StructField],
+    shown: Sequence[spark_types.StructField],
+    column: Callable[[str], Column],
+) -> list[Column]:
     """The columns of the scan under their own names, with the metadata that the other engine shows."""
-    read = {f.name: f.data_type for f in fields}
     found = []
-    for field, shown in zip(scan.state.output, to_spark(scan.state.output).fields, strict=True):
-        column = output(columns[field.name], read[field.name], field.data_type)
-        metadata = {"metadata": shown.metadata} if shown.metadata else {}
-        found.append(column.alias(field.name, **metadata))
+    for field, other in zip(scan.state.output, shown, strict=True):
+        value = output(column(field.name), fields[field.name].data_type, field.data_type)
+        metadata = {"metadata": other.metadata} if other.metadata else {}
+        found.append(value.alias(field.name, **metadata))
     return found
 
 
@@ -108,7 +136,7 @@ class _Source:
         partitions = scan.state.partition_columns
         self._names_in_files = [n for n in names if n not in partitions]
         self._partition_names = [n for n in names if n in partitions]
-        self._columns = {n: F.col(quoted(n)) for n in names}
+        self.names = [*self._names_in_files, *self._partition_names]
         self._readers: dict[bool, DataFrameReader] = {}
 
     def rows(self, part: Part) -> DataFrame:
@@ -129,9 +157,13 @@ class _Source:
                 words = vectors(self._scan, self._files, part.chosen)
                 table = self._spark.createDataFrame(pa.table({VECTOR: words}))
                 frame = frame.filter(is_live(table.scalar()))
-        ours = [self._columns[n] for n in self._names_in_files]
-        ours += [values[n].alias(n) if n in values else self._columns[n] for n in self._partition_names]
-        return frame.select(*ours)
+        if not self._hive and not self._partition_names and first.deletion_vector is None:
+            return frame  # it was asked for these columns, and has no others
+        return frame.select(*(values[n].alias(n) if n in values else self._column(n) for n in self.names))
+
+    @cached_property
+    def _column(self) -> Callable[[str], Column]:
+        return cache(lambda name: F.col(quoted(name)))
 
     # --- files
 
