@@ -92,9 +92,10 @@ class KnownFacts:
         with self._lock:
             for name in new:
                 self._forget(name)
-            if self._make_room(checkpoint, set(keys), sum(column.num_bytes for column in new.values())):
+            num_bytes = sum(column.num_bytes for column in new.values())
+            if self._make_room(checkpoint, set(keys), num_bytes):
                 self._columns.update(new)
-                self._bytes += sum(column.num_bytes for column in new.values())
+                self._bytes += num_bytes
 
     def _make_room(self, checkpoint: Hashable, keys: set[Hashable], num_bytes: int) -> bool:
         """Give up what was not used for longest; nothing, where that would not be enough."""

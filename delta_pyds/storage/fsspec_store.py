@@ -145,7 +145,7 @@ class FsspecStorage:
     def require_put_if_absent(self, directory: str) -> None:
         raise _not_proven(directory, f"no atomic create has been proven for {self._scheme}://")
 
-    def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002
+    def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002 - refused, whatever it is
         self.require_put_if_absent(path)
 
     def put(self, path: str, data: bytes) -> None:

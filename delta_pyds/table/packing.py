@@ -31,6 +31,19 @@ class Packing:
     open_cost_bytes: int = DEFAULT_OPEN_COST_BYTES
     min_partitions: int = 1
 
+    @property
+    def room(self) -> int:
+        """What the costs of a partition's pieces, opening each of them included, may add up to."""
+        return self.max_partition_bytes + self.open_cost_bytes
+
+    @property
+    def at_once(self) -> int:
+        return max(self.min_partitions, 1)
+
+    def in_full_rounds(self, partitions: int) -> int:
+        """So many that the last round of tasks is full too; few are what they are."""
+        return partitions if partitions <= self.at_once else -(-partitions // self.at_once) * self.at_once
+
 
 def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordBatch]:
     """Distribute files over partitions.
@@ -39,8 +52,8 @@ def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordB
     cover it without overlap; a task reads the row groups whose midpoint lies in its range.
 
     Returns: one batch per partition, with ``start`` and ``length`` added (a
-        null length means to the end); no batch is empty. Large partitions and
-        large files come first, as in Spark.
+        null length means to the end); no batch is empty. In each the
+        largest piece comes first.
     """
     table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if table is None or table.num_rows == 0:
@@ -57,35 +70,55 @@ def _batch(files: pa.Table, chosen: Sequence[int]) -> pa.RecordBatch:
     return batch
 
 
-def _rounded(partitions: int, packing: Packing) -> int:
-    """So many that the last round of tasks is full too; few are what they are."""
-    at_once = max(packing.min_partitions, 1)
-    return partitions if partitions <= at_once else -(-partitions // at_once) * at_once
-
-
 def _split_bytes(sizes: pa.ChunkedArray, packing: Packing) -> int:
     total: int = (pc.sum(sizes).as_py() or 0) + len(sizes) * packing.open_cost_bytes
-    room = packing.max_partition_bytes + packing.open_cost_bytes
-    partitions = _rounded(max(-(-total // room), packing.min_partitions, 1), packing)
+    partitions = packing.in_full_rounds(max(-(-total // packing.room), packing.at_once))
     return max(1, min(packing.max_partition_bytes, max(packing.open_cost_bytes, -(-total // partitions))))
 
 
 def _distributed(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:
-    """The places of the pieces in each partition: each piece, by falling cost, goes where there is least so far."""
-    total = sum(costs) + len(costs) * packing.open_cost_bytes
-    partitions = _rounded(max(1, -(-total // (limit + packing.open_cost_bytes))), packing)
-    room = packing.max_partition_bytes + packing.open_cost_bytes
-    while True:
-        partitions = min(partitions, len(costs))
-        chosen: list[list[int]] = [[] for _ in range(partitions)]
-        filled = [(0, i) for i in range(partitions)]
-        for place, cost in enumerate(costs):
-            before, i = filled[0]
-            heapq.heapreplace(filled, (before + cost + packing.open_cost_bytes, i))
-            chosen[i].append(place)
-        if partitions == len(costs) or not any(cost > room and len(chosen[i]) > 1 for cost, i in filled):
-            return chosen
-        partitions += max(packing.min_partitions, 1)
+    """The places of the pieces in each partition: dealt out evenly to as few as they may fit into.
+
+    Pieces of more than half of a partition do not fit into so few: then to as many as one filled after the other
+    would be, and if that is uneven still, those. Never more attempts, for there may be a hundred thousand pieces.
+    """
+    opened = [cost + packing.open_cost_bytes for cost in costs]
+    least = max(1, -(-sum(opened) // (limit + packing.open_cost_bytes)))
+    chosen = _dealt(opened, packing.in_full_rounds(least))
+    if _fits(chosen, opened, packing.room):
+        return chosen
+    filled = _filled(opened, packing.room)
+    chosen = _dealt(opened, packing.in_full_rounds(len(filled)))
+    return chosen if _fits(chosen, opened, packing.room) else filled
+
+
+def _dealt(costs: Sequence[int], partitions: int) -> list[list[int]]:
+    """Each piece, by falling cost, goes where there is least so far."""
+    chosen: list[list[int]] = [[] for _ in range(min(partitions, len(costs)))]
+    heap = [(0, i) for i in range(len(chosen))]
+    for place, cost in enumerate(costs):
+        before, i = heap[0]
+        heapq.heapreplace(heap, (before + cost, i))
+        chosen[i].append(place)
+    # a piece that costs nothing leaves the heap as it was
+    return [places for places in chosen if places]
+
+
+def _filled(costs: Sequence[int], room: int) -> list[list[int]]:
+    """One partition after the other, as Spark does it."""
+    chosen: list[list[int]] = []
+    total = 0
+    for place, cost in enumerate(costs):
+        if not chosen or total + cost > room:
+            chosen.append([])
+            total = 0
+        chosen[-1].append(place)
+        total += cost
+    return chosen
+
+
+def _fits(chosen: Sequence[Sequence[int]], costs: Sequence[int], room: int) -> bool:
+    return all(len(places) == 1 or sum(costs[i] for i in places) <= room for places in chosen)
 
 
 def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Table, list[int]]:

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tests.bench.measure import in_turn, say
 from tests.bench.peers import tpch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_Mode = Literal["append", "overwrite"]
+_MODES: tuple[_Mode, ...] = ("append", "overwrite")
 _PARTITION = "part"
 _PAIRS = [
     Pair(FORMAT, REFERENCE, WRITE_PARQUET),
@@ -46,7 +48,7 @@ def writes(spark: SparkSession, settings: PeerSettings, results: Results) -> Non
             frame = frame.selectExpr("*", f"CAST(l_suppkey % 100 AS INT) AS {partition}")
         out = settings.scratch / "written"
         shutil.rmtree(out, ignore_errors=True)
-        for mode in ("append", "overwrite"):
+        for mode in _MODES:
             what = f"{mode}, {'100 partitions' if partition else 'unpartitioned'}"
             say(f"write, {what}")
             sides = {
@@ -60,7 +62,7 @@ def writes(spark: SparkSession, settings: PeerSettings, results: Results) -> Non
 
 
 def _writers(
-    frame: DataFrame, source: Path, out: Path, mode: str, partition: str | None
+    frame: DataFrame, source: Path, out: Path, mode: _Mode, partition: str | None
 ) -> dict[str, tuple[str, Callable[[], None]]]:
     """Each side's folder, and what writes into it."""
     return {
@@ -102,7 +104,7 @@ def _spark(frame: DataFrame, fmt: str, path: Path, mode: str, partition: str | N
     return run
 
 
-def _deltalake(source: Path, path: Path, mode: str, partition: str | None) -> Callable[[], None]:
+def _deltalake(source: Path, path: Path, mode: _Mode, partition: str | None) -> Callable[[], None]:
     """Its own reader and writer, without Spark."""
 
     def run() -> None:
@@ -117,7 +119,7 @@ def _deltalake(source: Path, path: Path, mode: str, partition: str | None) -> Ca
             key = ds.field("l_suppkey")
             columns[partition] = pc.subtract(key, pc.multiply(pc.divide(key, 100), 100)).cast(pa.int32())
         reader = data.scanner(columns=columns).to_reader()
-        write_deltalake(str(path), reader, mode=mode, partition_by=[partition] if partition else None)  # type: ignore
+        write_deltalake(str(path), reader, mode=mode, partition_by=[partition] if partition else None)
 
     return run
 

@@ -68,6 +68,12 @@ def test_files_of_unlike_sizes_make_partitions_of_like_cost() -> None:
     assert max(costs(partitions)) <= 128 and max(costs(partitions)) - min(costs(partitions)) <= 24
 
 
+def test_many_files_of_more_than_half_a_partition_are_packed_in_few_attempts() -> None:
+    """One more partition at each attempt would be thousands of them."""
+    partitions = pack(files([80 * MB] * 20_000), Packing())
+    assert [p.num_rows for p in partitions] == [1] * 20_000
+
+
 def _cost(row: dict[str, int]) -> int:
     return row["size"] if row["length"] is None else row["length"]
 
