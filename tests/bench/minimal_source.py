@@ -37,7 +37,7 @@ class MinimalSource(DataSource):
     def schema(self) -> str:
         return SCHEMA
 
-    def reader(self, schema: Any) -> MinimalReader:
+    def reader(self, schema: Any) -> DataSourceReader:
         return MinimalReader(self.options["path"])
 
     def writer(self, schema: Any, overwrite: bool) -> DrainingWriter:
@@ -103,7 +103,7 @@ class MinimalStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadMaxFiles:
         return ReadMaxFiles(self._max_files)
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # type: ignore[override]
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         there = self._end if self._end is not None else len(self._files())
         return {"files": max(start["files"], min(there, start["files"] + self._max_files))}
 

@@ -25,7 +25,7 @@ class FloorSource(MinimalSource):
     def name(cls) -> str:
         return "floor"
 
-    def reader(self, schema: Any) -> FloorReader:  # type: ignore[override]
+    def reader(self, schema: Any) -> FloorReader:
         return FloorReader(self.options["files"].split("\n"), [field.name for field in schema.fields])
 
 
