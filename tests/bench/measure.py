@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -39,22 +39,40 @@ class Line:
     target: str = ""
 
 
-def in_turn(sides: Mapping[str, Callable[[], tuple[float, float] | None]], rounds: int) -> dict[str, Side]:
-    """Run the sides A B A B ..., once to warm up and then ``rounds`` times.
+def in_turn(
+    sides: Mapping[str, Callable[[], tuple[float, float] | None]], rounds: int, spare: float = 0, most: int = 12
+) -> dict[str, Side]:
+    """Run the sides once to warm up and then ``rounds`` times, to and fro: A B C, C B A, A B C ...
 
+    A machine that gets slower or quicker meanwhile does so for all of them then, and not for those that come last.
+    More rounds follow, up to ``most``, for as long as another one would end within ``spare`` seconds of the first.
     A side that takes its own measure returns (seconds, MB); others are timed here.
     """
     results = {name: Side() for name in sides}
-    for number in range(rounds + 1):
-        for name, run in sides.items():
-            begin = time.perf_counter()
-            own = run()
-            seconds, megabytes = own or (time.perf_counter() - begin, 0.0)
-            if number:
-                results[name].seconds.append(seconds)
-                results[name].peak_mb.append(megabytes)
-            say(f"  {name}: {seconds:.3f} s" + ("" if number else "  (warm-up)"))
+    _round(sides, results, list(sides), counted=False)
+    start, number, last = time.perf_counter(), 0, 0.0
+    while number < rounds or (number < most and time.perf_counter() - start + last <= spare):
+        begin = time.perf_counter()
+        _round(sides, results, list(reversed(sides)) if number % 2 else list(sides), counted=True)
+        number, last = number + 1, time.perf_counter() - begin
     return results
+
+
+def _round(
+    sides: Mapping[str, Callable[[], tuple[float, float] | None]],
+    results: Mapping[str, Side],
+    order: Sequence[str],
+    *,
+    counted: bool,
+) -> None:
+    for name in order:
+        begin = time.perf_counter()
+        own = sides[name]()
+        seconds, megabytes = own or (time.perf_counter() - begin, 0.0)
+        if counted:
+            results[name].seconds.append(seconds)
+            results[name].peak_mb.append(megabytes)
+        say(f"  {name}: {seconds:.3f} s" + ("" if counted else "  (warm-up)"))
 
 
 def ratio_line(name: str, what: str, left: Side, right: Side, target: float | None = None, note: str = "") -> Line:

@@ -1,17 +1,17 @@
 """This project beside the reference, deltalake and the floor: python -m tests.bench.peers [work ...] [--quick].
 
-Run by `make bench-peers` in the environment of `make interop`. A whole run writes ``tests/bench/RESULTS.md`` and
-``RESULTS.json``; a quick one and one that leaves works out write into the data directory, unless told where.
+Run by `make bench-peers` in the environment of `make interop`. Results of all works go to ``tests/bench/RESULTS.md``
+and ``RESULTS.json``; a quick run and one that leaves works out write into the data directory, unless told where.
+``--go-on --data D`` keeps what an earlier run with that data found: it runs the works that were named, or else those
+that are missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime as dt
 import shutil
 import tempfile
-import time
 from pathlib import Path
 
 from tests.bench.measure import say
@@ -34,9 +34,10 @@ ALONE = {"planning-core": planning.without_spark, "memory": memory.memory}
 WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
-A ratio is the median of ours over the median of theirs; sides ran in turn (A B A B ...) after one round that is not
-counted. Memory is the proportional set size of all processes at its peak, in a session of its own after the same work
-on a small table. `cold`: both engines forgot the table before; `warm`: they had just planned the same query.
+A ratio is the median of ours over the median of theirs; sides ran in turn, to and fro (A B C, C B A ...), after one
+round that is not counted. Memory is the proportional set size of all processes at its peak, in a session of its own
+after the same work on a small table. `cold`: both engines forgot the table before; `warm`: they had just planned the
+same query.
 """.strip()
 _ABOUT_FLOORS = """
 A floor is the least that the same work costs here with no Delta in it. Where a goal is missed, the row says where the
@@ -55,25 +56,27 @@ def main() -> None:
     parser.add_argument("--commits", type=int, help="commits that the stream reads")
     parser.add_argument("--data", type=Path, help="where tables are kept (about 6 GB; default: a temporary directory)")
     parser.add_argument("--out", type=Path, help="folder of RESULTS.md and RESULTS.json")
+    parser.add_argument("--go-on", action="store_true", help="keep what the last run with this --data found")
     given = parser.parse_args()
     if unknown := set(given.works) - set(WORKS):
         parser.error(f"no such work: {' '.join(sorted(unknown))}")
-    chosen = [work for work in WORKS if not given.works or work in given.works]
     settings = _settings(given)
     settings.data.mkdir(parents=True, exist_ok=True)
-    whole = not given.quick and len(chosen) == len(WORKS)
-    kept = settings.data / "peers-results"
-    out = given.out or (CHECKOUT / "tests" / "bench" if whole else kept)
-    begin = time.monotonic()
     # a run that is ended early leaves what it had, and not in the repository
-    results = Results(kept, {**_about(settings, chosen), **versions()}, _notes(given.quick, chosen))
+    results = Results(settings.data / "peers-results", WORKS, {**_about(settings), **versions()}, _notes(given.quick))
+    if given.go_on:
+        try:
+            results.go_on()
+        except ValueError as refused:
+            parser.error(str(refused))
+    chosen = [work for work in WORKS if work in (given.works or results.missing)]
     _run_in_session(settings, results, chosen)
     for work in chosen:
         if work in ALONE:
-            ALONE[work](settings, results)
-            results.write()
-    results.about({"seconds": round(time.monotonic() - begin)})
-    target = results.write(out)
+            with results.part(work):
+                ALONE[work](settings, results)
+    whole = not given.quick and not results.missing
+    target = results.write(given.out or (CHECKOUT / "tests" / "bench" if whole else None))
     shutil.rmtree(settings.scratch, ignore_errors=True)
     print(results.markdown())
     say(f"written: {target}")
@@ -87,8 +90,8 @@ def _run_in_session(settings: PeerSettings, results: Results, chosen: list[str])
         results.about({"Java": java_version(spark)})
         for work in chosen:
             if work in IN_SESSION:
-                IN_SESSION[work](spark, settings, results)
-                results.write()
+                with results.part(work):
+                    IN_SESSION[work](spark, settings, results)
         if "memory" in chosen:
             memory.prepare(spark, settings)
     finally:
@@ -107,22 +110,18 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
     return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})
 
 
-def _about(settings: PeerSettings, chosen: list[str]) -> dict[str, str]:
+def _about(settings: PeerSettings) -> dict[str, str]:
     sizes = ", ".join(f"{size:,}" for size in settings.planning_files)
     return {
-        "begun": dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "works": ", ".join(chosen),
         "sizes": f"TPC-H scale {settings.scale:g}, synthetic logs of {sizes} files, {settings.commits:,} commits",
-        "rounds": str(settings.rounds),
+        "rounds": f"{settings.rounds}, and more within {settings.spare_seconds:g} seconds",
     }
 
 
-def _notes(quick: bool, chosen: list[str]) -> list[str]:
+def _notes(quick: bool) -> list[str]:
     notes = [_ABOUT_RATIOS, _ABOUT_FLOORS]
     if quick:
         notes.insert(0, "**A quick run: the tables are too small for these ratios to mean anything.**")
-    if len(chosen) < len(WORKS):
-        notes.insert(0, "**Not all works were run.**")
     return notes
 
 

@@ -63,7 +63,7 @@ def through_spark(spark: SparkSession, settings: PeerSettings, results: Results)
         for temperature in ("cold", "warm"):
             say(f"planning, {size:,} files, {temperature}")
             sides = {n: _planned(spark, table, load, temperature == "cold") for n, load in asked.items()}
-            took = in_turn(sides, settings.rounds)
+            took = in_turn(sides, settings.rounds, settings.spare_seconds)
             pairs = [Pair(READ, REFERENCE, PLAN_ONE_FILE), Pair(FORMAT, REFERENCE, PLAN_ONE_FILE)]
             results.add("planning", f"open and plan, {size:,} files, {temperature}", took, pairs)
 
@@ -95,7 +95,7 @@ def without_spark(settings: PeerSettings, results: Results) -> None:
             DELTALAKE: _process(module, "deltalake", str(table), key, str(warm_up)),
             PYARROW: _process("tests.bench.peers.planning_floor", str(table), str(warm_up)),
         }
-        took = in_turn(sides, settings.rounds)
+        took = in_turn(sides, settings.rounds, settings.spare_seconds)
         what = f"open and prune without Spark, {size:,} files"
         results.add("planning", what, took, [Pair(CORE, DELTALAKE, PYARROW)])
         results.add("planning", f"{what}, peak of the process", took, [Pair(CORE, DELTALAKE, PYARROW)], "MB")

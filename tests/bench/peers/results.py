@@ -1,14 +1,17 @@
 """What the run found: rows with their goals and floors, as Markdown and as JSON.
 
-Invariants: every figure comes from a ``Side`` that was measured in this run; a goal comes from ``goals``; the files are
-written anew after each work, so that a run which is ended early leaves what it had.
+Invariants: both sides of a ratio are ``Side``s that were measured in turn, within one work; the head says which run
+each work is of; a goal comes from ``goals``; the files are written anew after each work, so that a run which is ended
+early leaves what it had, and another one can go on from there.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +72,73 @@ class Row:
             "goal": self.limit, "outcome": self.outcome, "floor": self.pair.floor, "floor_median": self.floor,
         }  # fmt: skip
 
+    @staticmethod
+    def from_json(row: Mapping[str, Any]) -> Row:
+        pair = Pair(row["ours"], row["theirs"], row["floor"])
+        return Row(
+            row["work"], row["what"], pair, row["unit"], row["ours_median"], row["theirs_median"], row["goal"],
+            row["floor_median"],
+        )  # fmt: skip
+
+
+@dataclass
+class _Part:
+    """What one work found. ``run``: when the run of it began, UTC; ``measures``: every round of every side."""
+
+    run: str
+    rows: list[Row] = field(default_factory=list)
+    measures: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        rows = [row.as_json() for row in self.rows]
+        return {"run": self.run, "rows": rows, "measures": self.measures}
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> _Part:
+        rows = [Row.from_json(row) for row in content["rows"]]
+        return _Part(content["run"], rows, content["measures"])
+
 
 _HEAD = ("what", "ours", "measured", "theirs", "measured", "ratio", "goal", "", "floor")
 
 
 class Results:
-    """The rows of one run, and every single measure behind them."""
+    """The rows of each work, and every single measure behind them. ``works``: all there are, in their order."""
 
-    def __init__(self, folder: Path, about: Mapping[str, Any], notes: Sequence[str]) -> None:
+    def __init__(self, folder: Path, works: Sequence[str], about: Mapping[str, Any], notes: Sequence[str]) -> None:
         self._folder = folder
+        self._works = list(works)
         self._about = dict(about)
         self._notes = list(notes)
-        self.rows: list[Row] = []
-        self._rounds: list[dict[str, Any]] = []
+        self._run = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M")
+        self._parts: dict[str, _Part] = {}
+        self._current: _Part | None = None
+
+    def go_on(self) -> None:
+        """Begin with what an earlier run left in the folder, if it was told and found the same.
+
+        Raises: ValueError if it ran other versions or sizes, because its figures would stand beside others then.
+        """
+        file = self._folder / "RESULTS.json"
+        if not file.exists():
+            return
+        content = json.loads(file.read_text())
+        if differing := sorted(k for k, v in self._about.items() if content["about"].get(k, v) != v):
+            raise ValueError(f"{file} was measured with other {', '.join(differing)}: run all works again")
+        self._parts = {work: _Part.from_json(part) for work, part in content["works"].items()}
+
+    @property
+    def missing(self) -> list[str]:
+        """Works without results."""
+        return [work for work in self._works if work not in self._parts]
+
+    @contextmanager
+    def part(self, work: str) -> Iterator[None]:
+        """What is added inside replaces what was known of ``work``; written at its end, if it got there."""
+        self._current = _Part(self._run)
+        yield
+        self._parts[work] = self._current
+        self.write()
 
     def about(self, more: Mapping[str, Any]) -> None:
         """Put what only a running session knows on top."""
@@ -89,26 +146,35 @@ class Results:
 
     def add(self, work: str, what: str, took: Mapping[str, Side], pairs: Sequence[Pair], unit: str = "s") -> None:
         """One row for each pair; ``unit`` "s" takes seconds, "MB" takes the memory of the sides."""
+        assert self._current is not None, "inside part() only"
         values = {name: side.median if unit == "s" else side.peak for name, side in took.items()}
         for pair in pairs:
             floor = None if pair.floor is None else values[pair.floor]
             limit = goal(work, pair.ours, pair.theirs, unit)
-            self.rows.append(Row(work, what, pair, unit, values[pair.ours], values[pair.theirs], limit, floor))
+            row = Row(work, what, pair, unit, values[pair.ours], values[pair.theirs], limit, floor)
+            self._current.rows.append(row)
         rounds = {name: side.seconds if unit == "s" else side.peak_mb for name, side in took.items()}
-        self._rounds.append({"work": work, "what": what, "unit": unit, "rounds": rounds})
+        self._current.measures.append({"work": work, "what": what, "unit": unit, "rounds": rounds})
 
     def write(self, folder: Path | None = None) -> Path:
         """Both files, where the run keeps what it has or in ``folder``. Returns: the Markdown one."""
         folder = folder or self._folder
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"about": self._about, "rows": [row.as_json() for row in self.rows], "measures": self._rounds}
+        content = {"about": self._about, "works": {work: part.as_json() for work, part in self._known()}}
         (folder / "RESULTS.json").write_text(json.dumps(content, indent=1) + "\n")
         target = folder / "RESULTS.md"
         target.write_text(self.markdown())
         return target
 
+    def _known(self) -> list[tuple[str, _Part]]:
+        return [(work, self._parts[work]) for work in self._works if work in self._parts]
+
     def markdown(self) -> str:
-        goals = [row for row in self.rows if row.limit is not None]
+        rows = [row for _, part in self._known() for row in part.rows]
+        goals = [row for row in rows if row.limit is not None]
+        runs: dict[str, list[str]] = {}
+        for work, part in self._known():
+            runs.setdefault(part.run, []).append(work)
         met = sum(row.outcome == "met" for row in goals)
         lines = [
             "# This project beside the reference, its peers and the floor",
@@ -116,13 +182,15 @@ class Results:
             "Written by `make bench-peers`; nothing here is typed by hand.",
             "",
             *(f"- {name}: {value}" for name, value in self._about.items()),
+            *(f"- run of {run} UTC: {', '.join(works)}" for run, works in sorted(runs.items())),
+            *([f"- **not measured: {', '.join(self.missing)}**"] if self.missing else []),
             f"- goals: {met} of {len(goals)} rows met",
             "",
             *(f"{note}\n" for note in self._notes),
         ]
-        for work in dict.fromkeys(row.work for row in self.rows):
+        for work in dict.fromkeys(row.work for row in rows):
             lines += [f"## {work}", "", _line(_HEAD), "|" + "---|" * len(_HEAD)]
-            lines += [_line(row.cells()) for row in self.rows if row.work == work]
+            lines += [_line(row.cells()) for row in rows if row.work == work]
             lines.append("")
         return "\n".join(lines).rstrip() + "\n"
 

@@ -43,7 +43,7 @@ def scans(spark: SparkSession, settings: PeerSettings, results: Results) -> None
                 _same_count(frames)
                 sides: dict[str, Callable[[], Any]] = {n: _drained(load) for n, load in frames.items()}
                 sides |= _without_spark(table, between, columns)
-                results.add(work, what, in_turn(sides, settings.rounds), _PAIRS)
+                results.add(work, what, in_turn(sides, settings.rounds, settings.spare_seconds), _PAIRS)
 
 
 def loads(
@@ -132,7 +132,7 @@ def tpch_queries(spark: SparkSession, settings: PeerSettings, results: Results) 
                 Pair(READ, REFERENCE, PARQUET), Pair(FORMAT, REFERENCE, PARQUET),
                 Pair(READ, DELTALAKE), Pair(READ, PARQUET),
             ]  # fmt: skip
-            took = in_turn(timed, settings.rounds)
+            took = in_turn(timed, settings.rounds, settings.spare_seconds)
             if len(set(answers.values())) > 1:
                 raise RuntimeError(f"{what}: {answers}")
             results.add("TPC-H", what, took, pairs)

@@ -13,6 +13,7 @@ WORKERS = 2
 class PeerSettings:
     """Sizes and repetitions; ``quick()`` gives a smoke run.
 
+    ``spare_seconds``: where ``rounds`` take less, more follow: short works need more of them for a steady median.
     ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H. ``micro_batches``: of one block of
     one side; blocks alternate.
     ``memory_works``: the first so many of planning, full scan and write.
@@ -21,6 +22,7 @@ class PeerSettings:
     data: Path
     scale: float = 1.0
     rounds: int = 3
+    spare_seconds: float = 240
     planning_files: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     data_files: int = 16
     makers: tuple[str, ...] = ("reference",)
@@ -37,6 +39,7 @@ class PeerSettings:
             data,
             scale=0.01,
             rounds=1,
+            spare_seconds=0,
             planning_files=(1000,),
             data_files=4,
             makers=("reference",),

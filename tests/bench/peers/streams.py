@@ -48,7 +48,7 @@ def backlog(spark: SparkSession, settings: PeerSettings, results: Results) -> No
         side: _through(_stream(spark, fmt, table, per_trigger), settings, settings.commits * _ROWS)
         for side, fmt in _FORMATS.items()
     }
-    took = in_turn(sides, settings.rounds)
+    took = in_turn(sides, settings.rounds, settings.spare_seconds)
     results.add("stream", f"{settings.commits:,} commits of one file, {per_trigger} files a batch", took, _PAIRS)
 
 

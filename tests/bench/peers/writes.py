@@ -55,7 +55,7 @@ def writes(spark: SparkSession, settings: PeerSettings, results: Results) -> Non
                 side: _timed(spark, write, out / name, mode)
                 for side, (name, write) in _writers(frame, source, out, mode, partition).items()
             }
-            took = in_turn(sides, settings.rounds)
+            took = in_turn(sides, settings.rounds, settings.spare_seconds)
             _same_count(spark, out, frame.count())
             results.add("write", what, took, _PAIRS)
         shutil.rmtree(out)
@@ -149,7 +149,8 @@ def commits(spark: SparkSession, settings: PeerSettings, results: Results) -> No
             DELTALAKE: _append(row, out / "deltalake"),
             WRITE_PARQUET: _spark(frame, "parquet", out / "parquet", "append", None),
         }
-        took = in_turn(sides, min(settings.rounds, _COMMITS_BEFORE_CHECKPOINT - 1))
+        most = _COMMITS_BEFORE_CHECKPOINT - 1
+        took = in_turn(sides, min(settings.rounds, most), settings.spare_seconds, most)
         shutil.rmtree(out)
         pairs = [Pair(FORMAT, REFERENCE, WRITE_PARQUET), Pair(FORMAT, DELTALAKE)]
         results.add("commit", f"append one row to a table of {size:,} files", took, pairs)
