@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime as dt
 import shutil
 import tempfile
 from pathlib import Path
@@ -34,10 +35,10 @@ ALONE = {"planning-core": planning.without_spark, "memory": memory.memory}
 WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """
-A ratio is the median of ours over the median of theirs; sides ran in turn, to and fro (A B C, C B A ...), after one
-round that is not counted. Memory is the proportional set size of all processes at its peak, in a session of its own
-after the same work on a small table. `cold`: both engines forgot the table before; `warm`: they had just planned the
-same query.
+A ratio is the median of ours over the median of theirs; sides ran in turn after one round that is not counted, to and
+fro (A B C, C B A ...) if the run says so. Memory is the proportional set size of all processes at its peak, in a
+session of its own after the same work on a small table. `cold`: both engines forgot the table before; `warm`: they had
+just planned the same query.
 """.strip()
 _ABOUT_FLOORS = """
 A floor is the least that the same work costs here with no Delta in it. Where a goal is missed, the row says where the
@@ -63,7 +64,8 @@ def main() -> None:
     settings = _settings(given)
     settings.data.mkdir(parents=True, exist_ok=True)
     # a run that is ended early leaves what it had, and not in the repository
-    results = Results(settings.data / "peers-results", WORKS, {**_about(settings), **versions()}, _notes(given.quick))
+    about = {"sizes": _sizes(settings), **versions()}
+    results = Results(settings.data / "peers-results", WORKS, _run(settings), about, _notes(given.quick))
     if given.go_on:
         try:
             results.go_on()
@@ -110,12 +112,15 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
     return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})
 
 
-def _about(settings: PeerSettings) -> dict[str, str]:
-    sizes = ", ".join(f"{size:,}" for size in settings.planning_files)
-    return {
-        "sizes": f"TPC-H scale {settings.scale:g}, synthetic logs of {sizes} files, {settings.commits:,} commits",
-        "rounds": f"{settings.rounds}, and more within {settings.spare_seconds:g} seconds",
-    }
+def _run(settings: PeerSettings) -> str:
+    begun = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    more = f", more within {settings.spare_seconds:g} seconds" if settings.spare_seconds else ""
+    return f"{begun} ({settings.rounds} rounds to and fro{more})"
+
+
+def _sizes(settings: PeerSettings) -> str:
+    files = ", ".join(f"{size:,}" for size in settings.planning_files)
+    return f"TPC-H scale {settings.scale:g}, synthetic logs of {files} files, {settings.commits:,} commits"
 
 
 def _notes(quick: bool) -> list[str]:

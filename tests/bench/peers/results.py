@@ -7,7 +7,6 @@ early leaves what it had, and another one can go on from there.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,7 +82,7 @@ class Row:
 
 @dataclass
 class _Part:
-    """What one work found. ``run``: when the run of it began, UTC; ``measures``: every round of every side."""
+    """What one work found. ``run``: of which run it is; ``measures``: every round of every side."""
 
     run: str
     rows: list[Row] = field(default_factory=list)
@@ -103,14 +102,19 @@ _HEAD = ("what", "ours", "measured", "theirs", "measured", "ratio", "goal", "", 
 
 
 class Results:
-    """The rows of each work, and every single measure behind them. ``works``: all there are, in their order."""
+    """The rows of each work, and every single measure behind them.
 
-    def __init__(self, folder: Path, works: Sequence[str], about: Mapping[str, Any], notes: Sequence[str]) -> None:
+    ``works``: all there are, in their order; ``run``: when this run began, and how often it measures.
+    """
+
+    def __init__(
+        self, folder: Path, works: Sequence[str], run: str, about: Mapping[str, Any], notes: Sequence[str]
+    ) -> None:
         self._folder = folder
         self._works = list(works)
+        self._run = run
         self._about = dict(about)
         self._notes = list(notes)
-        self._run = dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M")
         self._parts: dict[str, _Part] = {}
         self._current: _Part | None = None
 
@@ -182,7 +186,7 @@ class Results:
             "Written by `make bench-peers`; nothing here is typed by hand.",
             "",
             *(f"- {name}: {value}" for name, value in self._about.items()),
-            *(f"- run of {run} UTC: {', '.join(works)}" for run, works in sorted(runs.items())),
+            *(f"- run of {run}: {', '.join(works)}" for run, works in sorted(runs.items())),
             *([f"- **not measured: {', '.join(self.missing)}**"] if self.missing else []),
             f"- goals: {met} of {len(goals)} rows met",
             "",

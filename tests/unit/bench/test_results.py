@@ -28,7 +28,7 @@ def test_short_works_get_more_rounds_than_asked_for_and_no_more_than_most() -> N
 
 
 def _results(folder: Path, sizes: str = "10 files") -> Results:
-    return Results(folder, _WORKS, {"sizes": sizes}, ["A note."])
+    return Results(folder, _WORKS, "today", {"sizes": sizes}, ["A note."])
 
 
 def _measured(results: Results, work: str, ours: float) -> None:
