@@ -34,7 +34,7 @@ class PeerSettings:
 
     @staticmethod
     def quick(data: Path) -> PeerSettings:
-        """About two minutes: shows that everything runs; its ratios mean little."""
+        """A few minutes: shows that everything runs; its ratios mean little."""
         return PeerSettings(
             data,
             scale=0.01,
