@@ -87,7 +87,7 @@ def _race(folder: Path, commits: int) -> list[str]:
     """Run all writers to their end. Returns: their names."""
     with ExitStack() as stack:
         processes = {
-            f"{engine}{number}": stack.enter_context(_writer(folder, engine, number, commits))
+            f"{engine}{number}": stack.enter_context(_Writer(folder, engine, number, commits))
             for engine in (OURS, REFERENCE)
             for number in range(WRITERS)
         }
@@ -97,7 +97,7 @@ def _race(folder: Path, commits: int) -> list[str]:
     return list(processes)
 
 
-class _writer:  # noqa: N801 - a context manager
+class _Writer:
     """A writer in a session of the operating system of its own, of which nothing is left at the end."""
 
     def __init__(self, folder: Path, engine: str, number: int, commits: int) -> None:

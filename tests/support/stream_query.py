@@ -18,6 +18,8 @@ from delta_pyds.table.schema_log import Allowed, SchemaTracking
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.stream_source import StreamOptions, StreamSource
 
+_NOTHING = Allowed()
+
 
 class Query:
     """One query over its runs. ``batches``: what each batch id delivered last, rows of ``columnar.scan_files``.
@@ -35,7 +37,7 @@ class Query:
         where: str | None = None,
         columns: str | None = None,
         schema_log: str | os.PathLike[str] | None = None,
-        allow: Allowed = Allowed(),  # noqa: B008
+        allow: Allowed = _NOTHING,
     ) -> None:
         self.path = os.fspath(path)
         self.options = options or StreamOptions()

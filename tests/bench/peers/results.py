@@ -29,7 +29,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. ``limit``: the goal, as a ratio."""
+    """One comparison."""
 
     work: str
     what: str
@@ -37,8 +37,12 @@ class Row:
     unit: str
     ours: float
     theirs: float
-    limit: float | None
     floor: float | None
+
+    @property
+    def limit(self) -> float | None:
+        """The goal, as a ratio."""
+        return goal(self.work, self.pair.ours, self.pair.theirs, self.unit)
 
     @property
     def ratio(self) -> float | None:
@@ -75,7 +79,7 @@ class Row:
     def from_json(row: Mapping[str, Any]) -> Row:
         pair = Pair(row["ours"], row["theirs"], row["floor"])
         return Row(
-            row["work"], row["what"], pair, row["unit"], row["ours_median"], row["theirs_median"], row["goal"],
+            row["work"], row["what"], pair, row["unit"], row["ours_median"], row["theirs_median"],
             row["floor_median"],
         )  # fmt: skip
 
@@ -139,9 +143,12 @@ class Results:
     @contextmanager
     def part(self, work: str) -> Iterator[None]:
         """What is added inside replaces what was known of ``work``; written at its end, if it got there."""
-        self._current = _Part(self._run)
-        yield
-        self._parts[work] = self._current
+        part = self._current = _Part(self._run)
+        try:
+            yield
+        finally:
+            self._current = None
+        self._parts[work] = part
         self.write()
 
     def about(self, more: Mapping[str, Any]) -> None:
@@ -154,8 +161,7 @@ class Results:
         values = {name: side.median if unit == "s" else side.peak for name, side in took.items()}
         for pair in pairs:
             floor = None if pair.floor is None else values[pair.floor]
-            limit = goal(work, pair.ours, pair.theirs, unit)
-            row = Row(work, what, pair, unit, values[pair.ours], values[pair.theirs], limit, floor)
+            row = Row(work, what, pair, unit, values[pair.ours], values[pair.theirs], floor)
             self._current.rows.append(row)
         rounds = {name: side.seconds if unit == "s" else side.peak_mb for name, side in took.items()}
         self._current.measures.append({"work": work, "what": what, "unit": unit, "rounds": rounds})
