@@ -49,11 +49,12 @@ def in_turn(
     A side that takes its own measure returns (seconds, MB); others are timed here.
     """
     results = {name: Side() for name in sides}
-    _round(sides, results, list(sides), counted=False)
+    order = list(sides)
+    _round(sides, results, order, counted=False)
     start, number, last = time.perf_counter(), 0, 0.0
     while number < rounds or (number < most and time.perf_counter() - start + last <= spare):
         begin = time.perf_counter()
-        _round(sides, results, list(reversed(sides)) if number % 2 else list(sides), counted=True)
+        _round(sides, results, order[::-1] if number % 2 else order, counted=True)
         number, last = number + 1, time.perf_counter() - begin
     return results
 
