@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.comparison import compare
 from delta_pyds.columnar.decimals import decimal_arithmetic, fit_decimal, round_decimal
-from delta_pyds.columnar.evaluate import arrow_type, compare
 from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, some
 from delta_pyds.columnar.rows import Rows
+from delta_pyds.columnar.values import arrow_type
 from delta_pyds.expr.nodes import Call
 from delta_pyds.protocol.schema import DecimalType
 

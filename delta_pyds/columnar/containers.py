@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.evaluate import compare
+from delta_pyds.columnar.comparison import compare
 from delta_pyds.columnar.kernel import Kernel, as_arrays, null_where, some
 from delta_pyds.columnar.rows import Rows, struct_field
 from delta_pyds.columnar.schema import arrow_type

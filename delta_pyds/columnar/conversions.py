@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.arithmetic import saturating_cast
 from delta_pyds.columnar.dates import format_wall, wall_of
 from delta_pyds.columnar.decimals import fit_decimal
-from delta_pyds.columnar.evaluate import arrow_type, cast_total
 from delta_pyds.columnar.kernel import Kernel, by_value, floor_divide, null_where, some
 from delta_pyds.columnar.parsing import parse_texts
 from delta_pyds.columnar.rows import Rows
+from delta_pyds.columnar.values import arrow_type, cast_total
 from delta_pyds.columnar.zones import start_of_day, wall_to_instant
 from delta_pyds.expr.nodes import Call, type_of
 from delta_pyds.expr.types import is_floating, is_integral

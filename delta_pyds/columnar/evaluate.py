@@ -7,18 +7,17 @@ value, -0.0 equals 0.0, logic is three-valued. Only Arrow kernels touch rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.comparison import compare, compare_constant, is_in
 from delta_pyds.columnar.rows import Resolver, Rows, batch_resolver
-from delta_pyds.columnar.schema import arrow_type as any_arrow_type
+from delta_pyds.columnar.values import cast_total, scalar
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
-    Call,
     Cast,
     Column,
     Comparison,
@@ -27,49 +26,13 @@ from delta_pyds.expr.nodes import (
     IsNull,
     Like,
     Literal,
-    LiteralValue,
     Not,
     Or,
     Remainder,
     Wildcard,
-    children,
+    may_fail,
     type_of,
 )
-from delta_pyds.protocol.schema import TIMESTAMP, DataType, DecimalType, PrimitiveType
-
-_ARROW_TYPES: dict[str, pa.DataType] = {
-    "string": pa.string(), "long": pa.int64(), "integer": pa.int32(), "short": pa.int16(), "byte": pa.int8(),
-    "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "binary": pa.binary(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"), "void": pa.null(),
-}  # fmt: skip
-_KERNELS: dict[str, Callable[..., Any]] = {
-    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-}  # fmt: skip
-
-
-def arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a comparable type's values; counts for dates and timestamps keep their type."""
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    assert isinstance(data_type, PrimitiveType)
-    return _ARROW_TYPES[data_type.name]
-
-
-def scalar(value: LiteralValue, data_type: DataType) -> pa.Scalar:
-    """A constant as Arrow has it."""
-    if value is None:
-        return pa.scalar(None, any_arrow_type(data_type))
-    return values_array((value,), data_type)[0]
-
-
-def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Array:
-    """Constants as an Arrow array; dates and timestamps are given as counts."""
-    target = arrow_type(data_type)
-    if pa.types.is_date32(target):
-        return pa.array(values, pa.int32()).cast(target)
-    if pa.types.is_timestamp(target):
-        return pa.array(values, pa.int64()).cast(target)
-    return pa.array(values, target)
 
 
 def matches(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> pa.BooleanArray:
@@ -117,12 +80,7 @@ def value_of(expr: Expr, rows: Rows) -> Any:
     # predicates of scans never get here, and need not load this
     from delta_pyds.columnar.functions import compute
 
-    return compute(expr, rows)
-
-
-def may_fail(expr: Expr) -> bool:
-    """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
-    return isinstance(expr, Call) or any(may_fail(child) for child in children(expr))
+    return compute(expr, rows, value_of)
 
 
 def _logic(expr: And | Or, rows: Rows) -> Any:
@@ -141,44 +99,6 @@ def _comparison(expr: Comparison, rows: Rows) -> Any:
         return compare_constant(expr.op, left, expr.right)
     right = value_of(expr.right, rows.only(pc.is_valid(left)) if may_fail(expr.right) else rows)
     return compare(expr.op, left, right)
-
-
-def compare(op: str, left: Any, right: Any) -> Any:
-    """``left op right`` for values of one type."""
-    plain = _KERNELS[op](left, right)
-    if not pa.types.is_floating(left.type):
-        return plain
-    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
-    if op in ("=", ">=", "<="):
-        # IEEE says false wherever NaN takes part
-        greater = {"=": pc.and_(left_nan, right_nan), ">=": left_nan, "<=": right_nan}[op]
-        return pc.or_(plain, greater)
-    if op == "<>":
-        return pc.and_not(plain, pc.and_(left_nan, right_nan))
-    above, below = (left_nan, right_nan) if op == ">" else (right_nan, left_nan)
-    return pc.or_(plain, pc.and_not(above, below))
-
-
-def compare_constant(op: str, values: Any, constant: Literal) -> Any:
-    """``values op constant`` for a constant of the values' own type."""
-    floating = pa.types.is_floating(values.type)
-    if floating and constant.value != constant.value:
-        is_nan = pc.is_nan(values)
-        known: dict[str, Callable[[], Any]] = {"=": lambda: is_nan, "<>": lambda: pc.invert(is_nan)}
-        return known[op]()
-    result = _KERNELS[op](values, scalar(constant.value, constant.data_type))
-    if floating and op in (">", ">="):
-        return pc.or_(result, pc.is_nan(values))
-    return result
-
-
-def is_in(values: Any, wanted: tuple[LiteralValue, ...], data_type: DataType) -> Any:
-    """``values IN (wanted)``: null for null."""
-    if pa.types.is_floating(values.type) and 0.0 in wanted:
-        # the kernel looks values up by their bits
-        wanted = (*(v for v in wanted if v != 0.0), 0.0, -0.0)
-    found = pc.is_in(values, value_set=values_array(wanted, data_type))
-    return found if values.null_count == 0 else pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))
 
 
 def _like(values: Any, parts: tuple[str | Wildcard, ...]) -> Any:
@@ -209,17 +129,6 @@ def _regex(parts: tuple[str | Wildcard, ...]) -> str:
         else:
             texts.append(re.escape(part))
     return r"(?s)\A" + "".join(texts) + r"\z"
-
-
-def cast_total(values: Any, source: DataType, target: DataType) -> Any:
-    to = arrow_type(target)
-    # expr.build turns these into comparisons of dates: a zone cannot be had here
-    assert target != TIMESTAMP or source == TIMESTAMP
-    if isinstance(source, DecimalType) and pa.types.is_floating(to):
-        # the direct cast does not round to the nearest double; parsing text does
-        return values.cast(pa.string()).cast(to)
-    # whole numbers beyond 2^53 round to the nearest float, as in Java
-    return values.cast(to, safe=not pa.types.is_floating(to))
 
 
 def _remainder(values: Any, divisor: int) -> Any:

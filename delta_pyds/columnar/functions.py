@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.arithmetic import ARITHMETIC
+from delta_pyds.columnar.comparison import compare, is_in
 from delta_pyds.columnar.containers import CONTAINERS
 from delta_pyds.columnar.conversions import CONVERSIONS
 from delta_pyds.columnar.dates import DATES
-from delta_pyds.columnar.evaluate import compare, is_in, may_fail, value_of
 from delta_pyds.columnar.kernel import Kernel
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.text import TEXTS
-from delta_pyds.expr.nodes import Call, Case, Coalesce, Expr, Literal, LiteralValue, type_of
+from delta_pyds.expr.nodes import Call, Case, Coalesce, Expr, Literal, LiteralValue, may_fail, type_of
+
+# gives the values of a part of an expression: a call's argument, a branch of a CASE
+ValueOf = Callable[[Expr, Rows], Any]
 
 _KERNELS: dict[str, Kernel] = {**ARITHMETIC, **CONVERSIONS, **TEXTS, **DATES, **CONTAINERS}
 # these look at all of their arguments; the others at the next one only where those before have a value
@@ -24,21 +28,21 @@ _EAGER = frozenset(("concat", "concat_ws", "greatest", "least", "<=>", "array", 
 _RIGHT_FIRST = frozenset(("/", "%", "div", "pmod"))
 
 
-def compute(expr: Expr, rows: Rows) -> Any:
-    """The values of a ``Call``, ``Case`` or ``Coalesce``, as ``evaluate.value_of`` gives them.
+def compute(expr: Expr, rows: Rows, value_of: ValueOf) -> Any:
+    """The values of a ``Call``, ``Case`` or ``Coalesce``. ``value_of`` evaluates their parts (``evaluate.value_of``).
 
     Raises: ExpressionError with Spark's code where a live row has no value under ANSI rules.
     """
     if isinstance(expr, Case):
-        return _case(expr, rows)
+        return _case(expr, rows, value_of)
     if isinstance(expr, Coalesce):
-        return _coalesce(expr, rows)
+        return _coalesce(expr, rows, value_of)
     assert isinstance(expr, Call), expr
     if expr.function == "in":
-        return _in(expr.args, rows)
+        return _in(expr.args, rows, value_of)
     if expr.function == "nanvl":
-        return _nanvl(expr.args, rows)
-    args = _arguments(expr, rows)
+        return _nanvl(expr.args, rows, value_of)
+    args = _arguments(expr, rows, value_of)
     if expr.function == "<=>":
         return _same(*args)
     kernel = _KERNELS[expr.function]
@@ -48,7 +52,7 @@ def compute(expr: Expr, rows: Rows) -> Any:
     return kernel(expr, args, rows)
 
 
-def _arguments(call: Call, rows: Rows) -> list[Any]:
+def _arguments(call: Call, rows: Rows, value_of: ValueOf) -> list[Any]:
     order = list(range(len(call.args)))
     if call.function in _RIGHT_FIRST:
         order.reverse()
@@ -63,7 +67,7 @@ def _arguments(call: Call, rows: Rows) -> list[Any]:
     return [values[index] for index in range(len(call.args))]
 
 
-def _case(expr: Case, rows: Rows) -> Any:
+def _case(expr: Case, rows: Rows, value_of: ValueOf) -> Any:
     pieces: list[tuple[Any, Any]] = []
     rest = rows
     narrow = any(may_fail(part) for branch in expr.branches for part in branch) or may_fail(expr.otherwise)
@@ -80,7 +84,7 @@ def _case(expr: Case, rows: Rows) -> Any:
     return result
 
 
-def _coalesce(expr: Coalesce, rows: Rows) -> Any:
+def _coalesce(expr: Coalesce, rows: Rows, value_of: ValueOf) -> Any:
     result = value_of(expr.children[0], rows)
     for child in expr.children[1:]:
         if isinstance(result, pa.Scalar):
@@ -93,7 +97,7 @@ def _coalesce(expr: Coalesce, rows: Rows) -> Any:
     return result
 
 
-def _in(args: tuple[Expr, ...], rows: Rows) -> Any:
+def _in(args: tuple[Expr, ...], rows: Rows, value_of: ValueOf) -> Any:
     value = value_of(args[0], rows)
     constants: list[LiteralValue] = [
         arg.value for arg in args[1:] if isinstance(arg, Literal) and arg.value == arg.value
@@ -112,7 +116,7 @@ def _in(args: tuple[Expr, ...], rows: Rows) -> Any:
     return result
 
 
-def _nanvl(args: tuple[Expr, ...], rows: Rows) -> Any:
+def _nanvl(args: tuple[Expr, ...], rows: Rows, value_of: ValueOf) -> Any:
     left = value_of(args[0], rows)
     is_nan = pc.fill_null(pc.is_nan(left), False)
     return pc.if_else(is_nan, value_of(args[1], rows.only(is_nan)), left)

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.evaluate import arrow_type, values_array
 from delta_pyds.columnar.kernel import some
 from delta_pyds.columnar.rows import Rows
+from delta_pyds.columnar.values import arrow_type, values_array
 from delta_pyds.columnar.zones import wall_to_instant, zone_of
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.casts import cast_literal

@@ -14,7 +14,9 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.evaluate import compare_constant, matches, values_array
+from delta_pyds.columnar.comparison import compare_constant
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.values import values_array
 from delta_pyds.expr.nodes import Column, Literal
 from delta_pyds.expr.stats_rewrite import (
     All,

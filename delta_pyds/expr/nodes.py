@@ -186,6 +186,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     return (expr.child,)
 
 
+def may_fail(expr: Expr) -> bool:
+    """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
+    return isinstance(expr, Call) or any(may_fail(child) for child in children(expr))
+
+
 def columns(expr: Expr) -> Iterator[Column]:
     """All columns in the expression, as often as they occur."""
     pending = [expr]

@@ -7,7 +7,8 @@ from itertools import compress, islice
 
 import pyarrow as pa
 
-from delta_pyds.columnar.evaluate import matches, values_array
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.values import values_array
 from delta_pyds.expr.build import Builder, bind_column
 from delta_pyds.expr.logic import and_, or_
 from delta_pyds.expr.nodes import FALSE, TRUE, Expr, Literal, conjuncts, references

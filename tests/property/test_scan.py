@@ -11,7 +11,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.evaluate import batch_resolver, matches
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.reader import output_schema, read
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.table.scan import Scan, plan_scan

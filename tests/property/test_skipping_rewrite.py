@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.evaluate import arrow_type, evaluate, matches
+from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.columnar.skipping import first_ruling_out, keep
+from delta_pyds.columnar.values import arrow_type
 from delta_pyds.expr.build import Builder, bind_column
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
 from delta_pyds.expr.nodes import Expr, Literal, conjuncts, references

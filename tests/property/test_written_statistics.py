@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.evaluate import batch_resolver, matches
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.data import writer as writer_module
 from delta_pyds.data.reader import output_schema, read

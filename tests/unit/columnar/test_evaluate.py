@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.columnar.evaluate import batch_resolver, evaluate, matches
+from delta_pyds.columnar.evaluate import evaluate, matches
+from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.errors import ColumnNotFoundError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.expr.parse import parse_predicate
