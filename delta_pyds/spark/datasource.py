@@ -13,15 +13,9 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.handoff import (
-    FILE_PATH_COLUMN,
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-    ROW_POSITION_COLUMN,
-)
 
 if TYPE_CHECKING:
     from delta_pyds.spark.driver import Opened
@@ -50,6 +44,7 @@ class DeltaDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns that the options select, at the version that this DataFrame is pinned to."""
         from delta_pyds.spark.driver import open_table, output_columns
+        from delta_pyds.spark.extra_columns import extra_fields
         from delta_pyds.spark.stream_options import parse_stream_options, tracks_schema
         from delta_pyds.spark.types import to_spark
 
@@ -86,8 +81,9 @@ class DeltaDataSource(DataSource):
         return dict(self.__dict__)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from delta_pyds.spark.pinned import Pinned
         from delta_pyds.spark.pushdown import pushes_filters
-        from delta_pyds.spark.reader import DeltaReader, Pinned, PushingDeltaReader
+        from delta_pyds.spark.reader import DeltaReader, PushingDeltaReader
         from delta_pyds.spark.stream_options import tracks_schema
 
         options = self._read_options()
@@ -124,7 +120,7 @@ class DeltaDataSource(DataSource):
         return DeltaWriter(plan_write(request))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from delta_pyds.spark.reader import Pinned
+        from delta_pyds.spark.pinned import Pinned
         from delta_pyds.spark.stream_options import parse_stream_options
         from delta_pyds.spark.stream_reader import DeltaStreamReader
 
@@ -157,19 +153,3 @@ class DeltaDataSource(DataSource):
             assumed_time_zone=assumed_time_zone(),
         )
         return DeltaStreamWriter(dict(self.options), plan_batch(request, application))
-
-
-def extra_fields(options: ReadOptions) -> list[StructField]:
-    """The columns that rowPosition and rowIds add, always last."""
-    fields = []
-    if options.row_position:
-        fields += [
-            StructField(FILE_PATH_COLUMN, StringType(), False),
-            StructField(ROW_POSITION_COLUMN, LongType(), False),
-        ]
-    if options.row_ids:
-        fields += [
-            StructField(ROW_ID_COLUMN, LongType(), False),
-            StructField(ROW_COMMIT_VERSION_COLUMN, LongType(), False),
-        ]
-    return fields

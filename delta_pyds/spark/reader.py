@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
-from pyspark.sql.types import StructType
 
-from delta_pyds.errors import UserError
 from delta_pyds.spark.task_scan import task_scan, to_stream
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from delta_pyds.expr.nodes import Expr
     from delta_pyds.spark.driver import Opened
     from delta_pyds.spark.options import ReadOptions
+    from delta_pyds.spark.pinned import Pinned
     from delta_pyds.table.change_scan import ChangeScan
     from delta_pyds.table.scan import Scan
 
@@ -30,15 +30,6 @@ class FilePartition(InputPartition):
         self.files = files
 
 
-@dataclass(frozen=True)
-class Pinned:
-    """What a load was made at. ``zone_used``: choosing the version depended on the time zone."""
-
-    version: int | None
-    table_id: str | None
-    zone_used: bool
-
-
 class DeltaReader(DataSourceReader):
     """Reads the rows that the options select.
 
@@ -48,6 +39,7 @@ class DeltaReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, pinned: Pinned, user_schema: StructType | None) -> None:
         from delta_pyds.spark.driver import check_same_table, open_table
+        from delta_pyds.spark.extra_columns import user_columns
 
         # Spark reads pushed literals after this, in this process: the default of 28 digits would round decimals
         decimal.getcontext().prec = 60
@@ -97,21 +89,3 @@ class PushingDeltaReader(DeltaReader):
         self._plan(to_expressions(filters, self._opened.snapshot.schema, self._opened.time_zone))
         # Spark applies every one of them to the rows as well: pruning need not be exact
         return iter(filters)
-
-
-def user_columns(schema: StructType, options: ReadOptions) -> Any:
-    """The table's part of a schema that the user gave; what rowPosition and rowIds add must stand at its end."""
-    from delta_pyds.spark.datasource import extra_fields
-    from delta_pyds.spark.types import from_spark
-
-    extra = extra_fields(options)
-    if not extra:
-        return from_spark(schema)
-    names = [(f.name, f.dataType) for f in extra]
-    if [(f.name, f.dataType) for f in schema.fields[-len(extra) :]] != names:
-        raise UserError(
-            "a schema was given together with rowPosition or rowIds: it must end with the columns that they add: "
-            f"{', '.join(n for n, _ in names)}.",
-            code="DELTA_READ_SCHEMA_CONFLICT",
-        )
-    return from_spark(StructType(schema.fields[: -len(extra)]))

@@ -11,7 +11,7 @@ from delta_pyds.protocol.handoff import ScanState
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.driver import Opened, check_column_options, check_same_table, located, open_table
 from delta_pyds.spark.options import ReadOptions
-from delta_pyds.spark.reader import Pinned
+from delta_pyds.spark.pinned import Pinned
 from delta_pyds.spark.stream_options import StreamReadOptions
 from delta_pyds.spark.task_scan import TaskScan, task_scan
 from delta_pyds.spark.types import to_spark

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
 
-from delta_pyds.spark.reader import Pinned, user_columns
 from delta_pyds.spark.task_scan import TaskScan, to_stream
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from delta_pyds.spark.options import ReadOptions
+    from delta_pyds.spark.pinned import Pinned
     from delta_pyds.spark.stream_driver import OpenedStream
     from delta_pyds.spark.stream_options import StreamReadOptions
 
@@ -55,6 +56,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _opened(self) -> OpenedStream:
+        from delta_pyds.spark.extra_columns import user_columns
         from delta_pyds.spark.stream_driver import check_same_columns, open_stream
 
         if not self._schema_is_ours:
