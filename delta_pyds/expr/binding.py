@@ -11,8 +11,8 @@ from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.arithmetic import OPERATORS
 from delta_pyds.expr.build import bind_column
 from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
+from delta_pyds.expr.dates import add_interval
 from delta_pyds.expr.functions import FUNCTIONS
-from delta_pyds.expr.intervals import add_interval
 from delta_pyds.expr.logic import require_boolean
 from delta_pyds.expr.nodes import (
     FALSE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.nodes import Expr, Literal, type_of
+from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
 from delta_pyds.expr.scope import (
     Registry,
     Scope,
@@ -16,9 +16,10 @@ from delta_pyds.expr.scope import (
     refuse_argument,
     whole_argument,
 )
+from delta_pyds.expr.syntax import Interval
 from delta_pyds.expr.type_names import TYPE_NAMES
 from delta_pyds.expr.types import is_integral
-from delta_pyds.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
+from delta_pyds.protocol.schema import DATE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, display
 from delta_pyds.protocol.temporal import DAY_MICROS
 
 DATE_FUNCTIONS = Registry()
@@ -223,3 +224,26 @@ def current_timestamp(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
     if name == "localtimestamp":
         return Literal(scope.zone.instant_to_wall(scope.now_micros), TIMESTAMP_NTZ)
     return Literal(scope.now_micros, TIMESTAMP)
+
+
+def add_interval(scope: Scope, value: Expr, interval: Interval, sign: int) -> Expr:
+    """A date or a timestamp plus or minus a literal interval, by the session's calendar and clock.
+
+    Raises: ExpressionError for other types, and for months mixed with days or times, which Spark refuses too.
+    """
+    data_type = type_of(value)
+    months, days, micros = sign * interval.months, sign * interval.days, sign * interval.micros
+    if months and (days or micros):
+        raise ExpressionError("an interval of months and days cannot be mixed.", code="PARSE_SYNTAX_ERROR")
+    if data_type == DATE and not interval.has_time:
+        function, count = ("add_months", months) if interval.has_months else ("date_add", days)
+        return scope.call(function, (value, Literal(count, INTEGER)), DATE)
+    if data_type == DATE:
+        value, data_type = scope.cast(value, TIMESTAMP), TIMESTAMP
+    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return scope.call("add_interval", (value,), data_type, months, days, micros, zoned=data_type == TIMESTAMP)
+    raise ExpressionError(
+        f"an interval is added to DATE, TIMESTAMP and TIMESTAMP_NTZ only, and '{to_sql(value)}' is of type "
+        f"{display(data_type).upper()}: cast it.",
+        construct="INTERVAL",
+    )

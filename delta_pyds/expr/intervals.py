@@ -1,18 +1,11 @@
-"""Literal intervals: ``INTERVAL 1 DAY``, ``INTERVAL '2' HOURS 30 MINUTES``."""
+"""The text of literal intervals: ``INTERVAL 1 DAY``, ``INTERVAL '2' HOURS 30 MINUTES``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
-from delta_pyds.protocol.schema import DATE, INTEGER, TIMESTAMP, TIMESTAMP_NTZ, display
-
-if TYPE_CHECKING:
-    from delta_pyds.expr.scope import Scope
-    from delta_pyds.expr.syntax import Interval
 
 _MICROS = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000, "MILLISECOND": 1_000, "MICROSECOND": 1}
 _DAYS = {"DAY": 1, "WEEK": 7}
@@ -46,26 +39,3 @@ def read_interval(parts: Sequence[tuple[str, str]]) -> tuple[int, int, int, bool
     if not parts:
         raise ExpressionError("an interval needs a number and a unit.", code="PARSE_SYNTAX_ERROR")
     return months, days, micros, has_months, has_time
-
-
-def add_interval(scope: Scope, value: Expr, interval: Interval, sign: int) -> Expr:
-    """A date or a timestamp plus or minus a literal interval, by the session's calendar and clock.
-
-    Raises: ExpressionError for other types, and for months mixed with days or times, which Spark refuses too.
-    """
-    data_type = type_of(value)
-    months, days, micros = sign * interval.months, sign * interval.days, sign * interval.micros
-    if months and (days or micros):
-        raise ExpressionError("an interval of months and days cannot be mixed.", code="PARSE_SYNTAX_ERROR")
-    if data_type == DATE and not interval.has_time:
-        function, count = ("add_months", months) if interval.has_months else ("date_add", days)
-        return scope.call(function, (value, Literal(count, INTEGER)), DATE)
-    if data_type == DATE:
-        value, data_type = scope.cast(value, TIMESTAMP), TIMESTAMP
-    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
-        return scope.call("add_interval", (value,), data_type, months, days, micros, zoned=data_type == TIMESTAMP)
-    raise ExpressionError(
-        f"an interval is added to DATE, TIMESTAMP and TIMESTAMP_NTZ only, and '{to_sql(value)}' is of type "
-        f"{display(data_type).upper()}: cast it.",
-        construct="INTERVAL",
-    )
