@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.evaluate import evaluate
 from delta_pyds.columnar.rows import Resolver
 from delta_pyds.columnar.schema import arrow_type
-from delta_pyds.data.output import Constant
+from delta_pyds.data.columns import Constant
 from delta_pyds.data.store_assignment import fits
 from delta_pyds.data.task_session import TaskSession, meaning
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError

@@ -17,10 +17,11 @@ from delta_pyds.columnar import cast
 from delta_pyds.columnar.cast import MaybeConvert, Where
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.data import calendar, change_type
+from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.data_file import DataFile
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.footer_statistics import RowGroupFacts, kept_row_groups
-from delta_pyds.data.output import Constant, null_column, partition_column, record_batch
+from delta_pyds.data.output import partition_column
 from delta_pyds.data.row_groups import RowGroup
 from delta_pyds.data.transform import Binder, Binding, Selection
 from delta_pyds.expr.nodes import references

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.cast import MaybeConvert
 from delta_pyds.columnar.rows import struct_field
 from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.constraints import Constraints
 from delta_pyds.data.derived_columns import Compute, IdentityValues, computed_column, default_column
-from delta_pyds.data.output import Constant, null_column, record_batch
 from delta_pyds.data.store_assignment import plan_assignment
 from delta_pyds.data.task_session import TaskSession
 from delta_pyds.data.text_lengths import plan_text_lengths

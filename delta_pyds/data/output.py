@@ -5,13 +5,12 @@ Invariant: every batch of a scan has exactly the scan's schema, whatever the fil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.cast import Where
 from delta_pyds.columnar.schema import arrow_field, arrow_type
+from delta_pyds.data.columns import Constant
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
@@ -40,27 +39,6 @@ def output_schema(state: ScanState) -> pa.Schema:
         fields.append(pa.field(ROW_ID_COLUMN, pa.int64(), nullable=False))
         fields.append(pa.field(ROW_COMMIT_VERSION_COLUMN, pa.int64(), nullable=False))
     return pa.schema(fields)
-
-
-class Constant:
-    """A column of one value. Its array is made once and sliced for every batch."""
-
-    def __init__(self, value: pa.Scalar) -> None:
-        self.value = value
-        self._array: pa.Array | None = None
-
-    def array(self, length: int) -> pa.Array:
-        if self._array is None or len(self._array) < length:
-            self._array = _repeat(self.value, length)
-        return self._array if len(self._array) == length else self._array.slice(0, length)
-
-
-def _repeat(value: pa.Scalar, length: int) -> pa.Array:
-    return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
-
-
-def null_column(data_type: pa.DataType) -> Constant:
-    return Constant(pa.scalar(None, data_type))
 
 
 def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Constant:
@@ -117,11 +95,3 @@ def default_or_stored(
     if stored is None:
         return pa.repeat(default, length) if isinstance(default, pa.Scalar) else default
     return pc.coalesce(stored, default)
-
-
-def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
-    """A batch of that many rows, which arrays cannot say when there are none."""
-    if arrays:
-        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
-    empty = pa.Array.from_buffers(pa.struct([]), num_rows, [None])
-    return pa.RecordBatch.from_struct_array(empty)

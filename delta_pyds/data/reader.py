@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.batch_size import PROBE_ROWS, BatchSizer
+from delta_pyds.data.columns import Constant, record_batch
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.filtering import ArrayQueue, filter_arrays
-from delta_pyds.data.output import Constant, RowNumbers, default_or_stored, output_schema, record_batch
+from delta_pyds.data.output import RowNumbers, default_or_stored, output_schema
 from delta_pyds.data.row_groups import RowGroup, row_groups_in, runs
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.handoff import ScanFile, ScanState

@@ -1,0 +1,36 @@
+"""Columns of one value, and batches of columns, as reading and writing both make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+
+class Constant:
+    """A column of one value. Its array is made once and sliced for every batch."""
+
+    def __init__(self, value: pa.Scalar) -> None:
+        self.value = value
+        self._array: pa.Array | None = None
+
+    def array(self, length: int) -> pa.Array:
+        if self._array is None or len(self._array) < length:
+            self._array = _repeat(self.value, length)
+        return self._array if len(self._array) == length else self._array.slice(0, length)
+
+
+def _repeat(value: pa.Scalar, length: int) -> pa.Array:
+    return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
+
+
+def null_column(data_type: pa.DataType) -> Constant:
+    return Constant(pa.scalar(None, data_type))
+
+
+def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    """A batch of that many rows, which arrays cannot say when there are none."""
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    empty = pa.Array.from_buffers(pa.struct([]), num_rows, [None])
+    return pa.RecordBatch.from_struct_array(empty)
