@@ -21,6 +21,7 @@ from delta_pyds.data.reader import read
 from delta_pyds.data.writer import DataFileWriter
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.handoff import ROW_POSITION_COLUMN, ScanState
 from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.protocol.write_handoff import WriteState, WrittenFile
@@ -134,7 +135,10 @@ def _mark(snapshot: Snapshot, partial: list[_Marked], state: WriteState) -> list
 def _wide_statistics(statistics: str | None, num_rows: int) -> str:
     """The same statistics, no longer tight. Protocol: "Per-file Statistics"."""
     # raw: a decimal that went through a float would not be the same bound
-    known = msgspec.json.decode(statistics, type=dict[str, msgspec.Raw]) if statistics else {}
+    try:
+        known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
+    except InvalidJSONError:
+        known = {}  # they said nothing before either
     known["numRecords"] = msgspec.Raw(str(num_rows).encode())
     known["tightBounds"] = msgspec.Raw(b"false")
     return msgspec.json.encode(known).decode()

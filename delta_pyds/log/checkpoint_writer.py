@@ -27,6 +27,7 @@ from delta_pyds.log.commit_writer import encode_commit, wire_form
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, V2CheckpointHint
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.protocol.actions import Action, CheckpointMetadata, Sidecar
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import SIDECAR_DIRECTORY, join, log_directory, version_prefix
 from delta_pyds.storage.base import Storage
 
@@ -249,4 +250,4 @@ def _chunked(tables: Iterable[pa.Table], num_rows: int) -> Iterator[list[pa.Tabl
 
 
 def _decoded(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+    return None if text is None else decode_json(text)

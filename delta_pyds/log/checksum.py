@@ -13,6 +13,8 @@ import msgspec
 from delta_pyds.errors import ChecksumMismatchError, FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.integers import Int64
 from delta_pyds.storage.base import Storage
 
 _logger = logging.getLogger(__name__)
@@ -21,26 +23,26 @@ _logger = logging.getLogger(__name__)
 class FileSizeHistogram(msgspec.Struct, frozen=True, rename="camel"):
     """Files and bytes per bin; a bin starts at its boundary (inclusive), the first at 0."""
 
-    sorted_bin_boundaries: list[int]
-    file_counts: list[int]
-    total_bytes: list[int]
+    sorted_bin_boundaries: list[Int64]
+    file_counts: list[Int64]
+    total_bytes: list[Int64]
 
 
 class DeletedRecordCountsHistogram(msgspec.Struct, frozen=True, rename="camel"):
     """Files per decade of deleted records."""
 
-    deleted_record_counts: list[int]
+    deleted_record_counts: list[Int64]
 
 
 class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
     """What the writer of a version says that its state is. Old writers left out all but the first four numbers."""
 
-    table_size_bytes: int
-    num_files: int
-    num_metadata: int
-    num_protocol: int
+    table_size_bytes: Int64
+    num_files: Int64
+    num_metadata: Int64
+    num_protocol: Int64
     txn_id: str | None = None
-    in_commit_timestamp_opt: int | None = None
+    in_commit_timestamp_opt: Int64 | None = None
     set_transactions: list[SetTransaction] | None = None
     domain_metadata: list[DomainMetadata] | None = None
     metadata: Metadata | None = None
@@ -49,8 +51,8 @@ class VersionChecksum(msgspec.Struct, frozen=True, rename="camel"):
     # the name under which the reference wrote fileSizeHistogram for years
     histogram_opt: FileSizeHistogram | None = None
     all_files: list[AddFile] | None = None
-    num_deleted_records_opt: int | None = None
-    num_deletion_vectors_opt: int | None = None
+    num_deleted_records_opt: Int64 | None = None
+    num_deletion_vectors_opt: Int64 | None = None
     deleted_record_counts_histogram_opt: DeletedRecordCountsHistogram | None = None
 
     @property
@@ -88,8 +90,8 @@ def read_checksum(storage: Storage, file: LogFile) -> VersionChecksum | None:
     A reader must work without it.
     """
     try:
-        return msgspec.json.decode(storage.read(file.path), type=VersionChecksum)
-    except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundInStorageError) as error:
+        return decode_json(storage.read(file.path), VersionChecksum)
+    except (InvalidJSONError, FileNotFoundInStorageError) as error:
         _logger.warning("The version checksum %s is not used: %s", file.path, error)
         return None
 

@@ -12,6 +12,13 @@ import msgspec
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import CommitInfo, SingleAction
+from delta_pyds.protocol.foreign_json import (
+    InvalidJSONError,
+    convert_json,
+    decode_json,
+    decode_json_lines,
+    decode_json_with,
+)
 from delta_pyds.storage.base import Storage
 
 _decoder = msgspec.json.Decoder(SingleAction)
@@ -93,15 +100,15 @@ def decode_commit(data: bytes, path: str) -> list[SingleAction]:
     if data.startswith(_BYTE_ORDER_MARK):
         data = data[len(_BYTE_ORDER_MARK) :]
     try:
-        return _decoder.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_json_lines(_decoder, data)
+    except InvalidJSONError:
         return [_decode_line(line, number, path) for number, line in _lines(data)]
 
 
 def _decode_line(line: bytes, number: int, path: str) -> SingleAction:
     try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_json_with(_decoder, line)
+    except InvalidJSONError as error:
         action = _with_odd_commit_info(line)
         if action is None:
             raise _corrupt(path, number, error) from error
@@ -111,12 +118,12 @@ def _decode_line(line: bytes, number: int, path: str) -> SingleAction:
 def _with_odd_commit_info(line: bytes) -> SingleAction | None:
     """A line at fault only in its commit info, which is free-form: no content of it makes a table unreadable."""
     try:
-        value = msgspec.json.decode(line)
+        value = decode_json(line)
         info = value.pop("commitInfo") if isinstance(value, dict) else None
         if info is None:
             return None
-        rest = msgspec.convert(value, SingleAction)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, KeyError):
+        rest = convert_json(value, SingleAction)
+    except (InvalidJSONError, KeyError):
         return None
     return msgspec.structs.replace(rest, commit_info=_lenient_commit_info(info))
 
@@ -129,8 +136,8 @@ def _lenient_commit_info(info: Any) -> CommitInfo:
     for field in msgspec.structs.fields(CommitInfo):
         if field.encode_name in info:
             try:
-                kept[field.name] = msgspec.convert(info[field.encode_name], field.type)
-            except msgspec.ValidationError:
+                kept[field.name] = convert_json(info[field.encode_name], field.type)
+            except InvalidJSONError:
                 continue
     return CommitInfo(**kept)
 
@@ -143,14 +150,14 @@ def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
         if b"commitInfo" not in line:
             continue
         try:
-            raw = _info_decoder.decode(line).commit_info
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raw = decode_json_with(_info_decoder, line).commit_info
+        except InvalidJSONError as error:
             raise _corrupt(path, number, error) from error
         if bytes(raw) == b"null":
             continue
         try:
-            return True, msgspec.json.decode(raw, type=CommitInfo)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            return True, decode_json(bytes(raw), CommitInfo)
+        except InvalidJSONError:
             action = _decode_line(line, number, path)
             return True, action.commit_info
     return False, None

@@ -8,6 +8,7 @@ from delta_pyds.errors import FileExistsInStorageError, MissingLogFilesError, Un
 from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.log.listing import by_version, list_log
 from delta_pyds.protocol.actions import SingleAction, file_key
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import join, log_directory
 from delta_pyds.storage.base import Storage
 
@@ -77,7 +78,7 @@ def _key(line: bytes, action: SingleAction, path: str) -> tuple[object, ...] | N
         return ("metaData",)
     if action.protocol is not None:
         return ("protocol",)
-    kinds = msgspec.json.decode(line, type=dict[str, msgspec.Raw]).keys()
+    kinds = decode_json(line, dict[str, msgspec.Raw]).keys()
     if kinds and kinds <= _LEFT_OUT:
         return None
     raise UnsupportedOperationError(

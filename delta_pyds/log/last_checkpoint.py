@@ -13,6 +13,8 @@ from urllib.parse import quote
 import msgspec
 
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
+from delta_pyds.protocol.foreign_json import convert_json, load_json
+from delta_pyds.protocol.integers import Int64
 from delta_pyds.protocol.paths import LAST_CHECKPOINT, join, log_directory
 from delta_pyds.storage.base import Storage
 
@@ -23,8 +25,8 @@ class V2CheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
     """A V2 checkpoint's top-level file, and what of it the hint repeats. ``path`` is a name in ``_delta_log``."""
 
     path: str | None = None
-    size_in_bytes: int | None = None
-    modification_time: int | None = None
+    size_in_bytes: Int64 | None = None
+    modification_time: Int64 | None = None
     non_file_actions: list[dict[str, Any]] | None = None
     sidecar_files: list[dict[str, Any]] | None = None
 
@@ -35,11 +37,11 @@ class LastCheckpointHint(msgspec.Struct, frozen=True, rename="camel"):
     ``size`` counts actions (-1: unknown).
     """
 
-    version: int
-    size: int | None = None
-    parts: int | None = None
-    size_in_bytes: int | None = None
-    num_of_add_files: int | None = None
+    version: Int64
+    size: Int64 | None = None
+    parts: Int64 | None = None
+    size_in_bytes: Int64 | None = None
+    num_of_add_files: Int64 | None = None
     checkpoint_schema: Any = None
     tags: dict[str, str | None] | None = None
     v2_checkpoint: V2CheckpointHint | None = None
@@ -104,14 +106,10 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpointHint:
 
     Raises: ValueError saying what is wrong with it.
     """
-    # the decoder recurses: a hostile nesting must not pass as anything but damage
-    try:
-        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_FloatText)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    value = load_json(data.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_FloatText)
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
-    hint = msgspec.convert(value, LastCheckpointHint)
+    hint = convert_json(value, LastCheckpointHint)
     if hint.version < 0:
         raise ValueError(f"its version is {hint.version}")
     if hint.checksum is not None and hint.checksum != (computed := checkpoint_checksum(value)):

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.integers import Int32, Int64
 
 # msgspec resolves these annotations at run time, on Python 3.10 too: hence Optional and Dict's builtin form.
 
@@ -33,15 +34,15 @@ class Metadata(Action, frozen=True):
     format: Format | None = None
     schema_string: str | None = None
     partition_columns: list[str] | None = None
-    created_time: int | None = None
+    created_time: Int64 | None = None
     configuration: dict[str, str | None] | None = None
 
 
 class Protocol(Action, frozen=True):
     """What a reader and a writer must understand. Protocol: "Protocol Evolution"."""
 
-    min_reader_version: int
-    min_writer_version: int
+    min_reader_version: Int32
+    min_writer_version: Int32
     reader_features: list[str] | None = None
     writer_features: list[str] | None = None
 
@@ -51,14 +52,14 @@ class AddFile(Action, frozen=True):
 
     path: str
     partition_values: dict[str, str | None] | None = None
-    size: int = 0
-    modification_time: int = 0
+    size: Int64 = 0
+    modification_time: Int64 = 0
     data_change: bool = True
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Int64 | None = None
+    default_row_commit_version: Int64 | None = None
     clustering_provider: str | None = None
 
 
@@ -66,16 +67,16 @@ class RemoveFile(Action, frozen=True):
     """A logical file that leaves the table; a tombstone until it expires."""
 
     path: str
-    deletion_timestamp: int | None = None
+    deletion_timestamp: Int64 | None = None
     data_change: bool = True
     extended_file_metadata: bool | None = None
     partition_values: dict[str, str | None] | None = None
-    size: int | None = None
+    size: Int64 | None = None
     stats: str | None = None
     tags: dict[str, str | None] | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    base_row_id: Int64 | None = None
+    default_row_commit_version: Int64 | None = None
 
 
 class AddCDCFile(Action, frozen=True):
@@ -83,7 +84,7 @@ class AddCDCFile(Action, frozen=True):
 
     path: str
     partition_values: dict[str, str | None] | None = None
-    size: int = 0
+    size: Int64 = 0
     data_change: bool = False
     tags: dict[str, str | None] | None = None
 
@@ -92,8 +93,8 @@ class SetTransaction(Action, frozen=True):
     """The last version that an application has written. Protocol: "Transaction Identifiers"."""
 
     app_id: str
-    version: int
-    last_updated: int | None = None
+    version: Int64
+    last_updated: Int64 | None = None
 
 
 class DomainMetadata(Action, frozen=True):
@@ -108,15 +109,15 @@ class Sidecar(Action, frozen=True):
     """A file of file actions that a V2 checkpoint refers to. Protocol: "Sidecar File Information"."""
 
     path: str
-    size_in_bytes: int = 0
-    modification_time: int = 0
+    size_in_bytes: Int64 = 0
+    modification_time: Int64 = 0
     tags: dict[str, str | None] | None = None
 
 
 class CheckpointMetadata(Action, frozen=True):
     """Marks a V2 checkpoint. Protocol: "Checkpoint Metadata"."""
 
-    version: int
+    version: Int64
     tags: dict[str, str | None] | None = None
 
 
@@ -127,8 +128,8 @@ class CommitInfo(Action, frozen=True):
     """
 
     # first, as in the reference: readers look for it in the head of the file
-    in_commit_timestamp: int | None = None
-    timestamp: int | None = None
+    in_commit_timestamp: Int64 | None = None
+    timestamp: Int64 | None = None
     operation: str | None = None
     operation_parameters: Any = None
     operation_metrics: Any = None

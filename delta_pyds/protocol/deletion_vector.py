@@ -11,6 +11,7 @@ import uuid
 import msgspec
 
 from delta_pyds.errors import DeletionVectorError
+from delta_pyds.protocol.integers import Int32, Int64
 
 # Z85 and RFC 1924's base85 are the same code with two alphabets.
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -31,10 +32,10 @@ class DeletionVectorDescriptor(msgspec.Struct, frozen=True, rename="camel", omit
 
     storage_type: str
     path_or_inline_dv: str
-    size_in_bytes: int
-    cardinality: int
-    offset: int | None = None
-    max_row_index: int | None = None
+    size_in_bytes: Int32
+    cardinality: Int64
+    offset: Int32 | None = None
+    max_row_index: Int64 | None = None
 
     @property
     def unique_id(self) -> str:

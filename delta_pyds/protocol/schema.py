@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 
 PRIMITIVE_NAMES = frozenset(
     {
@@ -22,7 +23,8 @@ PRIMITIVE_NAMES = frozenset(
 
 # Spellings that other writers have been seen to use.
 _ALIASES = {"null": "void", "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 _CHAR = re.compile(r"(?:var)?char\(\s*\d+\s*\)")
 
 COLUMN_MAPPING_ID = "delta.columnMapping.id"
@@ -36,6 +38,11 @@ IDENTITY_START = "delta.identity.start"
 IDENTITY_STEP = "delta.identity.step"
 IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 IDENTITY_ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
+
+# Types within each other, the columns being the first level. Code that walks a type takes a few frames a level, of the
+# 1,000 that Python has.
+MAX_TYPE_DEPTH = 100
+_MAX_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,17 @@ class StructField:
     def field_id(self) -> int | None:
         """The column mapping id, which Parquet carries as ``field_id``."""
         value = self.metadata.get(COLUMN_MAPPING_ID)
-        return None if value is None else int(value)
+        if value is None:
+            return None
+        number = int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+        if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 31:
+            return number
+        raise ProtocolError(
+            f"the column '{self.name}' has the {COLUMN_MAPPING_ID} {_short(value)}, which is no number of 32 bits. "
+            "Restore the commit that holds this schema.",
+            code="DELTA_INVALID_SCHEMA",
+            column=self.name,
+        )
 
 
 @dataclass(frozen=True)
@@ -140,8 +157,8 @@ def parse_schema(schema_string: str) -> StructType:
     Protocol: "Schema Serialization Format".
     """
     try:
-        value = json.loads(schema_string)
-    except (ValueError, TypeError) as e:
+        value = decode_json(schema_string)
+    except (InvalidJSONError, TypeError) as e:
         raise ProtocolError(f"the schemaString is not JSON: {e}.", code="DELTA_INVALID_SCHEMA") from None
     parsed = parse_type(value)
     if not isinstance(parsed, StructType):
@@ -150,33 +167,60 @@ def parse_schema(schema_string: str) -> StructType:
 
 
 def parse_type(value: Any) -> DataType:
-    """Read one type of a parsed ``schemaString``: a name, or an object with ``type``."""
+    """Read one type of a parsed ``schemaString``: a name, or an object with ``type``.
+
+    Raises: ProtocolError (DELTA_INVALID_SCHEMA) for what is no type, and for one nested deeper than ``MAX_TYPE_DEPTH``.
+    """
+    return _parse_type(value, 0)
+
+
+def _parse_type(value: Any, depth: int) -> DataType:
+    if depth > MAX_TYPE_DEPTH:
+        raise ProtocolError(
+            f"the schema has a column of types nested more than {MAX_TYPE_DEPTH} levels deep, which is more than this "
+            "version reads. Keep such values as a variant or as text.",
+            code="DELTA_INVALID_SCHEMA",
+        )
     try:
         if isinstance(value, str):
             return _parse_name(value)
         kind = value["type"]
         if kind == "struct":
-            return StructType(tuple(_parse_field(f) for f in value["fields"]))
+            return StructType(tuple(_parse_field(f, depth + 1) for f in value["fields"]))
         if kind == "array":
-            return ArrayType(parse_type(value["elementType"]), bool(value.get("containsNull", True)))
+            return ArrayType(_parse_type(value["elementType"], depth + 1), bool(value.get("containsNull", True)))
         if kind == "map":
             return MapType(
-                parse_type(value["keyType"]), parse_type(value["valueType"]), bool(value.get("valueContainsNull", True))
+                _parse_type(value["keyType"], depth + 1),
+                _parse_type(value["valueType"], depth + 1),
+                bool(value.get("valueContainsNull", True)),
             )
         if kind == "udt":
-            return parse_type(value["sqlType"])
+            return _parse_type(value["sqlType"], depth + 1)
     except (KeyError, TypeError, AttributeError):
         pass
-    raise ProtocolError(f"the schema has a type that cannot be read: {value!r}.", code="DELTA_INVALID_SCHEMA")
+    raise ProtocolError(
+        f"the schema has a type that cannot be read: {_short(value)}. Read a version before this schema, or restore "
+        "the commit that holds it.",
+        code="DELTA_INVALID_SCHEMA",
+    )
 
 
-def _parse_field(value: Any) -> StructField:
+def _parse_field(value: Any, depth: int) -> StructField:
+    metadata = value.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise TypeError("the metadata of a field is an object")
     return StructField(
         name=str(value["name"]),
-        data_type=parse_type(value["type"]),
+        data_type=_parse_type(value["type"], depth),
         nullable=bool(value.get("nullable", True)),
-        metadata=value.get("metadata") or {},
+        metadata=metadata,
     )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
 
 
 def _parse_name(text: str) -> DataType:
@@ -192,9 +236,9 @@ def _parse_name(text: str) -> DataType:
     if _CHAR.fullmatch(name) or name.startswith("string collate"):
         return STRING
     raise ProtocolError(
-        f"the schema has a column of type '{text}', which this version does not support.",
+        f"the schema has a column of type {_short(text)}, which this version does not support.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
-        type=text,
+        type=text[:_MAX_SHOWN],
     )
 
 
@@ -227,7 +271,9 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
 def nullable_throughout(data_type: DataType) -> DataType:
     """The type with every field, element and value nullable; keys of maps never are."""
     if isinstance(data_type, StructType):
-        return change_fields(data_type, lambda f: replace(f, data_type=nullable_throughout(f.data_type), nullable=True))
+        # not by change_fields, which comes to inner fields first: each level would do all below it again
+        fields = (replace(f, data_type=nullable_throughout(f.data_type), nullable=True) for f in data_type)
+        return StructType(tuple(fields))
     if isinstance(data_type, ArrayType):
         return ArrayType(nullable_throughout(data_type.element_type), True)
     if isinstance(data_type, MapType):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_pyds.errors import ExpressionError, OptionError
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.temporal import TimeZone
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -74,8 +74,8 @@ def storage_options(text: str | None) -> Mapping[str, Any]:
     if text is None:
         return {}
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = decode_json(text)
+    except InvalidJSONError:
         value = None
     if not isinstance(value, dict):
         raise OptionError(

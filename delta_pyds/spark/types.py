@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ProtocolError, UserError
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_type, type_to_json
 
 # Written by Delta writers for Delta writers: a DataFrame that carried them into
@@ -28,15 +28,15 @@ def from_spark(schema: spark_types.StructType) -> StructType:
     """
     for field in schema.fields:
         try:
-            parse_type(json.loads(field.dataType.json()))
-        except ProtocolError:
+            parse_type(decode_json(field.dataType.json()))
+        except (ProtocolError, InvalidJSONError):
             raise UserError(
                 f"the column '{field.name}' is of type {field.dataType.simpleString().upper()}, which a Delta table "
                 "cannot hold here. Cast it to another type, or leave it out.",
                 code="DELTA_UNSUPPORTED_DATA_TYPES",
                 column=field.name,
             ) from None
-    parsed = parse_type(json.loads(schema.json()))
+    parsed = parse_type(decode_json(schema.json()))
     assert isinstance(parsed, StructType)
     return parsed
 

@@ -19,6 +19,7 @@ from delta_pyds.expr.nodes import conjuncts, references
 from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP, file_schema
 from delta_pyds.protocol.actions import AddFile, CommitInfo, RemoveFile, SingleAction, file_key
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.handoff import (
     CHANGE_COLUMNS,
     CHANGE_TYPE_COLUMN,
@@ -272,8 +273,8 @@ class _Bounds(msgspec.Struct, rename="camel"):
 def _bounds_all_rows(stats: str | None) -> bool:
     """Whether the statistics hold for rows that are deleted, too. Protocol: "Per-file Statistics"."""
     try:
-        return stats is not None and not msgspec.json.decode(stats, type=_Bounds).tight_bounds
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return stats is not None and not decode_json(stats, _Bounds).tight_bounds
+    except InvalidJSONError:
         return False
 
 

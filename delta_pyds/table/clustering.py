@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.actions import DomainMetadata
+from delta_pyds.protocol.foreign_json import decode_json
 
 CLUSTERING_DOMAIN = "delta.clustering"
 
@@ -20,7 +20,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     if domain is None or domain.removed:
         return ()
     try:
-        columns = json.loads(domain.configuration)["clusteringColumns"]
+        columns = decode_json(domain.configuration)["clusteringColumns"]
         return tuple(tuple(str(part) for part in ([path] if isinstance(path, str) else path)) for path in columns)
     except (ValueError, KeyError, TypeError):
         raise ProtocolError(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_START,
@@ -34,7 +35,7 @@ def with_high_water_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metad
     Nothing else of the schema's text changes, whatever another engine wrote
     there: the commit says of itself that it changes nothing else.
     """
-    schema = json.loads(metadata.schema_string or "{}")
+    schema = decode_json(metadata.schema_string or "{}")
     changed = False
     for field in schema.get("fields") or ():
         if field["name"] not in marks:

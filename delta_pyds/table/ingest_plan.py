@@ -9,7 +9,6 @@ Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns",
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from delta_pyds.errors import (
 from delta_pyds.expr.nodes import references, type_of
 from delta_pyds.expr.session_expression import parse_session_expression
 from delta_pyds.protocol.char_types import text_limits
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
     BOOLEAN,
@@ -307,7 +307,7 @@ def _is_comparable(data_type: DataType) -> bool:
 
 def _invariant(value: Any, what: str) -> str:
     try:
-        text = json.loads(value)["expression"]["expression"]
+        text = decode_json(value)["expression"]["expression"]
     except (ValueError, TypeError, KeyError):
         text = None
     if not isinstance(text, str):

@@ -8,7 +8,6 @@ Protocol: "Add File and Remove File", "Partition Value Serialization".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import is_absolute
@@ -84,7 +84,7 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
 
 def _num_records(stats: pa.Scalar) -> int | None:
     try:
-        found = json.loads(stats.as_py() or "{}").get("numRecords")
+        found = decode_json(stats.as_py() or "{}").get("numRecords")
     except (ValueError, AttributeError):
         return None
     return found if isinstance(found, int) else None

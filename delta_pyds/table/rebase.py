@@ -18,6 +18,7 @@ from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.checksum import read_checksum
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.protocol.schema import TYPE_CHANGES
 from delta_pyds.table.conflict import BACKFILL, Adopted, Winner
@@ -154,7 +155,7 @@ def move_type_changes(metadata: Metadata, *, planned: int, version: int) -> Meta
     text = metadata.schema_string
     if planned == version or text is None or TYPE_CHANGES not in text:
         return metadata
-    schema = json.loads(text)
+    schema = decode_json(text)
     _move(schema, planned, version)
     return msgspec.structs.replace(metadata, schema_string=json.dumps(schema, separators=(",", ":")))
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json_with
+from delta_pyds.protocol.integers import Int64
+
 
 class RowCounts(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """``num_records``: rows in the file, deleted ones included. ``tight_bounds``: None where it is not said."""
 
-    num_records: int | None = None
+    num_records: Int64 | None = None
     tight_bounds: bool | None = None
 
 
@@ -21,7 +24,7 @@ def row_counts(stats: str | None) -> RowCounts:
     if not stats:
         return _NOTHING
     try:
-        found = _decoder.decode(stats)
-    except msgspec.DecodeError:
+        found = decode_json_with(_decoder, stats)
+    except InvalidJSONError:
         return _NOTHING
     return _NOTHING if found.num_records is not None and found.num_records < 0 else found

@@ -17,6 +17,7 @@ import msgspec
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.row_counts import row_counts
 
@@ -57,7 +58,7 @@ def high_water_mark(domain: DomainMetadata | None) -> int:
     if domain is None or domain.removed:
         return _NOTHING_YET
     try:
-        value = json.loads(domain.configuration)
+        value = decode_json(domain.configuration)
         mark = value.get(_MARK, value.get(_MARK_IN_THE_PROTOCOL))
     except (ValueError, AttributeError):
         mark = None

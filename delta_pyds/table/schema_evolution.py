@@ -5,7 +5,6 @@ Protocol: "Change Metadata", "Column Mapping".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID
 from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_string
 from delta_pyds.table.column_mapping import assign_columns, keep_mapping
@@ -123,7 +123,7 @@ def _check_clustering(
 
 
 def _check_rewritable(configuration: TableConfiguration) -> None:
-    lost = _lost(json.loads(configuration.metadata.schema_string or "{}"))
+    lost = _lost(decode_json(configuration.metadata.schema_string or "{}"))
     if lost is not None:
         raise UnsupportedOperationError(
             f"the schema of table {configuration.table_root} holds {lost}, which this software can read but not write "

@@ -22,6 +22,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.protocol.actions import Metadata, Protocol, SingleAction
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import (
     StructType,
     parse_schema,
@@ -254,8 +255,8 @@ class SchemaTracking:
             what = f"is of the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
             raise _damaged(path, f"{what}, and this version reads {_FORMAT}")
         try:
-            entry = msgspec.json.decode(rest.encode("utf-8"), type=_Entry)
-        except msgspec.DecodeError as error:
+            entry = decode_json(rest, _Entry)
+        except InvalidJSONError as error:
             raise _damaged(path, f"is not whole or no entry of a schema log ({error})") from None
         return self._decode(number, entry, path)
 
@@ -273,10 +274,10 @@ class SchemaTracking:
         if entry.table_configurations is None or entry.protocol_json is None:
             raise _damaged(path, "lacks the properties or the protocol of the table, as old releases wrote it")
         try:
-            action = msgspec.json.decode(entry.protocol_json, type=SingleAction)
+            action = decode_json(entry.protocol_json, SingleAction)
             partitions = parse_schema(entry.partition_schema_json).names
             parse_schema(entry.data_schema_json)
-        except (msgspec.DecodeError, ProtocolError) as error:
+        except (InvalidJSONError, ProtocolError) as error:
             text = error.message if isinstance(error, ProtocolError) else str(error)
             raise _damaged(
                 path, f"holds a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True

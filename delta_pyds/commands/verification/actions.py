@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.protocol.actions import (
     Action,
@@ -27,6 +25,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     Sidecar,
 )
+from delta_pyds.protocol.foreign_json import InvalidJSONError, convert_json, decode_json
 
 _LONG = 1 << 63
 _INT = 1 << 31
@@ -160,8 +159,8 @@ def parse_actions(data: bytes, where: str, findings: Findings, *, prefix: str) -
     lists = actions.lists()
     for number, line in _lines(data):
         try:
-            value = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+            value = decode_json(line)
+        except InvalidJSONError as e:
             findings.error(f"{prefix}.unreadable", where, f"line {number} is not JSON: {e}.")
             actions.damaged = True
             continue
@@ -200,8 +199,8 @@ def typed_action(kind: str, body: Any, where: str, findings: Findings, *, prefix
         report = findings.warning if (kind, name) in _BARELY_REQUIRED else findings.error
         report(f"{prefix}.field", where, f"{kind}.{name} {problem}." if name else f"{kind} {problem}.")
     try:
-        return msgspec.convert(body, _CLASSES[kind])
-    except msgspec.ValidationError as e:
+        return convert_json(body, _CLASSES[kind])
+    except InvalidJSONError as e:
         if not problems:
             findings.error(f"{prefix}.field", where, f"{kind} cannot be understood: {e}.")
         return None

@@ -18,6 +18,7 @@ from delta_pyds.commands.verification.values import leaves, parse_statistics, sa
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile, file_key
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import DOUBLE, FLOAT, DataType
 from delta_pyds.storage.base import Storage
 
@@ -324,8 +325,8 @@ def _names(kind: type[Metadata] | type[Protocol]) -> tuple[tuple[str, str], ...]
 
 def _same_json(one: Any, other: Any) -> bool:
     try:
-        return bool(msgspec.json.decode(one) == msgspec.json.decode(other))
-    except (msgspec.DecodeError, TypeError):
+        return bool(decode_json(one) == decode_json(other))
+    except (InvalidJSONError, TypeError):
         return False
 
 

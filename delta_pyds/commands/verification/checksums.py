@@ -8,28 +8,26 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import msgspec
-
 from delta_pyds.commands.verification.checkpoints import differences
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.state import TableState
 from delta_pyds.log.checksum import FileSizeHistogram, VersionChecksum
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, file_key
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.storage.base import Storage
 
 _REQUIRED = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol")
 # what writers left out for years, and readers do without
 _LATE = ("metadata", "protocol")
-_decoder = msgspec.json.Decoder(VersionChecksum)
 
 
 def check_checksum(storage: Storage, file: LogFile, state: TableState, findings: Findings) -> None:
     """Compare a checksum file with the state at its version."""
     data = storage.read(file.path)
     try:
-        raw = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raw = decode_json(data)
+    except InvalidJSONError as e:
         findings.error("checksum.unreadable", file.path, f"it is no JSON: {e}.")
         return
     for name in _REQUIRED:
@@ -37,8 +35,8 @@ def check_checksum(storage: Storage, file: LogFile, state: TableState, findings:
             report = findings.warning if name in _LATE else findings.error
             report("checksum.field", file.path, f"{name} is missing.")
     try:
-        checksum = _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        checksum = decode_json(data, VersionChecksum)
+    except InvalidJSONError as e:
         findings.error("checksum.unreadable", file.path, f"it cannot be understood: {e}.")
         return
     _Comparison(checksum, state, file.path, findings).run()

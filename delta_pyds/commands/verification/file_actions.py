@@ -6,9 +6,8 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Writer Requirements f
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote_to_bytes
-
-import msgspec
 
 from delta_pyds.commands.verification.actions import Actions
 from delta_pyds.commands.verification.report import Findings
@@ -19,6 +18,7 @@ from delta_pyds.commands.verification.view import TableView, fields_of
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile, file_key
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import is_absolute, resolve_data_path
 
@@ -26,9 +26,6 @@ _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CLUSTERING = "delta.clustering"
 _ROW_TRACKING = "delta.rowTracking"
 _MAX_CLUSTERING_COLUMNS = 4
-
-
-_any_object = msgspec.json.Decoder(dict)
 
 
 class FileActionRules:
@@ -250,9 +247,9 @@ def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
     The text of the protocol has a list of names; the reference writes a list of paths.
     """
     try:
-        columns = _any_object.decode(domain.configuration)["clusteringColumns"]
+        columns = decode_json(domain.configuration, dict[str, Any])["clusteringColumns"]
         return [tuple(c) if isinstance(c, list) else (c,) for c in columns]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (InvalidJSONError, KeyError, TypeError):
         return None
 
 

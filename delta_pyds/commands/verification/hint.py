@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from delta_pyds.commands.verification.checkpoint_content import CheckpointContent
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, parse_last_checkpoint
 from delta_pyds.protocol.actions import SingleAction
+from delta_pyds.protocol.foreign_json import InvalidJSONError, convert_json
 from delta_pyds.protocol.paths import LAST_CHECKPOINT, join, log_directory
 from delta_pyds.storage.base import Storage
 
@@ -36,7 +35,7 @@ def check_hint(
         return
     try:
         hint = parse_last_checkpoint(data)
-    except (ValueError, msgspec.ValidationError) as e:
+    except ValueError as e:
         findings.warning("hint.unreadable", path, f"it is damaged, so readers list the log: {e}.")
         return
     if hint.version > last_version:
@@ -90,8 +89,8 @@ def _problems(hint: LastCheckpointHint, content: CheckpointContent, adds: int) -
 
 def _non_file_actions(listed: list[dict[str, object]], content: CheckpointContent) -> list[str]:
     try:
-        actions = msgspec.convert(listed, list[SingleAction])
-    except msgspec.ValidationError as e:
+        actions = convert_json(listed, list[SingleAction])
+    except InvalidJSONError as e:
         return [f"its nonFileActions cannot be understood: {e}."]
     own = content.actions
     pairs = (

@@ -14,6 +14,7 @@ from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.state import TableState, num_records
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, file_key
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _RULE = "row-tracking"
@@ -30,8 +31,8 @@ def high_water_mark(domain: DomainMetadata | None) -> int | None:
     if domain is None or domain.removed:
         return None
     try:
-        mark = msgspec.json.decode(domain.configuration, type=_Mark)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        mark = decode_json(domain.configuration, _Mark)
+    except InvalidJSONError:
         return None
     return mark.high_water_mark if mark.row_id_high_water_mark is None else mark.row_id_high_water_mark
 

@@ -5,7 +5,6 @@ Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from delta_pyds.commands.verification.view import TableView, fields_of
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, type_of
 from delta_pyds.expr.parse import parse_expression
+from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import BOOLEAN, ArrayType, DataType, MapType, StructType
 
@@ -113,7 +113,7 @@ class RowChecks:
             invariant = at.field.metadata.get("delta.invariants")
             if invariant is not None and view.supports("invariants"):
                 try:
-                    yield f"the invariant of {at.name}", str(json.loads(invariant)["expression"]["expression"])
+                    yield f"the invariant of {at.name}", str(decode_json(invariant)["expression"]["expression"])
                 except (ValueError, KeyError, TypeError):
                     self._findings.error(
                         "rows.invariant", f"the invariant of {at.name}", f"it cannot be read: {invariant}."

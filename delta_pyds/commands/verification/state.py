@@ -24,6 +24,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     file_key,
 )
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json_with
 
 Key = tuple[str, "str | None"]
 
@@ -43,8 +44,8 @@ def num_records(file: AddFile) -> int | None:
     if file.stats is None:
         return None
     try:
-        return _counts.decode(file.stats).num_records
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_json_with(_counts, file.stats).num_records
+    except InvalidJSONError:
         return None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.casts import nearest_float
+from delta_pyds.protocol.foreign_json import InvalidJSONError, load_json
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType
 from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
 
@@ -26,8 +27,8 @@ _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "i
 def parse_statistics(text: str) -> dict[str, Any] | None:
     """The object; numbers with a point as Decimal, so that none is rounded. None when it is no object."""
     try:
-        value = json.loads(text, parse_float=Decimal, parse_constant=float)
-    except (ValueError, RecursionError):
+        value = load_json(text, parse_float=Decimal, parse_constant=float)
+    except InvalidJSONError:
         return None
     return value if isinstance(value, dict) else None
 

@@ -128,9 +128,9 @@ vectors = st.builds(
     DeletionVectorDescriptor,
     storage_type=st.sampled_from("uip"),
     path_or_inline_dv=text,
-    size_in_bytes=numbers,
+    size_in_bytes=st.integers(-(2**31), 2**31 - 1),
     cardinality=numbers,
-    offset=maybe_numbers,
+    offset=st.none() | st.integers(-(2**31), 2**31 - 1),
     max_row_index=maybe_numbers,
 )
 files: dict[str, Any] = {
