@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.protocol.paths import resolve_below, resolve_data_path
 from delta_pyds.storage.base import Storage
 
 _DEFAULT_OFFSET = 1  # right after the version byte
@@ -122,7 +122,7 @@ def load_deletion_vector(storage: Storage, table_root: str, descriptor: Deletion
 
 def _path(table_root: str, descriptor: DeletionVectorDescriptor) -> str:
     if descriptor.storage_type == "u":
-        return join(table_root, descriptor.relative_path())
+        return resolve_below(table_root, descriptor.relative_path())
     if descriptor.storage_type == "p":
         return resolve_data_path(table_root, descriptor.path_or_inline_dv)
     raise DeletionVectorError(

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 import msgspec
 
+from delta_pyds.errors import ProtocolError
+
 LOG_DIRECTORY = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
 SIDECAR_DIRECTORY = "_sidecars"
@@ -102,17 +104,52 @@ def resolve_data_path(table_root: str, path: str) -> str:
     """Turn the ``path`` of a file action into one that the storage can open.
 
     The log's path is a URI: it is percent-decoded exactly once, here. A
-    relative path is below the table, an absolute one stands for itself.
+    relative path is below the table, an absolute one stands for itself, and
+    whether it may be opened is the storage's to say.
     Protocol: "Add File and Remove File".
+
+    Raises: ProtocolError for a path that leads upwards.
     """
-    return unquote(path) if is_absolute(path) else join(table_root, unquote(path))
+    decoded = unquote(path)
+    if ".." in decoded:
+        _refuse_upwards(table_root, decoded)
+    return decoded if is_absolute(path) else join(table_root, decoded)
+
+
+def resolve_below(table_root: str, name: str) -> str:
+    """Put a relative name, which the log does not encode, below the table.
+
+    Raises: ProtocolError for a name that leads upwards.
+    """
+    if ".." in name:
+        _refuse_upwards(table_root, name)
+    return join(table_root, name)
 
 
 def resolve_sidecar_path(table_root: str, path: str) -> str:
-    """Where a sidecar file is: a bare name lies in ``_delta_log/_sidecars``.
+    """Where a sidecar file is: in ``_delta_log/_sidecars``, whatever directory or store its path names.
 
-    Protocol: "Sidecar File Information".
+    Protocol: "Sidecar Files" (they always reside there), "Sidecar File Information".
+
+    Raises: ProtocolError for a path that ends in no name.
     """
-    if is_absolute(path):
-        return unquote(path)
-    return join(join(log_directory(table_root), SIDECAR_DIRECTORY), unquote(path).rsplit("/", 1)[-1])
+    name = unquote(path).rsplit("/", 1)[-1]
+    if name in ("", ".", ".."):
+        raise ProtocolError(
+            f"a checkpoint of the table '{table_root}' names the sidecar {path!r}, which is no name of a file. Delete "
+            "the checkpoint if all commits of the log are still there, else restore it.",
+            code="DELTA_CORRUPT_CHECKPOINT",
+            table=table_root,
+        )
+    return join(join(log_directory(table_root), SIDECAR_DIRECTORY), name)
+
+
+def _refuse_upwards(table_root: str, decoded: str) -> None:
+    """What merely looks like it, such as ``a..b``, is a name."""
+    if ".." in decoded.split("/"):
+        raise ProtocolError(
+            f"the log of the table '{table_root}' names the file {decoded!r}. No writer makes a path with '..', which "
+            "could lead anywhere, so it is not opened: take it out of the log with FSCK REPAIR TABLE.",
+            table=table_root,
+            path=decoded,
+        )

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from delta_pyds.commands.verification.actions import Actions, parse_actions, typed_action
 from delta_pyds.commands.verification.report import Findings
+from delta_pyds.errors import DeltaError
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -81,12 +82,12 @@ class CheckpointReader:
                 "checkpoint.sidecars", self.where, "file actions are both in the checkpoint and in sidecars."
             )
         for sidecar in self.content.actions.sidecars:
-            path = resolve_sidecar_path(self._table_root, sidecar.path)
             try:
+                path = resolve_sidecar_path(self._table_root, sidecar.path)
                 size = self._storage.status(path).size_bytes
-            except Exception as e:
+            except DeltaError as e:
                 self._findings.error(
-                    "checkpoint.sidecar-missing", self.where, f"the sidecar {path} cannot be had: {e}."
+                    "checkpoint.sidecar-missing", self.where, f"the sidecar {sidecar.path} cannot be had: {e.message}"
                 )
                 self.damaged = True
                 continue

@@ -15,7 +15,7 @@ from delta_pyds.commands.verification.row_tracking import RowTrackingRules
 from delta_pyds.commands.verification.state import TableState, num_records
 from delta_pyds.commands.verification.values import leaves, parse_statistics
 from delta_pyds.commands.verification.view import TableView, fields_of
-from delta_pyds.errors import DeltaError
+from delta_pyds.errors import DeltaError, ProtocolError
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile, file_key
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
@@ -85,11 +85,11 @@ class FileActionRules:
         except UnicodeDecodeError:
             self._findings.error(rule, version, f"{path} does not decode to UTF-8.")
             return
-        if is_absolute(path):
-            return
         parts = decoded.split("/")
         if ".." in parts:
-            self._findings.warning(rule, version, f"{path} leads out of the table's directory.")
+            self._findings.error(rule, version, f"{path} leads upwards, and is not opened by any reader of ours.")
+            return
+        if is_absolute(path):
             return
         hidden = [p for p in parts[:-1] if p.startswith(("_", ".")) and "=" not in p and p not in ("_change_data",)]
         if hidden:
@@ -187,7 +187,11 @@ class FileActionRules:
         """No data file is in the table twice, however its path is written."""
         spelled: dict[str, str] = {}
         for add in state.live.values():
-            other = spelled.setdefault(resolve_data_path(table_root, add.path), add.path)
+            try:
+                path = resolve_data_path(table_root, add.path)
+            except ProtocolError:
+                continue  # a finding of its commit, and of the file
+            other = spelled.setdefault(path, add.path)
             if other is not add.path and other != add.path:
                 self._findings.error(
                     "log.file-twice", state.version, f"{other} and {add.path} are one file, whose rows count twice."

@@ -66,10 +66,9 @@ class FileChecks:
             )
             return
         for add in self._state.live.values():
-            path = resolve_data_path(self._root, add.path)
             try:
-                with self._findings.guard("file.unreadable", path):
-                    self._file(add, path)
+                with self._findings.guard("file.unreadable", add.path):
+                    self._file(add, resolve_data_path(self._root, add.path))
             finally:
                 self.num_files += 1
         self._finish()

@@ -220,7 +220,7 @@ def test_a_path_that_is_live_with_two_vectors(tmp_path: Path) -> None:
     [
         ("p=x/%zz.parquet", "error commit.path"),
         ("p=x/%ff%fe.parquet", "error commit.path"),
-        ("../outside.parquet", "warning commit.path"),
+        ("../outside.parquet", "error commit.path"),
         ("_hidden/a.parquet", "warning commit.path"),
         ("_p=x/a.parquet", None),
         ("file:/tmp/elsewhere.parquet", None),
