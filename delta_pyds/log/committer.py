@@ -1,4 +1,8 @@
-"""Putting a commit in the log, and reading what others have put there. Protocol: "Delta Log Entries"."""
+"""Putting a commit in the log, and reading what others have put there. Protocol: "Delta Log Entries".
+
+``Committer`` is the interface that a transaction commits through. ``FileSystemCommitter`` is the one of tables whose
+log alone says which versions there are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol as Interface
 
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
@@ -17,7 +22,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.log.commit_reader import read_commit_info, read_commits
 from delta_pyds.log.listing import LogFile, commit_by_name, list_log
-from delta_pyds.protocol.actions import SingleAction
+from delta_pyds.protocol.actions import Metadata, Protocol, SingleAction
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.storage.base import Storage
 
@@ -33,6 +38,65 @@ class TailCommit:
     version: int
     file: LogFile
     actions: list[SingleAction]
+
+
+@dataclass(frozen=True)
+class ProposedCommit:
+    """A commit that one transaction proposes as one version.
+
+    Invariants: ``data`` holds a commitInfo with the ``txnId`` ``txn_id``, which no other transaction ever used.
+    ``protocol`` and ``metadata``: what the commit changes of them, None where it leaves them as they are.
+    ``timestamp_ms``: the time of the commit in the table's history, milliseconds since the epoch.
+    """
+
+    version: int
+    data: bytes
+    txn_id: str
+    timestamp_ms: int
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+
+
+class Committer(Interface):
+    """Decides which commit becomes a version of one table.
+
+    Invariants: of any number of commits that are proposed as one version one at most is made it; a version that was
+    made never changes; versions have no gap.
+    """
+
+    def propose(self, commit: ProposedCommit) -> bool:
+        """Make ``commit`` its version: True if it is, False if the version is another commit's.
+
+        Raises: CommitOutcomeUnknownError if nobody can tell; NothingWrittenError if the version was not made.
+        """
+        ...
+
+    def commits_after(self, version: int, *, known_version: int | None = None) -> list[TailCommit]:
+        """Every commit after ``version``, ascending and without a gap. ``known_version``: one that must exist.
+
+        Raises: MissingLogFilesError where a commit is gone; CorruptLogError for one that cannot be understood.
+        """
+        ...
+
+
+class FileSystemCommitter:
+    """The log itself decides, by put-if-absent of ``_delta_log/<version>.json``.
+
+    >>> Transaction(storage, root, snapshot, committer=FileSystemCommitter(storage, root))
+    """
+
+    def __init__(self, storage: Storage, table_root: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._storage = storage
+        self._table_root = table_root
+        self._sleep = sleep
+
+    def propose(self, commit: ProposedCommit) -> bool:
+        return put_commit(
+            self._storage, self._table_root, commit.version, commit.data, commit.txn_id, sleep=self._sleep
+        )
+
+    def commits_after(self, version: int, *, known_version: int | None = None) -> list[TailCommit]:
+        return read_tail(self._storage, self._table_root, version, known_version=known_version)
 
 
 class _Seen(Enum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from delta_pyds.log.commit_writer import encode_commit
+from delta_pyds.log.committer import ProposedCommit
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.commit_draft import Draft
@@ -26,7 +27,7 @@ from delta_pyds.table.row_tracking import PRESERVED_TAG, assigns_row_ids, high_w
 class Encoded:
     """The commit of one version; ``protocol`` and ``metadata`` are the table's after it."""
 
-    data: bytes
+    proposal: ProposedCommit
     info: CommitInfo
     protocol: Protocol
     metadata: Metadata
@@ -98,7 +99,15 @@ class CommitEncoder:
         parts = [encode_commit(head), adds, encode_commit(draft.change_files), *draft.removes.encoded(standing.row_ids)]
         if mark is not None and not rebased:
             parts.append(encode_commit([mark]))
-        return Encoded(b"".join(parts), info, protocol, metadata)
+        proposal = ProposedCommit(
+            version,
+            b"".join(parts),
+            self._txn_id,
+            info.in_commit_timestamp or info.timestamp or 0,
+            protocol=draft.protocol,
+            metadata=None if metadata is standing.metadata else metadata,
+        )
+        return Encoded(proposal, info, protocol, metadata)
 
     def _info(
         self, standing: Standing, protocol: Protocol, metadata: Metadata, now_ms: int, timestamp: int | None

@@ -24,7 +24,7 @@ from delta_pyds.errors import (
     StorageError,
 )
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.log.committer import TailCommit, put_commit, read_tail
+from delta_pyds.log.committer import Committer, FileSystemCommitter, TailCommit
 from delta_pyds.protocol.actions import (
     AddCDCFile,
     AddFile,
@@ -97,7 +97,7 @@ class Transaction:
     """What one operation read of a table and what it will change; consumed by ``commit``.
 
     Not safe for several threads. ``snapshot``: what the operation reads; None
-    creates the table. ``clock`` gives milliseconds since the epoch.
+    creates the table. ``committer``: by default the table's log. ``clock`` gives milliseconds since the epoch.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Transaction:
         table_root: str,
         snapshot: Snapshot | None,
         *,
+        committer: Committer | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -113,6 +114,7 @@ class Transaction:
         self.table_root = table_root
         self.snapshot = snapshot
         self.txn_id = str(uuid.uuid4())
+        self._committer = committer or FileSystemCommitter(storage, table_root, sleep=sleep)
         self._clock, self._sleep = clock, sleep
         self._draft = Draft()
         self._whole_table = False
@@ -240,7 +242,7 @@ class Transaction:
         for attempt in range(1, policy.max_attempts + 1):
             encoded = encoder.encode(standing, self._clock(), rebased=bool(winners))
             version = standing.version + 1
-            if put_commit(self.storage, self.table_root, version, encoded.data, self.txn_id, sleep=self._sleep):
+            if self._committer.propose(encoded.proposal):
                 return self._committed(version, encoded, attempt, winners, policy)
             if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
                 # before looking, so that what is seen is new when the next version is tried for
@@ -263,7 +265,7 @@ class Transaction:
         """What came first. Reading it may be tried again: nothing has been written."""
         for trial in range(1, _READS_OF_THE_TAIL + 1):
             try:
-                return read_tail(self.storage, self.table_root, lost - 1, known_version=lost)
+                return self._committer.commits_after(lost - 1, known_version=lost)
             except StorageError as error:
                 if trial == _READS_OF_THE_TAIL:
                     raise
@@ -273,7 +275,7 @@ class Transaction:
 
     def _pass(self, winner: Winner, commit: TailCommit, standing: Standing, ours: Ours) -> Standing:
         if winner.info is not None and winner.info.txn_id == self.txn_id:
-            # put_commit has settled this version as another's: the log was changed by something that is no writer
+            # the committer has settled this version as another's: the log was changed by something that is no writer
             raise CommitOutcomeUnknownError(
                 f"version {winner.version} of table {self.table_root!r} is this transaction, after it was found to be "
                 "another's. The store does not keep its promises; look at the log before anything is written again.",
@@ -299,15 +301,14 @@ class Transaction:
             after_commit(
                 self.storage,
                 CommittedVersion(
-                    self.table_root, version, encoded.protocol, encoded.metadata, encoded.info, encoded.data
+                    self.table_root, version, encoded.protocol, encoded.metadata, encoded.info, encoded.proposal.data
                 ),
                 now_ms=self._clock(),
             )
-        timestamp = encoded.info.in_commit_timestamp or encoded.info.timestamp or 0
         return Committed(
             self.table_root,
             version,
-            timestamp,
+            encoded.proposal.timestamp_ms,
             attempts,
             tuple(winners),
             encoded.info,

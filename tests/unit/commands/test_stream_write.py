@@ -27,8 +27,8 @@ from delta_pyds.errors import (
     OptionError,
     UserError,
 )
+from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit
 from delta_pyds.protocol.write_handoff import StreamOrigin, TaskOutput
-from delta_pyds.table import transaction
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction import Committed
 from tests.support.table_builder import TableBuilder
@@ -365,13 +365,13 @@ def test_files_of_the_log_that_went_since_the_plan_are_replaced_by_others(tmp_pa
 
 def test_an_unknown_outcome_keeps_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, 0, ids(1))
-    put = transaction.put_commit
+    propose = FileSystemCommitter.propose
 
-    def lost(*args: Any, **kwargs: Any) -> bool:
-        put(*args, **kwargs)
+    def lost(self: FileSystemCommitter, commit: ProposedCommit) -> bool:
+        propose(self, commit)
         raise CommitOutcomeUnknownError("the answer was lost", table=str(tmp_path))
 
-    monkeypatch.setattr(transaction, "put_commit", lost)
+    monkeypatch.setattr(FileSystemCommitter, "propose", lost)
     with pytest.raises(CommitOutcomeUnknownError):
         run(tmp_path, 1, ids(2))
     monkeypatch.undo()
