@@ -8,6 +8,8 @@ ADAPTER := tests.conformance.adapter
 INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
 NATIVE_ADAPTER := tests.conformance.native_adapter
 ARGS ?=
+# make conformance SAMPLE=4: Spark reads one table in four, and each feature at least once; the core reads them all
+SAMPLE ?=
 
 # Spark's workers must be this environment's Python, and its sockets this machine's alone.
 export PYSPARK_PYTHON := $(BIN)/python
@@ -16,11 +18,11 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming test test-crashes check conformance interop bench bench-peers format setup clean python java
+.PHONY: help demo demo-streaming test test-exhaustive test-crashes check conformance interop bench bench-peers format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Options: PYTHON=python3.12 (which Python makes $(VENV)), ARGS='...' (passed to pytest or to the benchmarks)."
 
 demo: java setup ## Set everything up and read a Delta table with Spark (examples/quickstart.py)
@@ -29,8 +31,12 @@ demo: java setup ## Set everything up and read a Delta table with Spark (example
 demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and its changes (examples/streaming.py)
 	@$(BIN)/python examples/streaming.py $(ARGS)
 
-test: java setup ## Run the tests (ARGS='tests/unit -k name' selects)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
+
+test-exhaustive: java setup ## Hold every predicate and expression against Spark, not a sample
+	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --durations=15 \
+	  tests/spark/test_predicate_semantics.py tests/spark/test_expression_semantics.py $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
@@ -47,15 +53,16 @@ format: setup ## Rewrite the code in the project's style
 
 ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
 conformance: java setup ## Compare with the reference's tables, through the core, Spark and its own reader
-	@status=0; \
+	@status=0; sample=""; \
+	if [ -n "$(SAMPLE)" ]; then sample=$$($(BIN)/python -m tests.conformance.sample $(GOLDEN) $(SAMPLE)) || exit 1; fi; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(ADAPTER):read --python-files $(ADAPTER):files --python-version-at $(ADAPTER):version_at \
 	  --python-txn $(ADAPTER):txn --python-row-ids $(ADAPTER):row_ids --python-detail $(ADAPTER):detail \
 	  --python-history $(ADAPTER):history --python-cdf $(ADAPTER):cdf --quiet $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --spark-format deltapy --spark-cdf --quiet $(ARGS) || status=1; \
+	  --spark-format deltapy --spark-cdf --quiet $$sample $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
-	  --python-read $(NATIVE_ADAPTER):read --quiet $(ARGS) || status=1; \
+	  --python-read $(NATIVE_ADAPTER):read --quiet $$sample $(ARGS) || status=1; \
 	exit $$status
 else
 conformance:

@@ -37,6 +37,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.spark.native_columns import nested
 from delta_pyds.spark.native_expressions import quoted, to_column
+from tests.support.sampling import sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -273,7 +274,7 @@ def _session(spark: SparkSession, **settings: str) -> Iterator[None]:
 def test_a_predicate_selects_the_rows_that_spark_selects(
     spark: SparkSession, frame: DataFrame, rows: pa.Table, time_zone: str
 ) -> None:
-    predicates = _predicates()
+    predicates = sampled(_predicates(), one_in=3)
     if time_zone != "UTC":
         timed = ("dt", "ts", "tn", "TIMESTAMP", "DATE")
         predicates = [p for p in predicates if any(word in p for word in timed)]
@@ -303,7 +304,7 @@ def test_a_predicate_as_columns_of_spark_selects_the_same_rows(
     spark: SparkSession, frame: DataFrame, rows: pa.Table, ansi: str, form: str
 ) -> None:
     # the native engine's filter: no rule of the session may take part in what it means
-    texts = [form.format(p) for p in _predicates()]
+    texts = [form.format(p) for p in sampled(_predicates(), one_in=3)]
     exprs = {text: parse_predicate(text, SCHEMA, time_zone="UTC").expr for text in texts}
     columns = {text: to_column(e, lambda path: nested(F.col(quoted(path[0])), path[1:])) for text, e in exprs.items()}
     assert [text for text, column in columns.items() if column is None] == []
