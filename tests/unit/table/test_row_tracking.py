@@ -281,6 +281,71 @@ def test_a_backfill_does_not_bring_back_what_others_removed() -> None:
     assert table.snapshot().totals.num_files == 1
 
 
+@pytest.mark.parametrize("rewrite", [False, True])
+def test_a_backfill_remembers_every_commit_that_came_first(rewrite: bool) -> None:
+    table = unnumbered()
+    mine = backfill(table)
+    other = table.start()
+    other.remove(removed("a"))
+    if rewrite:
+        other.add(file("a2"))
+    other.commit(Operation("DELETE"), policy=QUIET)
+    table.append("c")
+    other = table.start()
+    other.add(file("b", data_change=False))
+    other.commit(Operation("COMPUTE STATS"), policy=QUIET)
+    table.append("d")
+    done = mine.commit(BACKFILL, policy=QUIET)
+    # a is gone, and b has got its ids with its new statistics
+    assert ids(table, done.version) == []
+    assert table.snapshot().totals.num_files == (4 if rewrite else 3)
+
+
+def test_row_ids_of_an_earlier_winner_go_into_a_remove() -> None:
+    table = unnumbered()
+    mine = table.start()
+    mine.read_files(["a", "b"])
+    mine.remove(removed(["a", "b"]))
+    for path in ("a", "b"):
+        other = table.start()
+        other.read_files([path])
+        other.add(file(path, data_change=False))
+        other.commit(BACKFILL, policy=QUIET)
+    table.append("c")
+    done = mine.commit(Operation("DELETE"), isolation_level="WriteSerializable", policy=QUIET)
+    gone = [(r["path"], r["baseRowId"], r["defaultRowCommitVersion"]) for r in table.actions(done.version, "remove")]
+    assert gone == [("a", 0, 4), ("b", 1, 5)]
+
+
+def test_a_file_with_a_new_vector_takes_the_row_ids_of_an_earlier_winner() -> None:
+    table = tracked(protocol=Protocol(3, 7, ["deletionVectors"], ["deletionVectors", "appendOnly"]), properties={})
+    table.append("a", "b")
+    table.set_properties(
+        Protocol(3, 7, ["deletionVectors"], ["deletionVectors", "appendOnly", "rowTracking", "domainMetadata"])
+    )
+    vector = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 1)
+    mine = table.start()
+    mine.read_files(["a"])
+    mine.remove(removed("a"))
+    mine.add(file("a", stats='{"numRecords":1,"tightBounds":false}', deletion_vector=vector))
+    backfill(table).commit(BACKFILL, policy=QUIET)
+    table.append("c")
+    done = mine.commit(Operation("DELETE"), isolation_level="WriteSerializable", policy=QUIET)
+    assert ids(table, done.version) == [("a", 0, 3)]
+    assert [r["baseRowId"] for r in table.actions(done.version, "remove")] == [0]
+
+
+def test_an_enablement_before_the_last_winner_is_not_forgotten() -> None:
+    table = tracked(properties={})
+    mine = table.start()
+    mine.add(file("mine"))
+    enabled(table)
+    table.append("x")
+    done = mine.commit(WRITE, tags={"delta.rowTracking.preserved": "true"}, policy=QUIET)
+    assert done.winners == (1, 2)
+    assert table.info(done.version)["tags"] == {"delta.rowTracking.preserved": "false"}
+
+
 def test_the_mark_survives_a_checkpoint() -> None:
     from delta_pyds.table.transaction import CommitPolicy
 
