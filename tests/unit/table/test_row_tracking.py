@@ -240,6 +240,19 @@ def test_a_file_that_gets_a_deletion_vector_keeps_its_ids() -> None:
     assert mark(table, 3) is None
 
 
+def test_ids_that_a_file_comes_with_are_its_own_whatever_the_remove_says() -> None:
+    features = ["deletionVectors", "rowTracking", "domainMetadata"]
+    table = tracked(protocol=Protocol(3, 7, ["deletionVectors"], features))
+    table.append("a")
+    vector = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 1)
+    ours = {"base_row_id": 0, "default_row_commit_version": 1}
+    transaction = table.start()
+    transaction.remove(removed("a"))  # as early writers do
+    transaction.add(file("a", stats='{"numRecords":1,"tightBounds":false}', deletion_vector=vector, **ours))
+    transaction.commit(Operation("DELETE"), policy=QUIET)
+    assert ids(table, 2) == [("a", 0, 1)]
+
+
 BACKFILL = Operation("ROW TRACKING BACKFILL")
 
 
