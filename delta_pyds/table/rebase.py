@@ -105,8 +105,6 @@ def next_in_commit_timestamp(standing: Standing, now_ms: int, table_root: str) -
 
     Raises: CorruptLogError where the commit before should carry its time and does not.
     """
-    if standing.version < 0:
-        return now_ms
     before = standing.in_commit_timestamp
     if has_in_commit_timestamps(standing.protocol, standing.metadata):
         if before is None:

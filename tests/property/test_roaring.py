@@ -45,8 +45,12 @@ def test_damaged_bytes_are_refused_or_a_valid_bitmap_and_never_a_crash(values: s
 @given(st.binary(max_size=300), st.sampled_from([1681511377, 1681511376]), st.sampled_from(["little", "big"]))
 @settings(max_examples=300, deadline=None)
 def test_noise_behind_the_magic_number_never_crashes(noise: bytes, magic: int, order: str) -> None:
-    with contextlib.suppress(BitmapError):
-        deserialize(magic.to_bytes(4, order) + noise)
+    try:
+        bitmap = deserialize(magic.to_bytes(4, order) + noise)
+    except BitmapError as refused:
+        assert str(refused)
+    else:
+        assert deserialize(serialize(bitmap)) == bitmap
 
 
 @given(_values, st.integers(0, 300_000), st.integers(0, 150_000))

@@ -226,6 +226,13 @@ def test_column_mapping(tmp_path: Path, schema: Any, largest: str | None, expect
         ({"start": 1, "step": 2, "highWaterMark": -1}, "long", ["error identity.high-water-mark"]),
         ({"start": 1, "step": 2, "highWaterMark": 4, "allowExplicitInsert": True}, "long", []),
         ({"start": 0, "step": -5, "highWaterMark": -10}, "long", []),
+        ({"start": 0, "step": -5, "highWaterMark": 0}, "long", []),
+        ({"start": 0, "step": -5, "highWaterMark": 5}, "long", ["error identity.high-water-mark"]),
+        ({"start": 0, "step": -5, "highWaterMark": -7}, "long", ["error identity.high-water-mark"]),
+        ({"start": 1, "step": 2, "highWaterMark": 1}, "long", []),
+        ({"start": 1, "step": 2, "highWaterMark": "5"}, "long", ["error identity.high-water-mark"]),
+        ({"start": 1}, "long", ["error identity.definition"]),
+        ({"step": 1}, "long", ["error identity.definition"]),
     ],
 )
 def test_identity_columns(tmp_path: Path, metadata: dict[str, Any], kind: str, expected: list[str]) -> None:
@@ -430,16 +437,23 @@ def test_the_mode_does_not_change_to_ids_later(tmp_path: Path) -> None:
 def test_the_high_water_mark_of_an_identity_column_never_goes_back(tmp_path: Path) -> None:
     def schema(**changes: Any) -> Action:
         values = {"start": 0, "step": 5, "highWaterMark": 20, "allowExplicitInsert": False} | changes
-        return struct(field("id", **{f"delta.identity.{k}": v for k, v in values.items()}))
+        return struct(field("id", **{f"delta.identity.{k}": v for k, v in values.items() if v is not None}))
 
-    for number, (change, expected) in enumerate(
+    down = {"step": -5, "highWaterMark": -20}
+    for number, (first, change, expected) in enumerate(
         [
-            ({"highWaterMark": 25}, []),
-            ({"highWaterMark": 15}, ["error identity.high-water-mark"]),
-            ({"step": 10}, ["error identity.definition"]),
-            ({"allowExplicitInsert": True}, ["error identity.definition"]),
+            ({}, {"highWaterMark": 25}, []),
+            ({}, {"highWaterMark": 20}, []),
+            ({}, {"highWaterMark": 15}, ["error identity.high-water-mark"]),
+            ({}, {"step": 10}, ["error identity.definition"]),
+            ({}, {"start": 5}, ["error identity.definition"]),
+            ({}, {"allowExplicitInsert": True}, ["error identity.definition"]),
+            (down, {**down, "highWaterMark": -25}, []),
+            (down, {**down, "highWaterMark": -20}, []),
+            (down, {**down, "highWaterMark": -15}, ["error identity.high-water-mark"]),
+            (down, {**down, "highWaterMark": None}, ["error identity.high-water-mark"]),
         ]
     ):
-        t = make(tmp_path / str(number), schema(), protocol=(1, 6))
+        t = make(tmp_path / str(number), schema(**first), protocol=(1, 6))
         t.commit([t.metadata(schema(**change))])
         assert rules(t) == expected

@@ -343,7 +343,7 @@ IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1}
 
 
 def identity(path: Path, rows: list[Any], **metadata: Any) -> list[str]:
-    schema = struct(field("id", **IDENTITY, **{f"delta.identity.{k}": v for k, v in metadata.items()}))
+    schema = struct(field("id", **{**IDENTITY, **{f"delta.identity.{k}": v for k, v in metadata.items()}}))
     return rules(make(path, schema, rows=rows, protocol=(1, 6)))
 
 
@@ -355,6 +355,16 @@ def test_identity_columns(tmp_path: Path) -> None:
     assert identity(tmp_path / "3", rows) == ["error identity.high-water-mark"]
     assert identity(tmp_path / "4", [*rows, {"id": 99}], highWaterMark=2, **explicit) == []
     assert identity(tmp_path / "5", [*rows, {"id": 2}], highWaterMark=2) == ["warning identity.duplicate"]
+
+
+def test_identity_columns_that_count_down(tmp_path: Path) -> None:
+    rows = [{"id": -1}, {"id": -3}]
+    down = {"start": 1, "step": -2}
+    assert identity(tmp_path / "1", rows, **down, highWaterMark=-3) == []
+    assert identity(tmp_path / "2", rows, **down, highWaterMark=-5) == []
+    assert identity(tmp_path / "3", rows, **down, highWaterMark=-1) == ["error identity.high-water-mark"]
+    assert identity(tmp_path / "4", rows, **down, highWaterMark=1) == ["error identity.high-water-mark"]
+    assert identity(tmp_path / "5", rows, **down) == ["error identity.high-water-mark"]
 
 
 def test_every_column_type_is_read_from_files_of_other_layouts(tmp_path: Path) -> None:

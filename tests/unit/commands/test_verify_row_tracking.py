@@ -75,9 +75,37 @@ def test_adds_that_break_a_rule(
     assert rules(table) == [expected]
 
 
-def test_overlapping_ids(table: TableBuilder) -> None:
-    table.commit([mark(12), file(table, 5, 2), file(table, 8, 2)])
-    assert rules(table) == ["error row-tracking.duplicate"]
+# version 2: the ids 10 to 14; then another file with the ids ``base`` to ``base + rows - 1``
+@pytest.mark.parametrize(
+    ("base", "rows", "overlaps"),
+    [
+        (12, 5, True),
+        (14, 1, True),
+        (14, 3, True),
+        (6, 5, True),
+        (10, 5, True),
+        (11, 1, True),
+        (8, 9, True),
+        (15, 3, False),
+        (7, 3, False),
+        (5, 1, False),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_overlapping_ids(table: TableBuilder, base: int, rows: int, overlaps: bool, together: bool) -> None:
+    first = file(table, 10, 2)
+    if together:
+        second = file(table, base, 2, rows)
+        table.commit([mark(99), first, second])
+    else:
+        table.commit([mark(99), first])
+        second = file(table, base, 3, rows)
+        table.commit([second])
+    # rows of files are compared too, under the same rule: what is asked for is the finding of the commit
+    told = [line for line in messages(table).splitlines() if "row ids" in line and "overlap" in line]
+    path = second["add"]["path"]
+    assert [f"the row ids {base} to {base + rows - 1} of {path} overlap" in line for line in told] == [True] * overlaps
+    assert ("error row-tracking.duplicate" in rules(table)) is overlaps
 
 
 def test_ids_given_before(table: TableBuilder) -> None:

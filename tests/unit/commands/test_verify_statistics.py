@@ -171,3 +171,36 @@ def test_with_a_deletion_vector_bounds_are_those_of_the_rows_that_are_left(tmp_p
     new["add"]["stats"] = stats_to_json({**claimed, "minValues": {"id": 0}})
     t.commit([{"add": {**new["add"], "dataChange": False}}])
     assert rules(t) == ["warning statistics.not-tight"]
+
+
+@pytest.mark.parametrize(
+    ("nulls", "expected"),
+    [
+        ({"nullCount": {"id": 2}}, []),  # of the rows of the file
+        ({"nullCount": {"id": 1}}, []),  # of the rows that are left
+        ({"nullCount": {"id": 0}}, ["error statistics.null-count"]),
+        ({"nullCount": {"id": 3}}, ["error statistics.null-count"]),
+        ({"nullCount": {"id": 2}, "tightBounds": False}, []),
+        ({"nullCount": {"id": 0}, "tightBounds": False}, ["error statistics.null-count"]),
+        ({"nullCount": {"id": 5}, "tightBounds": False}, ["error statistics.null-count"]),
+    ],
+)
+def test_with_a_deletion_vector_nulls_are_counted_in_the_file_or_among_the_rows_that_are_left(
+    tmp_path: Path, nulls: Mapping[str, Any], expected: list[str]
+) -> None:
+    t = make(tmp_path, rows=(), properties={"delta.enableDeletionVectors": "true"})
+    [add] = t.append([{"id": i} for i in (None, 1, None, 3, 4)])
+    remove, new = t.delete_rows(add, [0, 1])
+    new["add"]["stats"] = stats_to_json({"numRecords": 5, **nulls})
+    t.commit([remove, new])
+    assert rules(t) == expected
+
+
+@pytest.mark.parametrize("claimed", [0, 2, 3])
+def test_wide_null_counts_of_a_file_whose_values_were_all_deleted(tmp_path: Path, claimed: int) -> None:
+    t = make(tmp_path, rows=(), properties={"delta.enableDeletionVectors": "true"})
+    [add] = t.append([{"id": i} for i in (None, 1, None)])
+    remove, new = t.delete_rows(add, [1])
+    new["add"]["stats"] = stats_to_json({"numRecords": 3, "nullCount": {"id": claimed}, "tightBounds": False})
+    t.commit([remove, new])
+    assert rules(t) == (["error statistics.null-count"] if claimed == 0 else [])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -220,9 +221,11 @@ def test_nan_is_nan_and_zero_has_no_sign_for_generated_columns() -> None:
 
 
 def test_generated_columns_that_the_task_computed_are_not_computed_again() -> None:
-    wrong = expression(Column(("nowhere",), LONG))
-    state = state_of([ColumnSource(column("a"), "input", 0), ColumnSource(column("g"), "generated", None, wrong)])
-    Constraints(state, SESSION).check(batch({"a": [1], "g": [2]}))
+    source, brought = generated()
+    wrong = batch({"a": [1], "g": [2]})
+    with pytest.raises(ConstraintViolationError):
+        Constraints(state_of([source, brought]), SESSION).check(wrong)
+    Constraints(state_of([source, replace(brought, input=None)]), SESSION).check(wrong)
 
 
 def test_an_expression_that_fails_for_a_row_names_the_constraint() -> None:

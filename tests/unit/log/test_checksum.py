@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,18 @@ def test_order_and_absent_values_do_not_matter() -> None:
         set_transactions=[SetTransaction("a", 1), SetTransaction("b", 2)],
     )
     verify_checksum(recorded, replayed)
+    one_less: list[tuple[str, Any]] = [
+        ("protocol", Protocol(3, 7, ["b"], ["a", "b", "c"])),
+        ("protocol", Protocol(3, 7, ["b", "a"], ["a", "b"])),
+        ("metadata", Metadata(id="x", configuration={"k": "v"})),
+        ("metadata", Metadata(id="x", partition_columns=["p"])),
+        ("set_transactions", [SetTransaction("a", 1)]),
+        ("set_transactions", [SetTransaction("a", 2), SetTransaction("b", 1)]),
+    ]
+    for part, other in one_less:
+        with pytest.raises(ChecksumMismatchError) as caught:
+            verify_checksum(recorded, replace(replayed, **{part: other}))
+        assert len(caught.value.parameters["differences"]) == 1
 
 
 def test_in_commit_timestamps_are_compared() -> None:

@@ -304,6 +304,17 @@ def test_the_partition_of_a_removed_file_is_found_in_the_version_before(
     assert seen(tmp_path, 2, where="p = 'a'") == [(2, "delete", 1)]
 
 
+@pytest.mark.parametrize(("fields", "said"), [({}, None), ({"size": None}, None), ({"size": 7}, 7), ({"size": 0}, 0)])
+def test_the_size_of_a_removed_file_is_its_own_or_that_of_the_version_before(
+    tmp_path: Path, fields: dict[str, Any], said: int | None
+) -> None:
+    builder = table(tmp_path, {"id": "long", "p": "string"}, ["p"])
+    [add] = builder.append([{"id": 1, "p": "a"}])
+    builder.commit([early_remove(add, **fields)])
+    [file] = plan(tmp_path, 2).files()
+    assert file.size_bytes == (add["add"]["size"] if said is None else said)
+
+
 def test_a_removed_file_whose_partition_nobody_knows_is_refused(tmp_path: Path) -> None:
     builder = table(tmp_path, {"id": "long", "p": "string"}, ["p"])
     builder.append([{"id": 1, "p": "a"}])

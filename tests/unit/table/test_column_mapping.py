@@ -101,6 +101,13 @@ def test_a_broken_mapping_is_refused(schema: tuple[StructField, ...], max_id: in
 def test_equal_physical_names_in_different_structs_are_no_conflict() -> None:
     inner = StructType((mapped("x", 2, "c"),))
     check_columns(StructType((mapped("c", 1, "c", inner), mapped("d", 3, "d"))), 3)
+    for one_struct in (
+        (mapped("c", 1, "c", inner), mapped("d", 3, "c")),
+        (mapped("c", 1, "c", StructType((mapped("x", 2, "x"), mapped("y", 3, "x")))),),
+    ):
+        with pytest.raises(ProtocolError) as error:
+            check_columns(StructType(one_struct), 3)
+        assert error.value.code == "DELTA_DUPLICATED_PHYSICAL_NAME"
 
 
 def test_columns_of_the_same_name_and_type_keep_their_mapping() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from delta_pyds.errors import DeltaError, ProtocolError, UnsupportedFeatureError
@@ -143,6 +144,13 @@ def test_a_partition_column_must_be_a_column() -> None:
 )
 def test_tables_whose_features_are_honoured_can_be_written(protocol: Protocol) -> None:
     load(protocol).check_writable()
+    # and nothing else stands against it once there is one more
+    more = msgspec.structs.replace(
+        protocol, min_writer_version=7, writer_features=[*(protocol.writer_features or ()), "fancyWrites"]
+    )
+    with pytest.raises(UnsupportedFeatureError) as error:
+        load(more).check_writable()
+    assert error.value.parameters["features"] == ["fancyWrites"]
 
 
 def test_every_feature_that_is_not_honoured_is_named() -> None:

@@ -14,6 +14,7 @@ from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.row_counts import RowCounts, row_counts
 from delta_pyds.table.row_tracking import assigns_row_ids, high_water_domain, high_water_mark, number_rows
+from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction import Operation
 from tests.support.transactions import QUIET, WRITE, Table, file, removed
 
@@ -156,7 +157,8 @@ def test_a_commit_without_new_rows_leaves_the_mark_alone() -> None:
     transaction.remove(removed("a", base_row_id=0, default_row_commit_version=1))
     transaction.commit(Operation("DELETE"), policy=QUIET)
     assert mark(table, 2) is None
-    assert table.start().snapshot is not None
+    # no row was copied, so none has lost its id
+    assert table.info(2)["tags"] == {"delta.rowTracking.preserved": "true"}
     table.append("b")
     assert ids(table, 3) == [("b", 1, 3)]
 
@@ -186,6 +188,16 @@ def test_after_a_lost_race_files_are_numbered_anew_and_the_mark_comes_first() ->
     assert ids(table, 3) == [("mine1", 6, 3), ("mine2", 16, 3)]
     assert mark(table, 3) == 25
     assert table.kinds(3) == ["commitInfo", "domainMetadata", "add", "add"]
+
+
+def test_after_a_lost_race_the_mark_stands_right_behind_the_commit_info() -> None:
+    table = tracked()
+    mine = table.start()
+    mine.add(file("mine"))
+    mine.set_metadata(msgspec.structs.replace(table.snapshot().metadata, description="new"))
+    table.append("x")
+    mine.commit(WRITE, policy=QUIET)
+    assert table.kinds(2) == ["commitInfo", "domainMetadata", "metaData", "add"]
 
 
 def test_a_winner_that_makes_rows_tracked_has_ours_tracked() -> None:
@@ -240,6 +252,19 @@ def test_a_file_that_gets_a_deletion_vector_keeps_its_ids() -> None:
     assert mark(table, 3) is None
 
 
+def test_ids_that_a_file_comes_with_are_its_own_whatever_the_remove_says() -> None:
+    features = ["deletionVectors", "rowTracking", "domainMetadata"]
+    table = tracked(protocol=Protocol(3, 7, ["deletionVectors"], features))
+    table.append("a")
+    vector = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 1)
+    ours = {"base_row_id": 0, "default_row_commit_version": 1}
+    transaction = table.start()
+    transaction.remove(removed("a"))  # as early writers do
+    transaction.add(file("a", stats='{"numRecords":1,"tightBounds":false}', deletion_vector=vector, **ours))
+    transaction.commit(Operation("DELETE"), policy=QUIET)
+    assert ids(table, 2) == [("a", 0, 1)]
+
+
 BACKFILL = Operation("ROW TRACKING BACKFILL")
 
 
@@ -279,6 +304,72 @@ def test_a_backfill_does_not_bring_back_what_others_removed() -> None:
     done = mine.commit(BACKFILL, policy=QUIET)
     assert [path for path, _, _ in ids(table, done.version)] == ["b"]
     assert table.snapshot().totals.num_files == 1
+
+
+@pytest.mark.parametrize("rewrite", [False, True])
+def test_a_backfill_remembers_every_commit_that_came_first(rewrite: bool) -> None:
+    table = unnumbered()
+    mine = backfill(table)
+    other = table.start()
+    other.remove(removed("a"))
+    if rewrite:
+        other.add(file("a2"))
+    other.commit(Operation("DELETE"), policy=QUIET)
+    table.append("c")
+    other = table.start()
+    other.add(file("b", data_change=False))
+    other.commit(Operation("COMPUTE STATS"), policy=QUIET)
+    table.append("d")
+    done = mine.commit(BACKFILL, policy=QUIET)
+    # a is gone, and b has got its ids with its new statistics
+    assert ids(table, done.version) == []
+    assert table.snapshot().totals.num_files == (4 if rewrite else 3)
+
+
+def test_row_ids_of_an_earlier_winner_go_into_a_remove() -> None:
+    table = unnumbered()
+    mine = table.start()
+    mine.read_files(["a", "b"])
+    mine.remove(removed(["a", "b"]))
+    for path in ("a", "b"):
+        other = table.start()
+        other.read_files([path])
+        other.add(file(path, data_change=False))
+        other.commit(BACKFILL, policy=QUIET)
+    table.append("c")
+    done = mine.commit(Operation("DELETE"), isolation_level="WriteSerializable", policy=QUIET)
+    gone = [(r["path"], r["baseRowId"], r["defaultRowCommitVersion"]) for r in table.actions(done.version, "remove")]
+    assert gone == [("a", 0, 4), ("b", 1, 5)]
+
+
+def test_a_file_with_a_new_vector_takes_the_row_ids_of_an_earlier_winner() -> None:
+    table = tracked(protocol=Protocol(3, 7, ["deletionVectors"], ["deletionVectors", "appendOnly"]), properties={})
+    table.append("a", "b")
+    table.set_properties(
+        Protocol(3, 7, ["deletionVectors"], ["deletionVectors", "appendOnly", "rowTracking", "domainMetadata"])
+    )
+    vector = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 1)
+    mine = table.start()
+    mine.read_files(["a"])
+    mine.remove(removed("a"))
+    mine.add(file("a", stats='{"numRecords":1,"tightBounds":false}', deletion_vector=vector))
+    mine.add(file("new"))
+    backfill(table).commit(BACKFILL, policy=QUIET)
+    table.append("c")
+    done = mine.commit(Operation("DELETE"), isolation_level="WriteSerializable", policy=QUIET)
+    assert ids(table, done.version) == [("a", 0, 3), ("new", 3, 5)]
+    assert [r["baseRowId"] for r in table.actions(done.version, "remove")] == [0]
+
+
+def test_an_enablement_before_the_last_winner_is_not_forgotten() -> None:
+    table = tracked(properties={})
+    mine = table.start()
+    mine.add(file("mine"))
+    enabled(table)
+    table.append("x")
+    done = mine.commit(WRITE, tags={"delta.rowTracking.preserved": "true"}, policy=QUIET)
+    assert done.winners == (1, 2)
+    assert table.info(done.version)["tags"] == {"delta.rowTracking.preserved": "false"}
 
 
 def test_the_mark_survives_a_checkpoint() -> None:
@@ -338,6 +429,18 @@ def test_a_replaced_table_may_track_its_rows() -> None:
     assert mark(table, done.version) == 3
 
 
-def test_it_needs_the_names_of_its_columns() -> None:
+@pytest.mark.parametrize("left_out", [[0], [1], [0, 1]])
+def test_it_needs_the_names_of_its_columns(left_out: list[int]) -> None:
+    names = list(ENABLED)[1:]
+    missing = [names[i] for i in left_out]
     with pytest.raises(DeltaError, match="materialized columns"):
-        tracked(properties={"delta.enableRowTracking": "true"})
+        tracked(properties={k: v for k, v in ENABLED.items() if k not in missing})
+
+
+def test_metadata_set_where_it_is_on_already_reads_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tracked()
+    table.append("a")
+    asked: list[object] = []
+    monkeypatch.setattr(Snapshot, "adds", lambda _, request: asked.append(request) or iter(()))
+    table.set_properties(user_key="v")
+    assert asked == []

@@ -495,12 +495,27 @@ def stepped(old: Metadata, new: Metadata) -> MemoryStorage:
     ],
 )
 def test_an_additive_step_needs_nobody(new: Metadata, allow: Allowed) -> None:
-    log(stepped(FIRST, new), allow=allow).check_unblocked()
+    storage = stepped(FIRST, new)
+    log(storage, allow=allow).check_unblocked()
+    # it was looked at, not passed over: the step back to one column is not for nobody
+    log(storage).append(9, metadata(ID), PROTOCOL)
+    if allow == Allowed():
+        with pytest.raises(UserError) as error:
+            log(storage, allow=allow).check_unblocked()
+        assert error.value.parameters["options"] == {D: "9"}
+    else:
+        log(storage, allow=allow).check_unblocked()
 
 
 def test_column_mapping_turned_on_needs_nobody() -> None:
     off = Metadata(id=TABLE, schema_string=metadata(("id", "id", LONG)).schema_string, configuration={})
-    log(stepped(off, metadata(("id", "id", LONG)))).check_unblocked()
+    storage = stepped(off, metadata(("id", "id", LONG)))
+    log(storage).check_unblocked()
+    # by the mapping that there is now a rename is seen
+    log(storage).append(9, metadata(("key", "id", LONG)), PROTOCOL)
+    with pytest.raises(UserError) as error:
+        log(storage).check_unblocked()
+    assert error.value.parameters["options"] == {R: "9"}
 
 
 @pytest.mark.parametrize(
@@ -554,6 +569,8 @@ def test_what_the_user_let_through_once_is_not_what_comes_after() -> None:
 
 def test_a_step_that_was_passed_is_not_asked_about_again() -> None:
     storage = stepped(FIRST, RENAMED)
+    with pytest.raises(UserError):
+        log(storage).check_unblocked()
     log(storage).append(9, metadata(ID, ("title", "p2", STRING), ("more", "p3", STRING)), PROTOCOL)
     log(storage).check_unblocked()
 

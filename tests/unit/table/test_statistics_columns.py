@@ -122,3 +122,7 @@ def test_a_new_table_names_columns_that_can_have_statistics(text: str, code: str
 def test_columns_that_can_have_statistics_are_accepted() -> None:
     for text in (None, "", "id, s", "s.x, s.z"):
         check_statistics_columns(SCHEMA, text, ["p"])
+        # each of them is looked at: one more that is not there is found
+        with pytest.raises(OptionError) as error:
+            check_statistics_columns(SCHEMA, f"{text}, gone" if text else "gone", ["p"])
+        assert (error.value.code, error.value.parameters["column"]) == ("DELTA_COLUMN_NOT_FOUND", "gone")

@@ -513,14 +513,27 @@ def test_a_fixed_end_reads_the_table_as_it_was_then(table: TableBuilder) -> None
     assert query.paths() == ["a", "b"]
 
 
-def test_an_end_fixed_after_the_beginning_was_found_reads_the_whole_snapshot(table: TableBuilder) -> None:
+def test_an_end_fixed_after_the_beginning_was_found_reads_the_whole_snapshot(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     append(table, "a")
+    append(table, "b")
     source = Query(table.path).open()
     start = source.initial_offset()
-    source.fix_end()
-    append(table, "b")
+    assert start == offset(table, 2, initial=True)
+    listed = LocalStorage.list_from
+
+    def stale(self: LocalStorage, directory: str, name: str) -> Any:
+        return (status for status in listed(self, directory, name) if status.name < f"{2:020d}.json")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "list_from", stale)
+        source.fix_end()
+    append(table, "c")
     end = source.latest_offset(start)
-    assert end == offset(table, 2)
+    # not less than the snapshot, and nothing that came after it
+    assert end == offset(table, 3)
+    assert [row["path"] for batch in source.batches(start, end) for row in batch.to_pylist()] == ["a", "b"]
     assert source.latest_offset(end) == end
 
 

@@ -658,6 +658,49 @@ def test_what_only_rearranges_files_passes_new_files_but_not_removed_ones(table:
     assert table.live() == ["ab", "x"]
 
 
+READS: list[Callable[[Transaction], object]] = [
+    lambda t: t.read_whole_table(),
+    lambda t: t.read_where(where("p = 'x'")),
+    lambda t: t.read_files(["a"]),
+    lambda t: t.remove(removed("a")),
+    lambda t: t.add_change_file(AddCDCFile("c", {}, 1)),
+]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_read_or_changed_rows_is_no_blind_append(table: Table, read: Callable[[Transaction], object]) -> None:
+    table.append("a")
+    mine = table.start()
+    mine.add(file("mine"))
+    read(mine)
+    done = mine.commit(WRITE, policy=QUIET)
+    assert table.info(done.version)["isBlindAppend"] is False
+
+
+def test_what_read_an_application_or_sets_metadata_may_be_a_blind_append(table: Table) -> None:
+    mine = table.start()
+    mine.add(file("mine"))
+    mine.set_application("app", 1)
+    mine.set_metadata(msgspec.structs.replace(table.snapshot().metadata, description="new"))
+    done = mine.commit(WRITE, policy=QUIET)
+    assert table.info(done.version)["isBlindAppend"] is True
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_read_or_changed_rows_does_not_step_over_new_files(
+    storage: MemoryStorage, read: Callable[[Transaction], object]
+) -> None:
+    table = Table(storage)
+    table.create(properties={"delta.isolationLevel": "Serializable"})
+    table.append("a")
+    mine = table.start()
+    mine.add(file("mine"))
+    read(mine)
+    table.append("x")
+    with pytest.raises(ConcurrentAppendError):
+        mine.commit(WRITE, policy=QUIET)
+
+
 # --- in-commit timestamps
 
 
@@ -742,6 +785,25 @@ def test_a_winner_that_turns_times_on_makes_us_carry_ours(storage: MemoryStorage
     done = mine.commit(WRITE, policy=QUIET)
     assert table.info(done.version)["inCommitTimestamp"] == enabled + 1
     assert table.kinds(done.version) == ["commitInfo", "add"]
+
+
+def test_times_that_begin_with_the_feature_say_since_when(storage: MemoryStorage) -> None:
+    now = [10**13]  # later than the files' clock
+    table = Table(storage, clock=lambda: now[0])
+    table.create(properties=ICT)
+    table.append("a")
+    assert "inCommitTimestamp" not in table.info(1)
+    mine = table.start()
+    mine.set_protocol(Protocol(1, 7, None, ["appendOnly", "invariants", "inCommitTimestamp"]))
+    table.append("b")
+    done = mine.commit(Operation("UPGRADE PROTOCOL"), policy=QUIET)
+    assert table.kinds(3) == ["commitInfo", "metaData", "protocol"]
+    assert table.info(3)["inCommitTimestamp"] == done.timestamp_ms == now[0]
+    (metadata,) = table.actions(3, "metaData")
+    assert [metadata["configuration"][key] for key in ENABLEMENT] == ["3", str(now[0])]
+    assert metadata["configuration"].items() >= ICT.items()
+    table.append("c")
+    assert table.kinds(4) == ["commitInfo", "add"]
 
 
 # --- type widening
