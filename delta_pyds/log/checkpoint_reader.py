@@ -25,6 +25,7 @@ from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, confo
 from delta_pyds.log.known_facts import KNOWN_FACTS, FactFilter, size_of
 from delta_pyds.log.listing import is_settled
 from delta_pyds.log.segment import CheckpointFiles
+from delta_pyds.log.sidecars import sidecar_files, statuses
 from delta_pyds.protocol.actions import (
     Action,
     AddFile,
@@ -37,8 +38,7 @@ from delta_pyds.protocol.actions import (
     SingleAction,
     file_key,
 )
-from delta_pyds.protocol.paths import resolve_sidecar_path
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import FileStatus, Storage
 
 _A = TypeVar("_A", bound=Action)
 
@@ -104,14 +104,28 @@ class Checkpoint:
         return tuple(CheckpointPart(self._storage, f.path) for f in self.files.files if not f.path.endswith(".json"))
 
     @cached_property
-    def _sidecars(self) -> tuple[CheckpointPart, ...]:
+    def _sidecar_files(self) -> tuple[FileStatus, ...]:
+        """The sidecars as they were before anything of them was read."""
         listed = [a.sidecar for a in self._json_actions if a.sidecar is not None]
         for part in self._parts:
             listed += part.actions("sidecar", Sidecar)
-        return tuple(
-            CheckpointPart(self._storage, resolve_sidecar_path(self._table_root, s.path), self.files.files[0].path)
-            for s in listed
-        )
+        found = sidecar_files(self._storage, self._table_root, listed, self.files.files[0].path)
+        self._settled = self._settled and all(map(is_settled, found))
+        return found
+
+    @cached_property
+    def _sidecars(self) -> tuple[CheckpointPart, ...]:
+        top_level = self.files.files[0].path
+        return tuple(CheckpointPart(self._storage, file.path, top_level) for file in self._sidecar_files)
+
+    def require_sidecars(self) -> None:
+        """Raises: MissingLogFilesError, CorruptLogError where a sidecar is not there, or not of the promised size."""
+        _ = self._sidecar_files
+
+    def has_same_sidecars(self) -> bool:
+        """Whether the sidecars are still the files that they were, if they were looked at: else nothing is known."""
+        known = self.__dict__.get("_sidecar_files", ())
+        return all(map(is_settled, known)) and statuses(self._storage, [f.path for f in known]) == list(known)
 
     @cached_property
     def protocol(self) -> Protocol | None:
@@ -163,11 +177,12 @@ class Checkpoint:
     def _content(self) -> Hashable:
         """What the checkpoint holds, by a short name for it; None where it is not certain.
 
-        Sidecars are named in it, and each has a name of its own for all time.
+        Every file of it is in the name, with size, time and generation: a sidecar may have been damaged and restored.
         """
+        files = (self.files.files, self._sidecar_files)
         if not self._settled:
             return None
-        return self._storage, hashlib.blake2b(repr(self.files.files).encode(), digest_size=16).hexdigest()
+        return self._storage, hashlib.blake2b(repr(files).encode(), digest_size=16).hexdigest()
 
     @property
     def file_parts(self) -> tuple[CheckpointPart, ...]:

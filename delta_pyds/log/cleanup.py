@@ -228,9 +228,8 @@ def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool
     """Whether the checkpoint can take the place of all commits before it: nothing else could, once they are gone."""
     checkpoint = Checkpoint(storage, table_root, files)
     try:
-        complete = checkpoint.protocol is not None and checkpoint.metadata is not None
-        sidecars = [sidecar for file in files.files for sidecar in _sidecars(storage, file)]
-        return complete and all(storage.exists(resolve_sidecar_path(table_root, one.path)) for one in sidecars)
+        checkpoint.require_sidecars()
+        return checkpoint.protocol is not None and checkpoint.metadata is not None
     except DeltaError as error:
         _logger.warning("The log is not cleaned up to the checkpoint %s: %s", files.files[0].path, error)
         return False

@@ -33,7 +33,7 @@ class LogFile(msgspec.Struct, frozen=True):
     generation: str = ""
 
 
-def is_settled(file: LogFile) -> bool:
+def is_settled(file: LogFile | FileStatus) -> bool:
     """Whether a file of the same name, size, time and generation is certain to have the same content.
 
     Without a generation, one that was replaced within the clock's resolution would look the same.

@@ -147,7 +147,7 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     options_key = repr(sorted(options.storage_options.items()))
     snapshot = _snapshots.get((segment, options_key))
     files = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint else ())]
-    if snapshot is not None and all(map(is_settled, files)):
+    if snapshot is not None and all(map(is_settled, files)) and snapshot.is_current():
         _snapshots.move_to_end((segment, options_key))
         return snapshot
     snapshot = open_snapshot(storage, root, version, segment)

@@ -83,6 +83,11 @@ class Snapshot:
         """Live domain metadata by domain. Protocol: "Domain Metadata"."""
         return self.replay.domains
 
+    def is_current(self) -> bool:
+        """Whether the files of the log that its segment does not name, sidecars, are still those that were read."""
+        checkpoint = self.replay.checkpoint
+        return checkpoint is None or checkpoint.has_same_sidecars()
+
     def adds(self, request: AddRequest) -> Iterator[FileBatch]:
         """The live files as Arrow rows, in bounded memory."""
         return self.replay.adds(request)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from delta_pyds.errors import CorruptLogError, MissingLogFilesError
 from delta_pyds.log import checkpoint_part, checkpoint_reader
 from delta_pyds.log.known_facts import Columns, KnownFacts
 from delta_pyds.log.listing import is_settled, log_files
+from delta_pyds.spark import driver
+from delta_pyds.spark.options import parse_read_options
 from delta_pyds.storage.base import FileStatus
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
@@ -187,3 +193,82 @@ def test_a_file_of_just_now_may_be_followed_by_one_that_looks_the_same(
     written_ms = int(time.time() * 1000) - age_ms
     [file] = log_files([FileStatus(f"/t/_delta_log/{name}", 10, written_ms, generation)])
     assert is_settled(file) is settled
+
+
+# --- of sidecars
+
+
+@pytest.fixture(params=["v2-json", "v2-parquet"])
+def with_sidecars(request: pytest.FixtureRequest, tmp_path: Path) -> TableBuilder:
+    built = TableBuilder(tmp_path / "t", {"id": "long"}, features=(["v2Checkpoint"], ["v2Checkpoint"]))
+    built.create()
+    for i in range(6):
+        built.commit([built.write_file([{"id": 10 * i}, {"id": 10 * i + 5}])])
+    built.checkpoint(kind=request.param, sidecars=2)
+    built.cleanup_log(6)
+    return built
+
+
+def paths_of(table: TableBuilder, where: str | None) -> list[str]:
+    """As Spark's planner does it, which keeps snapshots between queries."""
+    options = parse_read_options({"path": str(table.path), **({"where": where} if where else {})})
+    scan = driver.plan(driver.open_table(options), options)
+    return sorted(file.path for file in scan.files())
+
+
+def first_half(file: Path, size: int) -> bytes:
+    """A readable file of that size with some of the rows."""
+    rows, out = pq.read_table(file), io.BytesIO()
+    pq.write_table(rows.slice(0, rows.num_rows // 2), out, store_schema=False)
+    data = out.getvalue()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    return data[:-footer] + bytes(size - len(data)) + data[-footer:]
+
+
+@pytest.mark.parametrize("where", [None, "id >= 0"])
+def test_a_sidecar_that_was_damaged_and_restored_is_read_anew(with_sidecars: TableBuilder, where: str | None) -> None:
+    whole = paths_of(with_sidecars, where)
+    assert len(whole) == 6
+    sidecar = min((with_sidecars.log_path / "_sidecars").iterdir())
+    data = sidecar.read_bytes()
+    damaged = first_half(sidecar, len(data))
+    assert len(damaged) == len(data)
+    sidecar.write_bytes(damaged)
+    assert 0 < len(paths_of(with_sidecars, where)) < 6
+    sidecar.write_bytes(data)
+    assert paths_of(with_sidecars, where) == whole
+
+
+def test_a_sidecar_of_another_size_is_refused_and_read_again_when_it_is_whole(with_sidecars: TableBuilder) -> None:
+    whole = paths_of(with_sidecars, "id >= 0")
+    sidecar = sorted((with_sidecars.log_path / "_sidecars").iterdir())[0]
+    data = sidecar.read_bytes()
+    for damaged in (data + b"\0", data[:-1], b""):
+        sidecar.write_bytes(damaged)
+        with pytest.raises(CorruptLogError, match=f"{len(damaged)} bytes") as failure:
+            paths_of(with_sidecars, "id >= 0")
+        assert failure.value.code == "DELTA_CORRUPT_CHECKPOINT"
+        assert failure.value.parameters["path"] == str(sidecar)
+    sidecar.unlink()
+    with pytest.raises(MissingLogFilesError):
+        paths_of(with_sidecars, "id >= 0")
+    sidecar.write_bytes(data)
+    assert paths_of(with_sidecars, "id >= 0") == whole
+
+
+def test_sidecars_in_a_store_are_asked_for_once_a_query(
+    with_sidecars: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = LocalStorage.status
+
+    def status(self: LocalStorage, path: str) -> FileStatus:
+        asked.append(path)
+        return real(self, path)
+
+    monkeypatch.setattr(LocalStorage, "status", status)
+    monkeypatch.setattr(LocalStorage, "scheme", "s3")
+    for _ in range(3):
+        asked.clear()
+        assert len(paths_of(with_sidecars, "id >= 0")) == 6
+        assert len([path for path in asked if "_sidecars" in path]) == 2
