@@ -1,4 +1,4 @@
-"""Syntax to predicates: what is total on every row is bound by ``expr.build``, all else is refused by its name."""
+"""Syntax to predicates: ``expr.build`` binds what is total on every row, all else is refused by its name."""
 
 from __future__ import annotations
 
