@@ -188,10 +188,8 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
     if version is not None:
         checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.version <= version]
     checkpoint = checkpoints[-1] if checkpoints else None
-    latest = _latest(listing, ignoring)
-    target = latest if version is None else version
-    # a compaction may promise any version: one exists only where a commit or a checkpoint says so
-    if target is None or latest is None or target > latest:
+    target = _latest(listing, ignoring) if version is None else version
+    if target is None:
         return None
     first = 0 if checkpoint is None else checkpoint.version + 1
     commits = by_version(listing.commits)

@@ -6,21 +6,27 @@ Whoever loops over a promise here does not come back, or takes all memory: no ti
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.commands.verification.values import parse_statistics, typed
 from delta_pyds.commands.verify import verify
-from delta_pyds.errors import DeltaError, MissingLogFilesError, TimeTravelError
+from delta_pyds.errors import DeltaError, MissingLogFilesError, ProtocolError
+from delta_pyds.log import checkpoint_part, decoded_size
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import parse_log_name
 from delta_pyds.protocol.schema import LONG, DecimalType
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table import packing
 from delta_pyds.table.packing import Packing, pack
+from delta_pyds.table.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 
@@ -54,8 +60,11 @@ def test_a_number_of_parts(table: TableBuilder, parts: str) -> None:
 def test_a_range_of_a_compaction(table: TableBuilder, start: int, end: int) -> None:
     (table.log_path / f"{start:020d}.{end:020d}.compacted.json").write_text("{}")
     assert num_files(table) == 4
-    with pytest.raises(TimeTravelError):
-        load_snapshot(str(table.path), version=end)
+    if start > 0:
+        assert num_files(table, end) == {1: 0, 5: 4}[start]  # it says that nothing happened since
+    else:
+        with pytest.raises(ProtocolError, match="protocol"):
+            load_snapshot(str(table.path), version=end)
     assert "compaction.range" in {finding.rule for finding in verify(str(table.path)).findings}
 
 
@@ -113,10 +122,11 @@ def test_numbers_of_statistics(text: str) -> None:
     assert typed(found["minValues"]["id"], DecimalType(38, 0)) is not None
 
 
-def test_a_size_of_exabytes() -> None:
+def test_a_size_of_exabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_MAX_PIECES", 1_000)
     files = pa.record_batch({"path": ["a", "b", "c"], "size": pa.array([2**62, 2**62, 2**62], pa.int64())})
     pieces = pack([files], Packing())
-    assert sum(len(piece) for piece in pieces) <= 100_003
+    assert sum(len(piece) for piece in pieces) <= 1_003
     covered: dict[str, list[tuple[int, int]]] = {}
     for piece in pieces:
         for row in piece.to_pylist():
@@ -135,3 +145,72 @@ def test_numbers_of_actions_that_no_engine_holds(table: TableBuilder) -> None:
     with pytest.raises(DeltaError, match="Line 1 of the log file") as failure:
         load_snapshot(str(table.path))
     assert failure.value.parameters["path"].endswith(f"{5:020d}.json")
+
+
+# --- checkpoints that decode to more than they hold
+
+
+def bloated(file: Path, text: str, *, column: str = "stats", first_null: bool = False) -> None:
+    """A classic checkpoint, whose adds all share one text: a few kilobytes on the disk."""
+    rows = pq.read_table(file).combine_chunks()
+    is_add = rows.column("add").is_valid()
+    others, one = rows.filter(pc.invert(is_add)), rows.filter(is_add).column("add").combine_chunks()[:1]
+    count = 20_000
+    many = one.take(pa.array([0] * count))
+    children = {field.name: many.field(i) for i, field in enumerate(many.type)}
+    children["path"] = pa.array([f"f{i}" for i in range(count)])
+    # Arrow writes a dictionary as it is
+    children[column] = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), [text])
+    adds = pa.StructArray.from_arrays(list(children.values()), names=list(children))
+    none = adds[:1].take(pa.array([None] * len(others), pa.int64()))
+    parts = [none, adds] if first_null else [adds, none]
+    columns: dict[str, Any] = {"add": pa.chunked_array(parts)}
+    for name in set(rows.column_names) - {"add"}:
+        values = others.column(name).combine_chunks()
+        empty = pa.nulls(count, values.type)
+        columns[name] = pa.chunked_array([values, empty] if first_null else [empty, values])
+    pq.write_table(pa.table(columns), file, compression="zstd", dictionary_pagesize_limit=1 << 28, store_schema=False)
+
+
+@pytest.mark.parametrize("first_null", [False, True])
+def test_statistics_that_decode_to_gigabytes_are_unknown(
+    table: TableBuilder, first_null: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = table.checkpoint()
+    stats = '{"numRecords":1,"minValues":{"id":"' + "x" * (2 << 20) + '"}}'
+    bloated(file, stats, first_null=first_null)
+    assert file.stat().st_size < 1 << 20
+    table.cleanup_log(4)
+    before = pa.total_allocated_bytes()
+    sizes: list[int] = []
+    real = checkpoint_part.CheckpointPart.rows
+
+    def rows(self: Any, kind: str, group: int, names: Any) -> Iterator[pa.StructArray]:
+        for array in real(self, kind, group, names):
+            sizes.append(pa.total_allocated_bytes() - before)
+            yield array
+
+    monkeypatch.setattr(checkpoint_part.CheckpointPart, "rows", rows)
+    assert len(list(plan_scan(load_snapshot(str(table.path)), where="id = 17").files())) == 20_000
+    assert max(sizes) < 64 << 20
+    for batch in load_snapshot(str(table.path)).adds(AddRequest(columns=("path", "stats"))):
+        assert batch.files.column("stats").null_count == len(batch.files)
+
+
+def test_long_texts_of_another_kind_are_decoded_a_few_at_a_time(
+    table: TableBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = table.checkpoint()
+    bloated(file, "y" * (1 << 12), column="clusteringProvider")
+    monkeypatch.setattr(decoded_size, "MAX_BATCH_BYTES", 1 << 18)
+    batches = list(load_snapshot(str(table.path)).adds(AddRequest(columns=("path", "clusteringProvider"))))
+    assert {len(batch.files) for batch in batches} == {64, 20_000 % 64}
+    assert sum(len(batch.files) for batch in batches) == 20_000
+
+
+def test_verify_does_not_decode_what_is_absurd(table: TableBuilder) -> None:
+    (file,) = table.checkpoint()
+    bloated(file, "x" * (2 << 20))
+    findings = [f for f in verify(str(table.path)).findings if f.rule == "checkpoint.unreadable"]
+    assert [finding.where for finding in findings] == [str(file)]
+    assert f"{2 << 20} bytes" in findings[0].message
