@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
+from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_at_once
 from delta_pyds.protocol.actions import Action
 from delta_pyds.storage.base import Storage
 
@@ -42,6 +43,7 @@ class CheckpointPart:
         self._storage = storage
         self.path = path
         self._referred_by = referred_by
+        self._longest_texts: dict[tuple[str, int], int] = {}
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -65,12 +67,15 @@ class CheckpointPart:
             ) from e
 
     @cached_property
+    def _source(self) -> Any:
+        return self._storage.parquet_source(self.path)
+
+    @cached_property
     def _file(self) -> pq.ParquetFile:
         with self.explaining():
-            source = self._storage.parquet_source(self.path)
             try:
                 # as nanoseconds, which is what Arrow makes of INT96, the year 9999 would wrap around
-                return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+                return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
             except FileNotFoundError:
                 raise FileNotFoundInStorageError(f"{self.path} does not exist.", path=self.path) from None
 
@@ -147,10 +152,27 @@ class CheckpointPart:
         with self.explaining():
             groups = self.row_groups_with(kind)
             if groups:
+                batch_rows = min(self._rows_at_once([kind], group, batch_rows) for group in groups)
                 for batch in self._file.iter_batches(batch_rows, row_groups=groups, columns=[kind]):
                     column = batch.column(0)
                     present = column.filter(column.is_valid()) if column.null_count else column
                     yield from (msgspec.convert(_plain(v.as_py(), v.type), action) for v in present)
+
+    def _rows_at_once(self, columns: Sequence[str], group: int, most: int) -> int:
+        below = tuple(f"{column}." for column in columns)
+        leaves = [leaf for leaf in self._leaves if leaf in columns or leaf.startswith(below)]
+        return rows_at_once(max((self._longest(leaf, group) for leaf in leaves), default=0), most)
+
+    def _longest(self, leaf: str, group: int) -> int:
+        """Bytes of the longest text that rows of a column chunk may share; 0 where it does not matter."""
+        if leaf not in self._leaves:
+            return 0
+        known = self._longest_texts.get((leaf, group))
+        if known is None:
+            place, metadata = self._leaves.index(leaf), self._file.metadata
+            known = longest_text(self._source, metadata, group, place, BATCH_ROWS)
+            self._longest_texts[leaf, group] = known
+        return known
 
     def check_files(self, kind: str, names: set[str]) -> None:
         """Refuse a column of another shape, which would read as a table without files or without values."""
@@ -165,13 +187,19 @@ class CheckpointPart:
             raise pa.ArrowInvalid(f"its column {kind} has no map partitionValues")
 
     def rows(self, kind: str, group: int, names: Sequence[str]) -> Iterator[pa.StructArray]:
-        """A column of a row group with just these fields, batch by batch, null rows included."""
-        columns = [f"{kind}.{n}" for n in dict.fromkeys(names)]
+        """A column of a row group with just these fields, batch by batch, null rows included.
+
+        The batches of other fields of the same group may be cut elsewhere. Statistics of an absurd length are left out.
+        """
         with self.explaining():
+            if "stats" in names and self._longest(f"{kind}.stats", group) > MAX_TEXT_BYTES:
+                names = [name for name in names if name != "stats"]
+            columns = [f"{kind}.{n}" for n in dict.fromkeys(names)]
             if not self.present(kind, names):
                 columns = [f"{kind}.path"]
-            batches = self._file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
-            more = self._file.metadata.row_group(group).num_rows > BATCH_ROWS
+            batch_rows = self._rows_at_once(columns, group, BATCH_ROWS)
+            batches = self._file.iter_batches(batch_rows, row_groups=[group], columns=columns)
+            more = self._file.metadata.row_group(group).num_rows > batch_rows
             for batch in _decoded_ahead(batches) if more else batches:
                 yield _with_zone(batch.column(0), kind, self._instants)
 

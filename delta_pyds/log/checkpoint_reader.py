@@ -231,10 +231,13 @@ def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, cont
             for add in part.rows("add", group, ("path", *columns, *facts, *key)):
                 yield from select.finish(add if request.keep is None else add.filter(request.keep(add)))
             continue
-        masks = _verdicts(part, group, facts, request.keep, content)
-        if not any(mask.true_count for mask in masks):
+        wanted = pa.chunked_array(_verdicts(part, group, facts, request.keep, content), pa.bool_())
+        if not pc.any(wanted).as_py():
             continue
-        for add, mask in zip(part.rows("add", group, ("path", *columns, *key)), masks, strict=True):
+        start = 0
+        for add in part.rows("add", group, ("path", *columns, *key)):
+            mask = wanted.slice(start, len(add)).combine_chunks()
+            start += len(add)
             if mask.true_count:
                 yield from select.finish(add.filter(mask))
 

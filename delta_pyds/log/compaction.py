@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
 import msgspec
 
 from delta_pyds.errors import FileExistsInStorageError, MissingLogFilesError, UnsupportedOperationError
@@ -11,6 +14,8 @@ from delta_pyds.protocol.actions import SingleAction, file_key
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import join, log_directory
 from delta_pyds.storage.base import Storage
+
+_K = TypeVar("_K", bound=Hashable)
 
 _KINDS = frozenset(field.encode_name for field in msgspec.structs.fields(SingleAction))
 # They say what a commit did, not what the table is.
@@ -59,6 +64,37 @@ def write_compaction(storage: Storage, table_root: str, first_version: int, last
     except FileExistsInStorageError:
         return path
     return path
+
+
+def doubled_key(actions: Sequence[SingleAction]) -> str | None:
+    """Of what a compaction holds more than one action, for messages; None where it is reconciled, as it must be.
+
+    Two actions of one key, such as an add and a remove of one file, do not tell which of them came later.
+    """
+    files = [file_key(file) for action in actions if (file := action.add or action.remove) is not None]
+    doubled = _first_doubled(files)
+    if doubled is not None:
+        path, vector = doubled
+        return f"the file {path!r}" + (f" with the deletion vector {vector!r}" if vector else "")
+    transactions = [action.txn.app_id for action in actions if action.txn is not None]
+    domains = [action.domain_metadata.domain for action in actions if action.domain_metadata is not None]
+    for what, keys in (("the application", transactions), ("the metadata domain", domains)):
+        if (key := _first_doubled(keys)) is not None:
+            return f"{what} {key!r}"
+    if sum(action.meta_data is not None for action in actions) > 1:
+        return "the metadata"
+    return "the protocol" if sum(action.protocol is not None for action in actions) > 1 else None
+
+
+def _first_doubled(keys: Sequence[_K]) -> _K | None:
+    if len(set(keys)) == len(keys):
+        return None
+    seen: set[_K] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -14,9 +14,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from delta_pyds.errors import ProtocolError
+from delta_pyds.errors import CorruptLogError, ProtocolError
 from delta_pyds.log.checkpoint_reader import AddRequest, Checkpoint, FileBatch, commit_adds
 from delta_pyds.log.commit_reader import read_commits
+from delta_pyds.log.compaction import doubled_key
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.log.tombstones import checkpoint_tombstones, commit_tombstones
 from delta_pyds.protocol.actions import (
@@ -29,6 +30,7 @@ from delta_pyds.protocol.actions import (
     SingleAction,
     file_key,
 )
+from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.storage.base import Storage
 
 
@@ -104,7 +106,28 @@ class LogReplay:
 
     @cached_property
     def tail(self) -> Tail:
-        return reconcile([actions for _, actions in read_commits(self._storage, self.segment.commits)])
+        """Raises: CorruptLogError naming every compaction as ``paths`` that does not say what came last."""
+        commits: list[list[SingleAction]] = []
+        doubled: dict[str, str] = {}
+        for file, actions in read_commits(self._storage, self.segment.commits):
+            commits.append(actions)
+            if file.name.kind is LogFileKind.COMPACTION and (key := doubled_key(actions)) is not None:
+                doubled[file.path] = key
+        if doubled:
+            raise self._not_reconciled(doubled)
+        return reconcile(commits)
+
+    def _not_reconciled(self, doubled: dict[str, str]) -> CorruptLogError:
+        path, key = next(iter(doubled.items()))
+        others = f" (and {len(doubled) - 1} others)" if len(doubled) > 1 else ""
+        return CorruptLogError(
+            f"the log compaction {path}{others} holds two actions for {key}, so it does not say what is in the table. "
+            "Delete it if the commits that it stands for are still there, else restore these.",
+            path=path,
+            paths=tuple(doubled),
+            table=self.segment.table_root,
+            version=self.segment.version,
+        )
 
     @cached_property
     def protocol(self) -> Protocol:

@@ -150,7 +150,8 @@ def complete_checkpoints(listing: LogListing, ignoring: Set[str] = frozenset()) 
             kind: CheckpointKind = "v2-json" if name.suffix == "json" else "v2-parquet"
             checkpoints.append(CheckpointFiles(file.version, kind, (file,)))
     for (version, count), found in parts.items():
-        if found.keys() == set(range(1, count + 1)):
+        # not a set of all numbers to the count: a name may promise any
+        if len(found) == count and min(found) == 1 and max(found) == count:
             files = tuple(found[part] for part in range(1, count + 1))
             checkpoints.append(CheckpointFiles(version, "multipart", files))
     checkpoints.sort(key=lambda one: (one.version, -_PREFERENCE.index(one.kind), one.files[0].path))
@@ -212,21 +213,21 @@ def _cover(
 
     Between equals the single commit wins.
     """
-    reach = 0  # versions that the files can hold at most: far fewer than asked for, if the version is absurd
     starting: dict[int, list[LogFile]] = {}
     for file in compactions:
         end = file.name.end_version
         if end is not None and first <= file.version <= end <= last:
             starting.setdefault(file.version, []).append(file)
-            reach += end + 1 - file.version
-    if last + 1 - first > reach + len(commits):
-        return None
     if not starting:
+        if last + 1 - first > len(commits):
+            return None
         files = [commits[version] for version in range(first, last + 1) if version in commits]
         return tuple(files) if len(files) == last + 1 - first else None
-    # of version..last: how many files cover it, the first of them, and that one's last version
+    # of version..last: how many files cover it, the first of them, and that one's last version. Only versions that
+    # some file begins with: between them a name may promise a thousand million
     fewest: dict[int, tuple[int, LogFile, int]] = {}
-    for version in range(last, first - 1, -1):
+    beginnings = {version for version in commits if first <= version <= last} | starting.keys()
+    for version in sorted(beginnings, reverse=True):
         options = [(commits[version], version)] if version in commits else []
         options += [(file, file.name.end_version or version) for file in starting.get(version, ())]
         counted = [
@@ -326,13 +327,22 @@ def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Ex
 
 def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[str]) -> int:
     commits = by_version(listing.commits)
-    for version in range(first, target + 1):
-        covered = any(
-            file.version <= version <= (file.name.end_version or 0) <= target
-            for file in listing.compactions
-            if file.path not in ignoring and file.version >= first
-        )
-        if version not in commits and not covered:
+    ranges = sorted(
+        (file.version, file.name.end_version or 0)
+        for file in listing.compactions
+        if file.path not in ignoring and file.version >= first and (file.name.end_version or 0) <= target
+    )
+    version, reached = first, 0
+    covered = first - 1  # the last version that some compaction holds, of those that begin here or before
+    while version <= target:
+        while reached < len(ranges) and ranges[reached][0] <= version:
+            covered = max(covered, ranges[reached][1])
+            reached += 1
+        if version <= covered:
+            version = covered + 1
+        elif version in commits:
+            version += 1
+        else:
             return version
     # every version is in some file, but compactions overlap so that no choice of them fits
     return next(version for version in range(first, target + 1) if version not in commits)

@@ -24,6 +24,7 @@ _LOG_NAME = re.compile(
     r"|\.(?P<end>\d{20})\.compacted\.json"
     r"|\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[0-9a-fA-F-]{36}))?\.(?P<suffix>parquet|json))"
 )
+_MAX_VERSION = (1 << 63) - 1
 # a scheme counts only with the slash: a file may be called "a:b"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
@@ -52,11 +53,16 @@ class LogFileName(msgspec.Struct, frozen=True):
 
 
 def parse_log_name(name: str) -> LogFileName | None:
-    """Read a file name of the log directory; None for a name that the protocol does not know."""
+    """Read a file name of the log directory; None for a name that the protocol does not know.
+
+    A version is a 64-bit number: no table gets to one that is not.
+    """
     match = _LOG_NAME.fullmatch(name)
     if match is None:
         return None
     version = int(match["version"])
+    if max(version, int(match["end"] or 0)) > _MAX_VERSION:
+        return None
     if match["commit"]:
         return LogFileName(LogFileKind.COMMIT, version)
     if match["checksum"]:

@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 
 DEFAULT_MAX_PARTITION_BYTES = 128 * 1024 * 1024
 DEFAULT_OPEN_COST_BYTES = 4 * 1024 * 1024
+# Into more pieces files are not cut, which 12 TB of them at once come to by default: a size in the log is a promise,
+# and one of exabytes must not take memory.
+_MAX_PIECES = 100_000
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,9 @@ class Packing:
     """How much a partition may hold.
 
     ``max_partition_bytes``: at most this much of Parquet in a partition, and of
-    costs of opening all files but one. ``open_cost_bytes``: what opening a file
-    counts for. ``min_partitions``: tasks that run at once: make
+    costs of opening all files but one, unless that made more than 100,000
+    pieces of files. ``open_cost_bytes``: what opening a file counts for.
+    ``min_partitions``: tasks that run at once: make
     partitions smaller while there are fewer, and a multiple of it where there are more.
     """
 
@@ -71,9 +75,11 @@ def _batch(files: pa.Table, chosen: Sequence[int]) -> pa.RecordBatch:
 
 
 def _split_bytes(sizes: pa.ChunkedArray, packing: Packing) -> int:
-    total: int = (pc.sum(sizes).as_py() or 0) + len(sizes) * packing.open_cost_bytes
+    # in floating point, for the log may promise more than 64 bits hold
+    total = int(pc.sum(sizes.cast(pa.float64(), safe=False)).as_py() or 0) + len(sizes) * packing.open_cost_bytes
     partitions = packing.in_full_rounds(max(-(-total // packing.room), packing.at_once))
-    return max(1, min(packing.max_partition_bytes, max(packing.open_cost_bytes, -(-total // partitions))))
+    wanted = min(packing.max_partition_bytes, max(packing.open_cost_bytes, -(-total // partitions)))
+    return max(1, wanted, -(-total // _MAX_PIECES))
 
 
 def _distributed(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow.compute as pc
 
-from delta_pyds.errors import CorruptLogError, MissingLogFilesError, OptionError, TimeTravelError
+from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, OptionError, TimeTravelError
 from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
 from delta_pyds.log.checksum import ReplayedState, read_checksum, verify_checksum
 from delta_pyds.log.replay import LogReplay
@@ -172,34 +172,46 @@ def load_snapshot(
 def open_snapshot(
     storage: Storage, table_root: str, version: int | None = None, segment: LogSegment | None = None
 ) -> Snapshot:
-    """Open a version, going around a checkpoint that cannot be read as long as the commits allow it.
+    """Open a version, going around checkpoints and compactions that cannot be used as long as the commits allow it.
 
     ``segment``: that of the version, if the caller has listed the log already.
     """
     ignoring: frozenset[str] = frozenset()
-    for attempt in range(_CHECKPOINT_ATTEMPTS):
-        segment = segment or load_segment(storage, table_root, version, ignoring=ignoring)
+    segment = segment or load_segment(storage, table_root, version)
+    checkpoints = 0
+    while True:
         try:
             return Snapshot(storage, segment)
         except (CorruptLogError, MissingLogFilesError) as e:
-            damaged = _replaceable(segment, e.parameters.get("path"))
-            if not damaged or attempt == _CHECKPOINT_ATTEMPTS - 1:
+            damaged = _compactions(segment, e)
+            if not damaged:
+                damaged = _checkpoint(segment, e)
+                checkpoints += 1
+            if not damaged or checkpoints == _CHECKPOINT_ATTEMPTS:
                 raise
             ignoring |= damaged
             try:
                 segment = load_segment(storage, table_root, segment.version, ignoring=ignoring)
             except (MissingLogFilesError, TimeTravelError):
-                raise e from None  # nothing older to stand on: the damaged checkpoint is what the user must hear of
-            logger.warning("%s Reading the table without that file.", e.message)
-    raise AssertionError("unreachable")
+                raise e from None  # nothing else to stand on: the damaged file is what the user must hear of
+            _warn_once(f"{e.message} Reading the table without that file.")
 
 
-def _replaceable(segment: LogSegment, path: str | None) -> frozenset[str]:
-    """The files to do without when this one is damaged: a log compaction, or the checkpoint that it is of."""
-    if path is None:
-        return frozenset()
-    if any(f.path == path and f.name.kind is LogFileKind.COMPACTION for f in segment.commits):
-        return frozenset({path})
-    if segment.checkpoint is None or any(f.path == path for f in segment.commits):
+# a table is opened again and again, and its log does not change for that
+@lru_cache(maxsize=256)
+def _warn_once(message: str) -> None:
+    logger.warning("%s", message)
+
+
+def _compactions(segment: LogSegment, error: DeltaError) -> frozenset[str]:
+    """The log compactions that an error says are damaged."""
+    paths = error.parameters.get("paths") or (error.parameters.get("path"),)
+    return frozenset(f.path for f in segment.commits if f.path in paths and f.name.kind is LogFileKind.COMPACTION)
+
+
+def _checkpoint(segment: LogSegment, error: DeltaError) -> frozenset[str]:
+    """The checkpoint, if it is what is damaged."""
+    path = error.parameters.get("path")
+    if path is None or segment.checkpoint is None or any(f.path == path for f in segment.commits):
         return frozenset()
     return frozenset(f.path for f in segment.checkpoint.files)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from delta_pyds.commands.verification.actions import Actions, parse_actions, typed_action
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.errors import DeltaError
+from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_of_all, rows_at_once
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -140,7 +141,10 @@ class CheckpointReader:
                     index = add.get_field_index(_STATS_PARSED)
                     self.content.kinds |= dict(_kinds(add.field(index).type, ())) if index >= 0 else {}
                 rows = 0
-                for batch in parquet.iter_batches(_BATCH_ROWS):
+                longest = longest_of_all(source, parquet.metadata, _BATCH_ROWS)
+                if longest > MAX_TEXT_BYTES:
+                    raise ValueError(f"it holds a text of {longest} bytes, which many rows may share")
+                for batch in parquet.iter_batches(rows_at_once(longest, _BATCH_ROWS)):
                     rows += batch.num_rows
                     yield from self._batch(batch, path, sidecar=sidecar)
                 if rows != parquet.metadata.num_rows:

@@ -13,6 +13,8 @@ import msgspec
 from delta_pyds.commands.verification.actions import Actions, parse_actions
 from delta_pyds.commands.verification.commits import check_uniqueness
 from delta_pyds.commands.verification.report import Findings
+from delta_pyds.log.commit_reader import read_commit
+from delta_pyds.log.compaction import doubled_key
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import file_key
 from delta_pyds.storage.base import Storage
@@ -50,6 +52,7 @@ class CompactionChecks:
             self._starting.setdefault(file.version, []).append(file)
         self._open: list[tuple[LogFile, _Fold]] = []
         self.checked = 0
+        self._compared: set[str] = set()
 
     def gap(self) -> None:
         """A commit is missing or damaged: what spans it cannot be compared."""
@@ -67,8 +70,20 @@ class CompactionChecks:
                 still_open.append((file, fold))
         self._open = still_open
 
+    def finish(self) -> None:
+        """What could not be compared, as commits of it are gone: it must at least say what came last."""
+        for files in self._starting.values():
+            for file in files:
+                if file.path not in self._compared:
+                    with self._findings.guard("compaction.unreadable", file.path):
+                        key = doubled_key(read_commit(self._storage, file))
+                        if key is not None:
+                            message = f"it holds two actions for {key}, and does not say which came last."
+                            self._findings.error("compaction.actions", file.path, message)
+
     def _compare(self, file: LogFile, fold: _Fold) -> None:
         self.checked += 1
+        self._compared.add(file.path)
         found = parse_actions(self._storage.read(file.path), file.path, self._findings, prefix="compaction")
         own = Findings(1)
         check_uniqueness(found, file.version, own)

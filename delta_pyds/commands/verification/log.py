@@ -81,6 +81,7 @@ class LogWalk:
         for version in sorted(self._commits.keys() | self._checkpoints.keys()):
             self._step(version, before)
             before = version
+        self._compactions.finish()
         if self.state is not None:
             self._rules.files.check_live_paths(self.state, self._root)
             self._rules.files.check_clustering_statistics(self.state)

@@ -25,6 +25,7 @@ from delta_pyds.protocol.actions import (
     file_key,
 )
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json_with
+from delta_pyds.protocol.integers import Int64
 
 Key = tuple[str, "str | None"]
 
@@ -33,7 +34,7 @@ _DELETED_RECORD_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000
 
 
 class _Counts(msgspec.Struct, rename="camel"):
-    num_records: int | None = None
+    num_records: Int64 | None = None
 
 
 _counts = msgspec.json.Decoder(_Counts)

@@ -20,6 +20,8 @@ from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, 
 Leaf = tuple[str, ...]
 
 _UTC = TimeZone("UTC")
+# more than any integer or decimal of a table has
+_MAX_DIGITS = 40
 _INTEGERS = ("byte", "short", "integer", "long")
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
 
@@ -53,7 +55,8 @@ def typed(value: Any, data_type: DataType) -> Any:
         name = data_type.name if isinstance(data_type, PrimitiveType) else ""
         if name in _INTEGERS:
             number = Decimal(str(value))
-            if isinstance(value, bool) or number != int(number):
+            # the size first: int() of 1e999999999 would not come back
+            if isinstance(value, bool) or number.adjusted() > _MAX_DIGITS or number != int(number):
                 raise ValueError(value)
             return int(number)
         if name in ("float", "double"):

@@ -385,6 +385,17 @@ def test_compactions_that_are_not_their_commits(table: TableBuilder) -> None:
     assert "error compaction.unreadable" in rules(table)
 
 
+def test_a_compaction_that_does_not_say_what_came_last_is_named_even_without_its_commits(table: TableBuilder) -> None:
+    file = table.compact_log(1, 3)
+    first = json.loads(file.read_text().splitlines()[0])["add"]
+    with file.open("a") as lines:
+        lines.write(json.dumps(table.remove({"add": first})) + "\n")
+    for _ in range(2):
+        findings = [f for f in verify(str(table.path)).findings if f.rule == "compaction.actions"]
+        assert [f.where for f in findings if first["path"] in f.message] == [str(file)] * len(findings) != []
+        (table.log_path / f"{2:020d}.json").unlink(missing_ok=True)
+
+
 def test_a_compaction_keeps_removed_domains(table: TableBuilder) -> None:
     table.commit([{"domainMetadata": {"domain": "d", "configuration": "{}", "removed": True}}])
     file = table.compact_log(3, 4)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from delta_pyds.errors import (
     TimeTravelError,
 )
 from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.table_builder import TableBuilder
 
@@ -155,3 +158,48 @@ def test_a_damaged_log_compaction_is_gone_around(table: TableBuilder, caplog: py
     file.write_text("garbage")
     assert paths(load_snapshot(str(table.path))) == logged(table)
     assert file.name in caplog.text
+
+
+TXN = {"txn": {"appId": "a", "version": 1}}
+DOMAIN = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}
+
+
+@pytest.mark.parametrize(
+    "kind", ["add and remove", "add twice", "remove twice", "txn", "domain", "metaData", "protocol"]
+)
+def test_a_compaction_that_does_not_say_what_came_last_decides_nothing(
+    table: TableBuilder, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (first, *_) = table.active()
+    table.commit([table.remove(first)])
+    added, removed = [first, *table.active()], table.remove(first)
+    doubled: dict[str, list[Any]] = {
+        "add and remove": [added[0], removed],
+        "add twice": [added[1], added[1]],
+        "remove twice": [removed, removed],
+        "txn": [TXN, TXN],
+        "domain": [DOMAIN, DOMAIN],
+        "metaData": [table.metadata(), table.metadata()],
+        "protocol": [table.protocol()] * 2,
+    }
+    files = [table.log_path / f"{f:020d}.{t:020d}.compacted.json" for f, t in [(1, 2), (3, 5), (1, 5), (2, 5), (1, 4)]]
+    for file in files:
+        file.write_text("".join(json.dumps(action) + "\n" for action in doubled[kind]))
+    for _ in range(3):
+        assert paths(load_snapshot(str(table.path))) == logged(table)
+    assert len([r for r in caplog.records if r.levelname == "WARNING"]) <= len(files)
+    assert all(sum(file.name in r.message for r in caplog.records) <= 1 for file in files)
+    assert any(file.name in caplog.text for file in files)
+    (table.log_path / f"{4:020d}.json").unlink()
+    with pytest.raises(CorruptLogError, match="two actions") as error:
+        load_snapshot(str(table.path))
+    assert error.value.parameters["path"] in map(str, files)
+
+
+def test_one_file_with_two_deletion_vectors_is_no_contradiction(table: TableBuilder) -> None:
+    table.delete(table.active()[0], [0])
+    table.delete(table.active()[-1], [0, 1])
+    table.compact_log(3, table.version)
+    snapshot = load_snapshot(str(table.path))
+    assert [f.name.kind for f in snapshot.segment.commits].count(LogFileKind.COMPACTION) == 1
+    assert paths(snapshot) == logged(table)

@@ -1,0 +1,70 @@
+"""How many rows of a checkpoint are decoded at a time, so that memory follows from what is there.
+
+A Parquet file of a few kilobytes may decode to many gigabytes: thousands of rows may share one long text of a
+dictionary, and Arrow copies it for each of them. The dictionary itself is small enough to be looked at first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+# What a batch of one text column may take.
+MAX_BATCH_BYTES = 256 << 20
+# A file has some kilobytes of statistics, and no path is as long: a text of more is not worth its memory.
+MAX_TEXT_BYTES = 1 << 20
+# More than this, and so much more than what is in the file, no writer's column chunk decompresses to.
+_MAX_CHUNK_BYTES = 1 << 30
+_MAX_RATIO = 1_000
+_PROBE_BUFFER = 1 << 16
+
+
+def rows_at_once(longest_text: int, most: int) -> int:
+    """How many rows whose texts may each be so long fit into a batch; one at least, and ``most`` at most."""
+    return most if longest_text <= 0 else max(1, min(most, MAX_BATCH_BYTES // longest_text))
+
+
+def longest_of_all(source: Any, metadata: pq.FileMetaData, most_rows: int) -> int:
+    """Bytes of the longest text in the dictionaries of a whole file. Raises: pyarrow.ArrowInvalid, as for one chunk."""
+    chunks = ((group, leaf) for group in range(metadata.num_row_groups) for leaf in range(metadata.num_columns))
+    return max((longest_text(source, metadata, group, leaf, most_rows) for group, leaf in chunks), default=0)
+
+
+def longest_text(source: Any, metadata: pq.FileMetaData, group: int, leaf: int, most_rows: int) -> int:
+    """Bytes of the longest text in the dictionary of a column chunk; 0 where a batch is small whatever it is.
+
+    ``source``: what Arrow opens. ``leaf``: the number of the column.
+
+    Raises: pyarrow.ArrowInvalid for a chunk that decompresses to what no file can hold.
+    """
+    chunk = metadata.row_group(group).column(leaf)
+    size = chunk.total_uncompressed_size
+    if size > _MAX_CHUNK_BYTES and size > _MAX_RATIO * max(chunk.total_compressed_size, 1):
+        raise pa.ArrowInvalid(
+            f"its column {chunk.path_in_schema} promises {size} bytes out of {chunk.total_compressed_size}"
+        )
+    if chunk.physical_type != "BYTE_ARRAY" or size * most_rows <= MAX_BATCH_BYTES:
+        return 0
+    if not chunk.has_dictionary_page and not any("DICTIONARY" in encoding for encoding in chunk.encodings):
+        return 0
+    path = chunk.path_in_schema
+    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[path], buffer_size=_PROBE_BUFFER)
+    # the first row brings the whole dictionary along
+    for batch in file.iter_batches(1, row_groups=[group], columns=[path]):
+        return _longest(batch.column(0))
+    return 0
+
+
+def _longest(array: pa.Array) -> int:
+    """In the dictionaries of an array of any shape; 0 without one."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary)
+        return int(pc.max(lengths).as_py() or 0)
+    if pa.types.is_struct(array.type):
+        return max((_longest(array.field(i)) for i in range(array.type.num_fields)), default=0)
+    if pa.types.is_map(array.type):
+        return max(_longest(array.keys), _longest(array.items))
+    return _longest(array.values) if pa.types.is_list(array.type) else 0
