@@ -200,7 +200,8 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
     for output in outputs:
         for file in output.files if output is not None else ():
             with contextlib.suppress(StorageError):
-                storage.delete(resolve_data_path(table_root, file.path))
+                # made up by a task of this very write, which has just written it
+                storage.delete(resolve_data_path(table_root, file.path), below=table_root)
 
 
 def _commit(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
+from delta_pyds.redaction import Concealing
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
@@ -39,8 +40,8 @@ STREAM_OPTIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+@dataclass(frozen=True, repr=False)
+class ReadOptions(Concealing):
     """What a load asks for. ``time_zone`` is None where the user did not say."""
 
     path: str

@@ -14,6 +14,8 @@ from delta_pyds.storage.local import LocalStorage, local_path
 
 # as in protocol/paths: a scheme counts only with the slash
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
+# ``user:secret@`` before the host; a colon and a number is a port, and a container before "@" is no secret
+_CREDENTIALS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://+[^/@:]*:(?:[^/@]*|(?!\d{1,5}/)[^@]*)@")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 _cache: dict[tuple[Any, ...], Storage] = {}
@@ -28,11 +30,17 @@ def normalize_table_root(path: str, base_directory: str | None = None) -> str:
     default the working directory. Percent signs are literal, and ``.`` and
     ``..`` are resolved by name, both as in Hadoop's ``Path``.
 
-    Raises: StorageError for an empty path or a ``file:`` path on another host.
+    Raises: StorageError for an empty path, a ``file:`` path on another host, and a URL with credentials.
     """
     if not path or not path.strip():
         raise StorageError("The table's path is empty. Give the path of the table's directory.", path=path)
     match = _SCHEME.match(path)
+    if _CREDENTIALS.match(path):
+        raise StorageError(
+            f"the path '{path}' holds credentials, and plans, logs and errors show paths. Give them as storage "
+            "options, such as key and secret for s3.",
+            path=path,
+        )
     if match is None or match[1].lower() == "file":
         plain = local_path(path)
         root = os.path.normpath(os.path.join(base_directory or os.getcwd(), plain))

@@ -204,11 +204,11 @@ def test_a_cleanup_that_dies_leaves_a_log_without_a_gap(tmp_path: Path, after: i
     class Dying(LocalStorage):
         left = after
 
-        def delete(self, path: str) -> None:
+        def delete(self, path: str, *, below: str) -> None:
             if not self.left:
                 raise StorageError(f"{path} cannot be deleted now.")
             self.left -= 1
-            super().delete(path)
+            super().delete(path, below=below)
 
     def attempt(storage: LocalStorage) -> None:
         clean_log(

@@ -129,7 +129,7 @@ class CachingFilesystem(fsspec.implementations.memory.MemoryFileSystem):
 
 def test_cached_listings_do_not_hide_new_files() -> None:
     filesystem = CachingFilesystem()
-    storage, root = FsspecStorage(filesystem, "caching"), f"/{uuid.uuid4().hex}"
+    storage, root = FsspecStorage(filesystem, "memory"), f"memory://{uuid.uuid4().hex}"
     filesystem.pipe_file(f"{root}/1", b"x")
     assert [status.name for status in storage.list_from(root, "")] == ["1"]
     filesystem.pipe_file(f"{root}/2", b"x")
