@@ -22,7 +22,7 @@ _USER_AND_SECRET = re.compile(
     r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,2})[^/\s'\"@:]{0,200}:(?:[^/\s'\"@]{0,400}|(?!\d{1,5}/)[^\s'\"@]{0,400})@"
 )
 # The same where the scheme was taken off before the text was made, as botocore does with a bucket's name.
-_BARE_USER_AND_SECRET = re.compile(r"(?P<before>^|[\s'\"(<=])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])")
+_BARE_USER_AND_SECRET = re.compile(r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])")
 # In Azure's paths the container stands before the "@", which is no secret.
 _TOKEN = re.compile(r"(?P<scheme>\b(?:https?|s3[an]?|gcs|gs)://)[^/\s'\"@]{1,400}@", re.IGNORECASE)
 _SECRET_NAME = (
