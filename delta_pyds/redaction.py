@@ -8,6 +8,7 @@ Each function returns its own results unchanged.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -82,6 +83,20 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
         elif isinstance(value, str) and len(value) >= 4 and _SECRET_OPTION.fullmatch(name):
             found.add(value)
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def safe_logger(name: str) -> logging.Logger:
+    """The logger of a module: what it says is shown as the text of errors is."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(one, _Shown) for one in logger.filters):
+        logger.addFilter(_Shown())
+    return logger
+
+
+class _Shown(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = shown(record.getMessage()), ()
+        return True
 
 
 class Concealing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,9 +24,10 @@ from delta_pyds.protocol.paths import (
     resolve_sidecar_path,
 )
 from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import FileStatus, Storage
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 _DAY_MS = 24 * 3_600_000
 # Files looked at between two questions whether the listing has reached what must stay.

@@ -6,18 +6,17 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
-from delta_pyds.redaction import Concealing
+from delta_pyds.redaction import Concealing, safe_logger
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 # lower-case key to its usual spelling
 READ_OPTIONS = {

@@ -6,7 +6,6 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -19,6 +18,7 @@ from delta_pyds.commands.write_request import (
 from delta_pyds.data.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.option_values import (
     boolean_option,
     bytes_option,
@@ -30,7 +30,7 @@ from delta_pyds.spark.option_values import (
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.column_selection import parse_column_list
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 _WRITE_OPTIONS = frozenset(
     name.lower()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +17,13 @@ from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import version_at
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 # Attempts to open a table past checkpoints that cannot be read.
 _CHECKPOINT_ATTEMPTS = 3
@@ -198,8 +198,10 @@ def _replaceable(segment: LogSegment, path: str | None) -> frozenset[str]:
     """The files to do without when this one is damaged: a log compaction, or the checkpoint that it is of."""
     if path is None:
         return frozenset()
-    if any(f.path == path and f.name.kind is LogFileKind.COMPACTION for f in segment.commits):
-        return frozenset({path})
-    if segment.checkpoint is None or any(f.path == path for f in segment.commits):
+    # errors hold paths as they are shown
+    commits = [f for f in segment.commits if shown(f.path) == path]
+    if any(f.name.kind is LogFileKind.COMPACTION for f in commits):
+        return frozenset(f.path for f in commits)
+    if segment.checkpoint is None or commits:
         return frozenset()
     return frozenset(f.path for f in segment.checkpoint.files)
