@@ -19,6 +19,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
 from delta_pyds.spark.options import ReadOptions, parse_read_options
+from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.table.change_scan import ChangeScan
 from delta_pyds.table.native_eligibility import (
     REQUIRED_SETTINGS,
@@ -96,6 +97,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
     files = list_files(scan, most)
     if files is None:
         return refused(f"it has more than {most:,} files to read")
+    require_all_allowed(scan.snapshot.storage, (file.path for file in files.files))
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
     if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):

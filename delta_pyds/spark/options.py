@@ -23,7 +23,7 @@ READ_OPTIONS = {
     name.lower(): name
     for name in (
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
-        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions",
+        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
@@ -108,7 +108,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         row_position=boolean_option(given, "rowposition", "rowPosition") or False,
         row_ids=boolean_option(given, "rowids", "rowIds") or False,
         push_filters=boolean_option(given, "pushfilters", "pushFilters"),
-        storage_options=storage_options(given.get("storageoptions")),
+        storage_options=storage_options(given),
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),
         starting_timestamp=given.get("startingtimestamp"),

@@ -38,7 +38,7 @@ _WRITE_OPTIONS = frozenset(
         "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-        "storageOptions",
+        "storageOptions", "allowedRoots",
     )
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
@@ -153,7 +153,7 @@ def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, A
     path = given.get("path", "").strip()
     if not path:
         raise _no_path('.save("/path/of/table")')
-    return normalize_table_root(path), storage_options(given.get("storageoptions"))
+    return normalize_table_root(path), storage_options(given)
 
 
 def _no_path(call: str) -> OptionError:

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from delta_pyds.errors import StorageError
+from delta_pyds.errors import OptionError, StorageError
+from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, allowed_roots_of
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage, local_path
 
@@ -61,12 +62,17 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     """The storage for a full path, one object per process, scheme, account and options.
 
     ``options`` are keyword arguments of the fsspec file system, in their exact
-    case; the local disk takes none and ignores them.
+    case; the local disk takes none and ignores them. ``allowed_roots`` among
+    them is ours: where it is given, files below ``uri`` and below these
+    directories are opened, and no others.
 
-    Raises: StorageError for an unknown scheme or a package that is not installed.
+    Raises: StorageError for an unknown scheme or a package that is not installed; OptionError for wrong roots.
     """
     scheme = scheme_of(uri)
     given = dict(options or {})
+    roots = allowed_roots_of(given)
+    if roots is not None:
+        return _restricted(uri, roots, {name: value for name, value in given.items() if name != ALLOWED_ROOTS})
     if scheme == "file":
         key: tuple[Any, ...] = (os.getpid(), scheme)
     else:
@@ -79,6 +85,21 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
         if storage is None:
             storage = _cache[key] = _open(scheme, uri, given)
         return storage
+
+
+def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) -> Storage:
+    relative = [root for root in roots if not root.startswith("/") and _SCHEME.match(root) is None]
+    if relative:
+        raise OptionError(
+            f"the storage option {ALLOWED_ROOTS} has {relative[0]!r}, which is not absolute: the processes that read "
+            "have different working directories. Give the whole path.",
+            option=ALLOWED_ROOTS,
+        )
+    inner = resolve_storage(uri, options)
+    allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
+    with _cache_lock:
+        # one object for what is the same, as caches go by it
+        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed))
 
 
 def _open(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:

@@ -36,7 +36,7 @@ def requests() -> Iterator[list[str]]:
             asked.append(self.rfile.readline().decode("latin-1"))
 
     server = HTTPServer(("127.0.0.1", 0), Noting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     asked.append(f"127.0.0.1:{server.server_port}")
     yield asked
     server.shutdown()

@@ -38,7 +38,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
             asked.append(self.rfile.readline().decode("latin-1"))
 
     server = HTTPServer(("127.0.0.1", 0), Noting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"127.0.0.1:{server.server_port}", asked
     server.shutdown()
     server.server_close()
@@ -214,3 +214,53 @@ def test_no_message_tells_what_is_in_a_file_that_the_log_points_to(tmp_path: Pat
         rows(table.path)
     told = str(int.from_bytes(secret.read_bytes()[vector["offset"] :][:4], "big"))
     assert told not in str(caught.value) and "SECRET" not in str(caught.value)
+
+
+# --- allowed roots
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A table with one file of its own and one of another table."""
+    origin = TableBuilder(tmp_path / "origin", {"id": "long"})
+    origin.create()
+    [add] = origin.append([{"id": 7}])
+    clone = TableBuilder(tmp_path / "clone", {"id": "long"})
+    clone.create([{"add": {**add["add"], "path": f"file://{tmp_path}/origin/{add['add']['path']}"}}])
+    clone.append([{"id": 1}])
+    return clone.path
+
+
+def test_absolute_paths_lead_below_allowed_roots_only(clone: Path) -> None:
+    def ids(*roots: str) -> list[int]:
+        return sorted(row["id"] for row in rows(clone, {"allowed_roots": list(roots)}))
+
+    origin = str(clone.parent / "origin")
+    assert ids(origin) == ids(f"file://{origin}/") == ids("/nowhere", str(clone.parent)) == ids("/") == [1, 7]
+    for roots in ([], [f"{origin}/deeper"], [origin[:-1]], ["s3://bucket"]):
+        with pytest.raises(DeltaError, match="below neither the table nor one of the directories") as caught:
+            ids(*roots)
+        assert str(origin) in str(caught.value)
+    report = verify(str(clone), storage_options={"allowed_roots": []})
+    assert [f.rule for f in report.errors] == ["file.unreadable"]
+    assert verify(str(clone), storage_options={"allowed_roots": origin}).ok
+
+
+@pytest.mark.parametrize("wrong", [{"a": 1}, [1], [""], 3, ["relative/dir"]])
+def test_roots_that_are_none_are_refused(clone: Path, wrong: Any) -> None:
+    with pytest.raises(DeltaError, match="allowed_roots"):
+        load_snapshot(str(clone), storage_options={"allowed_roots": wrong})
+
+
+def test_the_formats_options_say_the_same() -> None:
+    from delta_pyds.errors import OptionError
+    from delta_pyds.spark.options import parse_read_options
+    from delta_pyds.spark.write_options import parse_table_options
+
+    for text, roots in (("/a b", ["/a b"]), ('["/a", "s3://b"]', ["/a", "s3://b"]), ("[]", []), ("", [])):
+        given = {"path": "/t", "allowedRoots": text, "storageOptions": '{"anon": true}'}
+        wanted = {"anon": True, "allowed_roots": roots}
+        assert parse_read_options(given).storage_options == parse_table_options(given)[1] == wanted
+    for text in ("[1]", '["/a"', '[""]'):
+        with pytest.raises(OptionError, match="the option allowedRoots"):
+            parse_read_options({"path": "/t", "allowedRoots": text})
