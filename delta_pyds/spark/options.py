@@ -14,6 +14,7 @@ from typing import Any, Literal
 from delta_pyds.errors import OptionError
 from delta_pyds.redaction import Concealing, safe_logger
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
+from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = safe_logger(__name__)
@@ -77,8 +78,8 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
             "deltapy reads one table at a time, but load() was given several paths. Load each and union them.",
             option="path",
         )
-    path = given.get("path", "").strip()
-    if not path:
+    path = given.get("path", "")
+    if not path.strip():
         raise OptionError(
             'the path of the table is missing: give it as .load("/path/of/table") or .option("path", ...).',
             option="path",
@@ -96,7 +97,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     if change_feed:
         _check_change_feed(given)
     return ReadOptions(
-        path=path,
+        path=absolute_table_path(path),
         version=_version(version, "versionAsOf"),
         timestamp=timestamp,
         where=given.get("where"),

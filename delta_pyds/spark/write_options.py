@@ -27,7 +27,7 @@ from delta_pyds.spark.option_values import (
     storage_options,
     time_zone_option,
 )
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.column_selection import parse_column_list
 
 logger = safe_logger(__name__)
@@ -150,10 +150,10 @@ def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, A
     Raises: OptionError where there is no path.
     """
     given = {k.lower(): v for k, v in options.items()}
-    path = given.get("path", "").strip()
-    if not path:
+    path = given.get("path", "")
+    if not path.strip():
         raise _no_path('.save("/path/of/table")')
-    return normalize_table_root(path), storage_options(given)
+    return absolute_table_path(path), storage_options(given)
 
 
 def _no_path(call: str) -> OptionError:

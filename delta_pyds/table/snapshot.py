@@ -19,7 +19,8 @@ from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import version_at
 
@@ -136,7 +137,7 @@ class Snapshot:
 
 
 def load_snapshot(
-    path: str,
+    path: PathLike,
     *,
     version: int | None = None,
     timestamp_ms: int | None = None,
@@ -155,7 +156,7 @@ def load_snapshot(
             "a version and a time are both given: a table is opened at one or at the other.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    root = normalize_table_root(path)
+    root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     if timestamp_ms is not None:
         latest = open_snapshot(storage, root)
