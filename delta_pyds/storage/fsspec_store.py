@@ -46,11 +46,15 @@ _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTA
 _OF_BUCKETS = ("s3", "gs", "memory", "file")
 
 
+def _protocol_of(scheme: str) -> str:
+    return "s3" if scheme in ("s3a", "s3n") else _PROTOCOLS.get(scheme, scheme)
+
+
 def _host_of(path: str) -> str:
     """What decides which server a path is on: the account in Azure's paths, else the host; empty where neither does."""
     match = _URL.fullmatch(path)
     scheme = match["scheme"].lower() if match else "file"
-    protocol = _PROTOCOLS.get(scheme, scheme)
+    protocol = _protocol_of(scheme)
     if match is None or protocol in _OF_BUCKETS:
         return ""
     authority = match["rest"].split("/", 1)[0].lower()
@@ -133,7 +137,7 @@ class FsspecStorage:
                 return path
             raise of_another_store(path, f"{self._scheme}://")
         scheme = match["scheme"].lower()
-        if _PROTOCOLS.get(scheme, scheme) != _PROTOCOLS.get(self._scheme, self._scheme):
+        if _protocol_of(scheme) != _protocol_of(self._scheme):
             raise of_another_store(path, f"{self._scheme}://")
         host = _host_of(path)
         if host and host not in (self._host, self._account()):
