@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, overload
 
+from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.read_report import ReadReport, report_of
 from delta_pyds.table.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
@@ -19,7 +21,7 @@ class SupportsInputFiles(Protocol):
 
 @overload
 def explain(
-    path: str,
+    path: PathLike,
     *,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
@@ -35,7 +37,7 @@ def explain(path: SupportsInputFiles) -> ReadReport: ...
 
 
 def explain(
-    path: str | SupportsInputFiles,
+    path: PathLike | SupportsInputFiles,
     *,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
@@ -54,7 +56,7 @@ def explain(
         DataFrame has ``engine`` and ``reasons``.
     Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
     """
-    if not isinstance(path, str):
+    if not isinstance(path, str | os.PathLike):
         return report_of(path)
     snapshot = load_snapshot(path, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
     return plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone).explain()

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from delta_pyds.redaction import shown, shown_value
+
 
 class DeltaError(Exception):
     """Root of the tree.
@@ -20,24 +22,31 @@ class DeltaError(Exception):
         message: the sentence, without the code.
         parameters: the named values in the message (``table``, ``version``, ``path`` ...).
 
-    Survives pickling with all three, because planners and tasks are other
+    Both are as ``redaction.shown`` leaves them: without the credentials of
+    URLs, control characters escaped, and of limited length. They hold names
+    and values that come out of tables, and end up in terminals and in logs.
+    Who compares a parameter with a path compares it with ``shown(path)``.
+    ``multiline``: the line ends in the message are meant; else they are escaped, too.
+
+    Survives pickling with all of it, because planners and tasks are other
     processes than the one that shows the error.
     """
 
     default_code = "DELTA_ERROR"
 
-    def __init__(self, message: str, *, code: str | None = None, **parameters: Any) -> None:
-        self.code = code or self.default_code
-        self.message = message
-        self.parameters = parameters
-        super().__init__(f"[{self.code}] {message}")
+    def __init__(self, message: str, *, code: str | None = None, multiline: bool = False, **parameters: Any) -> None:
+        self.code = shown(code or self.default_code)
+        self.multiline = multiline
+        self.message = shown(message, multiline=multiline)
+        self.parameters = {name: shown_value(value, multiline=multiline) for name, value in parameters.items()}
+        super().__init__(f"[{self.code}] {self.message}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.code, self.parameters)
+        return _rebuild, (type(self), self.message, self.code, self.multiline, self.parameters)
 
 
-def _rebuild(cls: type[DeltaError], message: str, code: str, parameters: dict[str, Any]) -> DeltaError:
-    return cls(message, code=code, **parameters)
+def _rebuild(cls: type[DeltaError], message: str, code: str, multiline: bool, parameters: dict[str, Any]) -> DeltaError:
+    return cls(message, code=code, multiline=multiline, **parameters)
 
 
 # --- the table breaks the protocol, or goes beyond what this version understands

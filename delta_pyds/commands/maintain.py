@@ -8,11 +8,12 @@ from typing import Any
 
 from delta_pyds.errors import UserError
 from delta_pyds.log.compaction import write_compaction
+from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.maintenance import checkpoint_and_clean
 from delta_pyds.table.snapshot import load_snapshot
 
 
-def checkpoint(path: str, *, storage_options: Mapping[str, Any] | None = None) -> int:
+def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = None) -> int:
     """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
 
     The table's rows and versions stay as they are; it only opens quicker.
@@ -29,7 +30,7 @@ def checkpoint(path: str, *, storage_options: Mapping[str, Any] | None = None) -
 
 
 def compact_log(
-    path: str, first_version: int, last_version: int, *, storage_options: Mapping[str, Any] | None = None
+    path: PathLike, first_version: int, last_version: int, *, storage_options: Mapping[str, Any] | None = None
 ) -> str:
     """Write one log compaction file that stands for the versions from first to last, both included.
 

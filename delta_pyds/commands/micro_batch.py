@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,10 +9,11 @@ from delta_pyds.commands.replace_rows import Replacement
 from delta_pyds.commands.write_request import SaveMode
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.write_handoff import WrittenFile
+from delta_pyds.redaction import safe_logger
 from delta_pyds.table.commit_info import Operation
 from delta_pyds.table.snapshot import Snapshot
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 @dataclass(frozen=True)

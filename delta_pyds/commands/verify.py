@@ -11,13 +11,14 @@ from typing import Any
 
 from delta_pyds.commands.verification.log import LogWalk
 from delta_pyds.commands.verification.report import Checked, Finding, Findings, VerifyReport
-from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
 __all__ = ["Checked", "Finding", "VerifyReport", "verify"]
 
 
 def verify(
-    path: str,
+    path: PathLike,
     *,
     storage_options: Mapping[str, Any] | None = None,
     data: bool = True,
@@ -35,7 +36,7 @@ def verify(
         What cannot be read is a finding, never an exception.
     Raises: TableNotFoundError where there is no table.
     """
-    root = normalize_table_root(path)
+    root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     findings = Findings(max_findings)
     walk = LogWalk(storage, root, findings)

@@ -7,7 +7,6 @@ meet it again; nothing else is shared between the two.
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddFile, Metadata
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.write_handoff import TaskOutput, WriteState, WrittenFile
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.commit_info import Operation
@@ -49,7 +49,7 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.statistics_columns import statistics_columns
 from delta_pyds.table.transaction import CommitPolicy, Committed, Transaction
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,8 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
     for output in outputs:
         for file in output.files if output is not None else ():
             with contextlib.suppress(StorageError):
-                storage.delete(resolve_data_path(table_root, file.path))
+                # made up by a task of this very write, which has just written it
+                storage.delete(resolve_data_path(table_root, file.path), below=table_root)
 
 
 def _commit(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import Concealing
 
 SaveMode = Literal["append", "overwrite"]
 CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists"]
@@ -17,8 +18,8 @@ DEFAULT_MAX_ATTEMPTS = 1_000
 DEFAULT_MAX_BACKOFF_MS = 5_000
 
 
-@dataclass(frozen=True)
-class WriteRequest:
+@dataclass(frozen=True, repr=False)
+class WriteRequest(Concealing):
     """One batch write.
 
     ``incoming``: the columns of the rows to write. ``partition_by``,

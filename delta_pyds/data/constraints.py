@@ -19,6 +19,7 @@ from delta_pyds.data.task_session import TaskSession, meaning
 from delta_pyds.errors import ConstraintViolationError
 from delta_pyds.expr.nodes import Expr, references
 from delta_pyds.protocol.write_handoff import Check, ColumnSource, WriteState
+from delta_pyds.redaction import shown
 
 _WORDS = {"check": "the CHECK constraint", "invariant": "the invariant of column", "replace_where": "replaceWhere"}
 
@@ -70,13 +71,14 @@ class _RowCheck:
         at = first_failure(passed)
         if at is None:
             return
-        sql, name = self._check.expression.sql, self._check.name
+        sql, name = shown(self._check.expression.sql), self._check.name
         values = row_values(batch, at, columns_of(self._tree))
         if self._check.kind == "replace_where":
             raise ConstraintViolationError(
                 f"a row to be written to {self._table} is not among those that replaceWhere replaces, {sql}:\n{values}"
                 "\nWrite only rows for which it is true, or change it.",
                 code="DELTA_REPLACE_WHERE_MISMATCH",
+                multiline=True,
                 table=self._table,
                 predicate=sql,
                 values=values,
@@ -101,15 +103,16 @@ class _GeneratedCheck:
         values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._what)
         at = first_failure(same_values(given, of_type(values, self._field, self._expression)))
         if at is not None:
-            shown = row_values(batch, at, [(name,), *columns_of(self._tree)])
-            rule = f"Generated Column ({name} <=> {self._expression.sql})"
-            raise violation(self._table, f"CHECK constraint {rule}", shown, name)
+            found = row_values(batch, at, [(name,), *columns_of(self._tree)])
+            rule = f"Generated Column ({shown(name)} <=> {shown(self._expression.sql)})"
+            raise violation(self._table, f"CHECK constraint {rule}", found, name)
 
 
 def violation(table: str, rule: str, values: str, name: str) -> ConstraintViolationError:
     return ConstraintViolationError(
         f"{rule} of table {table} violated by row with values:\n{values}",
         code="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        multiline=True,
         table=table,
         constraint=name,
         values=values,

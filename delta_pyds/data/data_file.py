@@ -111,14 +111,12 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
     """
     with naming(state.table_root, file.path):
         source = storage.parquet_source(file.path)
-        local = isinstance(source, str)
         try:
-            _check_size(state.table_root, file, os.stat(source).st_size if local else _size(source))
+            _check_size(state.table_root, file, _size(source))
             # a local file is read as it is decoded; elsewhere the requests of a row group are made together
-            parquet = pq.ParquetFile(source, pre_buffer=not local, **_OPTIONS)
+            parquet = pq.ParquetFile(source, pre_buffer=not isinstance(source, pa.OSFile), **_OPTIONS)
         except BaseException:
-            if not local:
-                source.close()
+            source.close()
             raise
     try:
         yield DataFile(parquet, file.path, state.table_root)

@@ -147,8 +147,8 @@ def _read_checked(
             path=path,
         ) from None
     if len(block) < _SIZE.size or _SIZE.unpack_from(block)[0] != size:
-        found = _SIZE.unpack_from(block)[0] if len(block) >= _SIZE.size else None
-        raise _error("SIZE_MISMATCH", source, f"has the size {found} at offset {offset}, and the log promises {size}")
+        # what is there instead is not told: the log may point at any file
+        raise _error("SIZE_MISMATCH", source, f"has no vector of the promised {size} bytes at offset {offset}")
     if len(block) < size + 2 * _SIZE.size:
         raise _error("SIZE_MISMATCH", source, f"ends in the middle of the {size} bytes at offset {offset}")
     data = block[_SIZE.size : _SIZE.size + size]

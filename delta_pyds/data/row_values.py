@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.protocol.temporal import show_date, show_timestamp
+from delta_pyds.redaction import shown
 
 _MAX_LENGTH = 200
 
@@ -16,7 +17,7 @@ def row_values(batch: pa.RecordBatch, row: int, columns: Iterable[tuple[str, ...
     """`` - column : value``, a line for each of the columns or nested fields, timestamps in UTC."""
     resolve = batch_resolver(batch.slice(row, 1))
     lines = {".".join(path): show_value(resolve(path)[0]) for path in columns}
-    return "\n".join(f" - {name} : {value}" for name, value in lines.items())
+    return "\n".join(f" - {shown(name)} : {shown(value)}" for name, value in lines.items())
 
 
 def show_value(value: pa.Scalar) -> str:

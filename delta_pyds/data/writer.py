@@ -122,7 +122,7 @@ class DataFileWriter:
         self._written.clear()
         for path in self._created:
             with contextlib.suppress(Exception):
-                self._storage.delete(path)
+                self._storage.delete(path, below=self._state.table_root)
 
     # --- rows to partitions
 

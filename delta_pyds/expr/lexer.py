@@ -163,5 +163,6 @@ def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
         f"the predicate is not Spark SQL: syntax error {reason} (line {number}, pos {column})\n"
         f"{line}\n{'-' * column}^^^",
         code="PARSE_SYNTAX_ERROR",
+        multiline=True,
         position=position,
     )

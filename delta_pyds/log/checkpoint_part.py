@@ -73,11 +73,8 @@ class CheckpointPart:
     @cached_property
     def _file(self) -> pq.ParquetFile:
         with self.explaining():
-            try:
-                # as nanoseconds, which is what Arrow makes of INT96, the year 9999 would wrap around
-                return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
-            except FileNotFoundError:
-                raise FileNotFoundInStorageError(f"{self.path} does not exist.", path=self.path) from None
+            # as nanoseconds, which is what Arrow makes of INT96, the year 9999 would wrap around
+            return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
 
     @cached_property
     def _leaves(self) -> tuple[str, ...]:

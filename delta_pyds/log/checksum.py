@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, file_key
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.integers import Int64
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 
 class FileSizeHistogram(msgspec.Struct, frozen=True, rename="camel"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, ProtocolError
@@ -24,9 +24,10 @@ from delta_pyds.protocol.paths import (
     resolve_sidecar_path,
 )
 from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import FileStatus, Storage
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 _DAY_MS = 24 * 3_600_000
 # Files looked at between two questions whether the listing has reached what must stay.
@@ -67,7 +68,7 @@ def clean_log(
     abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
     leftovers: list[str] = []
     listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
-    _delete(storage, leftovers)
+    _delete(storage, table_root, leftovers)
     return len(leftovers) + _clean(storage, listing, cutoff_ms, abandoned_ms, properties, configuration, protocol)
 
 
@@ -104,11 +105,11 @@ def _clean(
             protected,
         )
         return 0
-    _delete(storage, [file.path for file in sorted(expired, key=lambda file: (file.version, file.path))])
+    _delete(storage, table_root, [file.path for file in sorted(expired, key=lambda file: (file.version, file.path))])
     sidecars: list[str] = []
     if any(file.name.kind is LogFileKind.CHECKPOINT for file in expired):
         sidecars = _unreferenced_sidecars(storage, table_root, version, abandoned_ms)
-        _delete(storage, sidecars)
+        _delete(storage, table_root, sidecars)
     return len(expired) + len(sidecars)
 
 
@@ -289,12 +290,13 @@ def _sidecars(storage: Storage, file: LogFile) -> list[Sidecar]:
     return CheckpointPart(storage, file.path).actions("sidecar", Sidecar)
 
 
-def _delete(storage: Storage, paths: Sequence[str]) -> None:
-    """In order; at most a few ahead of one that fails."""
+def _delete(storage: Storage, table_root: str, listed: Sequence[str]) -> None:
+    """Delete files that listings of the log found, in order; at most a few ahead of one that fails."""
     if storage.scheme == "file":
-        for path in paths:
-            storage.delete(path)
+        for path in listed:
+            storage.delete(path, below=table_root)
         return
+    delete = partial(storage.delete, below=table_root)
     with ThreadPoolExecutor(_THREADS) as pool:
-        for start in range(0, len(paths), _THREADS):
-            list(pool.map(storage.delete, paths[start : start + _THREADS]))
+        for start in range(0, len(listed), _THREADS):
+            list(pool.map(delete, listed[start : start + _THREADS]))

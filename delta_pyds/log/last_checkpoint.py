@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -16,9 +15,10 @@ from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.protocol.foreign_json import convert_json, load_json
 from delta_pyds.protocol.integers import Int64
 from delta_pyds.protocol.paths import LAST_CHECKPOINT, join, log_directory
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 
 class V2CheckpointHint(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,6 +12,7 @@ from typing import Any
 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import Concealing
 
 FILE_PATH_COLUMN = "_file_path"
 ROW_POSITION_COLUMN = "_row_position"
@@ -36,8 +37,8 @@ class RowIdColumns:
     row_commit_version: str | None
 
 
-@dataclass(frozen=True)
-class ScanState:
+@dataclass(frozen=True, repr=False)
+class ScanState(Concealing):
     """All that every task of one scan needs to know.
 
     Invariants: ``output`` holds the columns to return, in order, nested fields

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.protocol.schema import StructField, StructType
+from delta_pyds.redaction import Concealing
 
 # where a column's values come from, when the incoming rows do not have it or may lack it
 Source = Literal["input", "null", "default", "generated", "identity"]
@@ -83,8 +84,8 @@ class Check:
     expression: SessionExpression
 
 
-@dataclass(frozen=True)
-class WriteState:
+@dataclass(frozen=True, repr=False)
+class WriteState(Concealing):
     """All that every task of one write needs to know.
 
     Invariants: ``columns`` is one entry per column of ``schema``, in its

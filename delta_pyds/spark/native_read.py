@@ -6,7 +6,6 @@ wrong while finding that out is the Python source's to report, unless the user i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.data.footer_types import first_foreign_to_spark
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
 from delta_pyds.spark.options import ReadOptions, parse_read_options
+from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.table.change_scan import ChangeScan
 from delta_pyds.table.native_eligibility import (
     REQUIRED_SETTINGS,
@@ -31,7 +32,7 @@ from delta_pyds.table.native_eligibility import (
 from delta_pyds.table.native_files import list_files, reasons_against_files
 from delta_pyds.table.read_report import ReadReport
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
     files = list_files(scan, most)
     if files is None:
         return refused(f"it has more than {most:,} files to read")
+    require_all_allowed(scan.snapshot.storage, (file.path for file in files.files))
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)
     if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):

@@ -9,6 +9,7 @@ from typing import Any
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS
 
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -70,17 +71,32 @@ def time_zone_option(text: str | None) -> str | None:
         raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
 
 
-def storage_options(text: str | None) -> Mapping[str, Any]:
-    if text is None:
-        return {}
-    try:
-        value = decode_json(text)
-    except InvalidJSONError:
-        value = None
+def storage_options(given: Mapping[str, str]) -> Mapping[str, Any]:
+    """The options ``storageOptions`` and ``allowedRoots`` (one directory, or a JSON list), as one mapping."""
+    text, roots = given.get("storageoptions"), given.get("allowedroots")
+    value = {} if text is None else _json(text)
     if not isinstance(value, dict):
         raise OptionError(
             "the option storageOptions must be a JSON object of arguments for the file system, such as "
             '{"endpoint_url": "http://127.0.0.1:9000"}.',
             option="storageOptions",
         )
-    return value
+    if roots is None:
+        return value
+    found = _json(roots) if roots.lstrip().startswith("[") else [roots] if roots.strip() else []
+    # an error names the storage option otherwise, which the user did not write
+    if not isinstance(found, list) or not all(isinstance(root, str) and root for root in found):
+        raise OptionError(
+            f"the option allowedRoots is {roots!r}, but must be a directory, or a JSON list of them such as "
+            '["/data/shared", "s3://bucket/shared"]; an empty list allows the table\'s own files only.',
+            option="allowedRoots",
+        )
+    return {**value, ALLOWED_ROOTS: found}
+
+
+def _json(text: str) -> Any:
+    """The value; None for what is no JSON."""
+    try:
+        return decode_json(text)
+    except InvalidJSONError:
+        return None

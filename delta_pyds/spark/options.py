@@ -6,24 +6,25 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
+from delta_pyds.redaction import Concealing, safe_logger
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
+from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 # lower-case key to its usual spelling
 READ_OPTIONS = {
     name.lower(): name
     for name in (
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
-        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions",
+        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
@@ -39,8 +40,8 @@ STREAM_OPTIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+@dataclass(frozen=True, repr=False)
+class ReadOptions(Concealing):
     """What a load asks for. ``time_zone`` is None where the user did not say."""
 
     path: str
@@ -77,8 +78,8 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
             "deltapy reads one table at a time, but load() was given several paths. Load each and union them.",
             option="path",
         )
-    path = given.get("path", "").strip()
-    if not path:
+    path = given.get("path", "")
+    if not path.strip():
         raise OptionError(
             'the path of the table is missing: give it as .load("/path/of/table") or .option("path", ...).',
             option="path",
@@ -96,7 +97,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     if change_feed:
         _check_change_feed(given)
     return ReadOptions(
-        path=path,
+        path=absolute_table_path(path),
         version=_version(version, "versionAsOf"),
         timestamp=timestamp,
         where=given.get("where"),
@@ -108,7 +109,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         row_position=boolean_option(given, "rowposition", "rowPosition") or False,
         row_ids=boolean_option(given, "rowids", "rowIds") or False,
         push_filters=boolean_option(given, "pushfilters", "pushFilters"),
-        storage_options=storage_options(given.get("storageoptions")),
+        storage_options=storage_options(given),
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),
         starting_timestamp=given.get("startingtimestamp"),

@@ -15,7 +15,8 @@ from delta_pyds.spark.pinned import Pinned
 from delta_pyds.spark.stream_options import StreamReadOptions
 from delta_pyds.spark.task_scan import TaskScan, task_scan
 from delta_pyds.spark.types import to_spark
-from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.changes import change_relation
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.row_selection import Relation, select_rows
@@ -89,7 +90,7 @@ def schema_tracking(opened: Opened, options: ReadOptions, stream: StreamReadOpti
     """The log of the schemas that the stream has gone through, where the user has given it a place."""
     if stream.schema_tracking_location is None:
         return None
-    location = normalize_table_root(stream.schema_tracking_location)
+    location = absolute_table_path(stream.schema_tracking_location)
     if location == opened.snapshot.table_root:
         raise UserError(
             f"schemaTrackingLocation is the table {location} itself: give a folder of the stream's own, best below "

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError
+from delta_pyds.redaction import Concealing
 from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option
 from delta_pyds.spark.options import READ_OPTIONS
 
@@ -14,8 +15,8 @@ _DEFAULT_MAX_FILES = 1_000
 _TRACKING = ("schematrackinglocation", "schemalocation")
 
 
-@dataclass(frozen=True)
-class StreamReadOptions:
+@dataclass(frozen=True, repr=False)
+class StreamReadOptions(Concealing):
     """What a ``readStream`` asks for besides ``ReadOptions``. ``exclude``: files whose path it finds itself in."""
 
     max_files: int | None

@@ -6,7 +6,6 @@ Unknown keys are logged and otherwise ignored, as the reference does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -19,6 +18,7 @@ from delta_pyds.commands.write_request import (
 from delta_pyds.data.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.option_values import (
     boolean_option,
     bytes_option,
@@ -27,10 +27,10 @@ from delta_pyds.spark.option_values import (
     storage_options,
     time_zone_option,
 )
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.column_selection import parse_column_list
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 _WRITE_OPTIONS = frozenset(
     name.lower()
@@ -38,7 +38,7 @@ _WRITE_OPTIONS = frozenset(
         "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-        "storageOptions",
+        "storageOptions", "allowedRoots",
     )
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
@@ -150,10 +150,10 @@ def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, A
     Raises: OptionError where there is no path.
     """
     given = {k.lower(): v for k, v in options.items()}
-    path = given.get("path", "").strip()
-    if not path:
+    path = given.get("path", "")
+    if not path.strip():
         raise _no_path('.save("/path/of/table")')
-    return normalize_table_root(path), storage_options(given.get("storageoptions"))
+    return absolute_table_path(path), storage_options(given)
 
 
 def _no_path(call: str) -> OptionError:

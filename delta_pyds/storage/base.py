@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError
+from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, StorageError
 
 
 class FileStatus(msgspec.Struct, frozen=True):
@@ -34,8 +34,11 @@ class FileStatus(msgspec.Struct, frozen=True):
 class Storage(Protocol):
     """One file system. Every path is full and literal: nothing is decoded, globbed or made absolute here.
 
+    It opens files of its own scheme and place only: a path may come out of a
+    log, and must not make a reader ask another server.
+
     Errors: FileNotFoundInStorageError, FileExistsInStorageError, and StorageError
-    for whatever else fails; each names the path.
+    for whatever else fails, a path of another store too; each names the path.
     """
 
     @property
@@ -57,7 +60,9 @@ class Storage(Protocol):
         ...
 
     def parquet_source(self, path: str) -> Any:
-        """What ``pyarrow.parquet`` opens: a local path, else a seekable binary file that the caller closes."""
+        """The file for ``pyarrow.parquet``: open, seekable, to be closed by the caller. Never a name, which it would
+        take for a URI where it can.
+        """
         ...
 
     def exists(self, path: str) -> bool:
@@ -91,8 +96,16 @@ class Storage(Protocol):
         """
         ...
 
-    def delete(self, path: str) -> None:
-        """Remove the file; a file that is not there is no error, for object stores cannot tell."""
+    def delete(self, path: str, *, below: str) -> None:
+        """Remove a file below a directory; a file that is not there is no error, for object stores cannot tell.
+
+        The rule for all that deletes: ``below`` is the table's root (or the
+        directory that the user gave), and ``path`` is what a listing of it found,
+        or the name of a file that this very operation has made up and written.
+        It is never a path that was read from a log: whoever writes logs must
+        not choose what goes. On a disk, no link is followed between the two.
+        Raises: StorageError, and nothing is deleted, for a path that is not below, or beyond a symbolic link.
+        """
         ...
 
 
@@ -106,3 +119,23 @@ def directory_not_found(path: str) -> FileNotFoundInStorageError:
 
 def file_exists(path: str) -> FileExistsInStorageError:
     return FileExistsInStorageError(f"A file exists at {path!r} already; it was not touched.", path=path)
+
+
+def parts_below(path: str, root: str) -> list[str]:
+    """The names from a directory down to a file that may be deleted.
+
+    Raises: StorageError for a path that is not below, or not plainly so.
+    """
+    prefix = root.rstrip("/") + "/"
+    parts = path[len(prefix) :].split("/")
+    if not path.startswith(prefix) or not {"", ".", ".."}.isdisjoint(parts):
+        raise StorageError(f"{path!r} was not deleted: it is not a file below {root!r}.", path=path)
+    return parts
+
+
+def of_another_store(path: str, store: str) -> StorageError:
+    return StorageError(
+        f"{path!r} was not opened: it does not lie in {store}, where the table is, and a table leads to no other "
+        "store. If it was cloned from another one, copy its files.",
+        path=path,
+    )

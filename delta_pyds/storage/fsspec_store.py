@@ -9,14 +9,25 @@ import contextlib
 import datetime
 import importlib
 import random
+import re
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
 from delta_pyds.errors import DeltaError, FileExistsInStorageError, NothingWrittenError, StorageError
-from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+from delta_pyds.redaction import secrets_of
+from delta_pyds.storage.base import (
+    FileStatus,
+    directory_not_found,
+    file_exists,
+    file_not_found,
+    of_another_store,
+    parts_below,
+)
+from delta_pyds.storage.failures import say, shown_cause, translated
 
 # scheme of a path -> the name that fsspec knows it by
 _PROTOCOLS = {
@@ -30,12 +41,35 @@ _PROTOCOLS = {
 }
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
+_URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
+# where the name behind the scheme is a bucket of the one store
+_OF_BUCKETS = ("s3", "gs", "memory", "file")
+
+
+def _protocol_of(scheme: str) -> str:
+    return "s3" if scheme in ("s3a", "s3n") else _PROTOCOLS.get(scheme, scheme)
+
+
+def _host_of(path: str) -> str:
+    """What decides which server a path is on: the account in Azure's paths, else the host; empty where neither does."""
+    match = _URL.fullmatch(path)
+    scheme = match["scheme"].lower() if match else "file"
+    protocol = _protocol_of(scheme)
+    if match is None or protocol in _OF_BUCKETS:
+        return ""
+    authority = match["rest"].split("/", 1)[0].lower()
+    if protocol != "abfs":
+        return authority
+    # container@account.dfs.core.windows.net; a container alone is one of the account at hand
+    _, at, host = authority.rpartition("@")
+    return host.split(".", 1)[0] if at else ""
 
 
 def open_fsspec(scheme: str, root: str, options: Mapping[str, Any]) -> FsspecStorage:
     """The storage of a scheme; see open_filesystem."""
     filesystem = open_filesystem(scheme, root, options)
-    return S3Storage(filesystem, scheme) if _PROTOCOLS.get(scheme) == "s3" else FsspecStorage(filesystem, scheme)
+    kind = S3Storage if _PROTOCOLS.get(scheme) == "s3" else FsspecStorage
+    return kind(filesystem, scheme, root=root, secrets=secrets_of(options))
 
 
 def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
@@ -66,9 +100,10 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
     try:
         return filesystem_class(**{**filesystem_class._get_kwargs_from_urls(root), **options})
     except Exception as error:  # each package has errors of its own
+        secrets = secrets_of(options)
         raise StorageError(
-            f"{root!r} could not be opened with the options {sorted(options)}: {_say(error)}.", path=root
-        ) from error
+            f"{root!r} could not be opened with the options {sorted(options)}: {say(error, secrets)}.", path=root
+        ) from shown_cause(error, secrets)
 
 
 class FsspecStorage:
@@ -79,20 +114,50 @@ class FsspecStorage:
     put-if-absent.
     """
 
-    def __init__(self, filesystem: Any, scheme: str) -> None:
+    def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
+        """``root``: a path of the place that the file system was opened for. ``secrets``: not to be told."""
         self._filesystem = filesystem
         self._scheme = scheme
+        self._host = _host_of(root)
+        self._secrets = secrets
 
     @property
     def scheme(self) -> str:
         return self._scheme
 
+    def _own(self, path: str) -> str:
+        """The path as this file system spells it.
+
+        Raises: StorageError for a path of another scheme or of another account or host: this file system would open
+            another file in its place.
+        """
+        match = _URL.fullmatch(path)
+        if match is None:
+            if self._scheme == "file":
+                return path
+            raise of_another_store(path, f"{self._scheme}://")
+        scheme = match["scheme"].lower()
+        if _protocol_of(scheme) != _protocol_of(self._scheme):
+            raise of_another_store(path, f"{self._scheme}://")
+        host = _host_of(path)
+        if host and host not in (self._host, self._account()):
+            raise of_another_store(path, f"{self._scheme}:// of {self._host or self._account()}")
+        return f"{self._scheme}://{match['rest']}"
+
+    def _account(self) -> str:
+        return str(getattr(self._filesystem, "account_name", None) or "").lower()
+
     def _key(self, path: str) -> str:
-        return str(self._filesystem._strip_protocol(path))
+        return str(self._filesystem._strip_protocol(self._own(path)))
+
+    def _translated(
+        self, verb: str, path: str, *, directory: bool = False, keep: type[BaseException] | tuple[()] = ()
+    ) -> AbstractContextManager[None]:
+        return translated(verb, path, self._secrets, directory=directory, keep=keep)
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         key = self._key(directory)
-        with _translated("listed", directory, directory=True):
+        with self._translated("listed", directory, directory=True):
             # a cached listing would hide new commits
             self._filesystem.invalidate_cache(key)
             entries = self._filesystem.ls(key, detail=True)
@@ -111,7 +176,7 @@ class FsspecStorage:
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         start = offset or 0
-        with _translated("read", path):
+        with self._translated("read", path):
             if length is not None and length <= 0:
                 return b""
             end = None if length is None else start + length
@@ -120,7 +185,7 @@ class FsspecStorage:
             return bytes(data)
 
     def parquet_source(self, path: str) -> Any:
-        with _translated("opened", path):
+        with self._translated("opened", path):
             # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes beside them
             return self._filesystem.open(self._key(path), "rb", cache_type="none")
 
@@ -134,7 +199,7 @@ class FsspecStorage:
         return True
 
     def status(self, path: str) -> FileStatus:
-        with _translated("examined", path):
+        with self._translated("examined", path):
             key = self._key(path)
             self._filesystem.invalidate_cache(key)
             entry = self._filesystem.info(key)
@@ -149,15 +214,16 @@ class FsspecStorage:
         self.require_put_if_absent(path)
 
     def put(self, path: str, data: bytes) -> None:
-        with _translated("written", path):
+        with self._translated("written", path):
             self._filesystem.pipe_file(self._key(path), data)
 
     def open_output(self, path: str) -> BinaryIO:
-        with _translated("created", path):
+        with self._translated("created", path):
             return cast(BinaryIO, self._filesystem.open(self._key(path), "wb"))
 
-    def delete(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _translated("deleted", path, keep=FileNotFoundError):
+    def delete(self, path: str, *, below: str) -> None:
+        parts_below(path, below)
+        with contextlib.suppress(FileNotFoundError), self._translated("deleted", path, keep=FileNotFoundError):
             self._filesystem.rm_file(self._key(path))
 
     def _status(self, path: str, entry: Mapping[str, Any]) -> FileStatus:
@@ -191,13 +257,13 @@ class S3Storage(FsspecStorage):
     without a word. So a bucket must prove it, once, before the first create.
     """
 
-    def __init__(self, filesystem: Any, scheme: str) -> None:
-        super().__init__(filesystem, scheme)
+    def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
+        super().__init__(filesystem, scheme, root=root, secrets=secrets)
         self._proven: set[str] = set()
         self._proving = threading.Lock()
 
     def require_put_if_absent(self, directory: str) -> None:
-        bucket, _, _ = self._filesystem.split_path(directory)
+        bucket, _, _ = self._filesystem.split_path(self._own(directory))
         with self._proving:
             if bucket not in self._proven:
                 self._prove(directory)
@@ -223,10 +289,10 @@ class S3Storage(FsspecStorage):
             raise _not_proven(directory, "the store, or the installed version of botocore, ignores If-None-Match")
         finally:
             with contextlib.suppress(StorageError):
-                self.delete(probe)
+                self.delete(probe, below=directory)
 
     def _create(self, path: str, data: bytes) -> None:
-        bucket, key, _ = self._filesystem.split_path(path)
+        bucket, key, _ = self._filesystem.split_path(self._own(path))
         for attempt in range(_CONFLICT_ATTEMPTS):
             try:
                 self._filesystem.call_s3(
@@ -238,16 +304,18 @@ class S3Storage(FsspecStorage):
                     time.sleep(0.05 * 2**attempt * (0.5 + random.random()))
                     continue
                 if status == 412:
-                    raise file_exists(path) from error
+                    raise file_exists(path) from shown_cause(error, self._secrets)
                 refused = status in _REFUSALS and status not in _NOT_REFUSALS
                 kind = NothingWrittenError if refused else StorageError
-                raise kind(f"{path!r} could not be created: {_say(error)}.", path=path) from error
+                raise kind(f"{path!r} could not be created: {say(error, self._secrets)}.", path=path) from shown_cause(
+                    error, self._secrets
+                )
             else:
                 self._filesystem.invalidate_cache(self._key(path))
                 return
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
-        bucket, key, _ = self._filesystem.split_path(directory)
+        bucket, key, _ = self._filesystem.split_path(self._own(directory))
         if not key or bucket.endswith("--x-s3"):
             return super().list_from(directory, start_name)  # directory buckets list in no order
         prefix = key.rstrip("/") + "/"
@@ -272,7 +340,7 @@ class S3Storage(FsspecStorage):
             page = self._page(directory, bucket, prefix, ContinuationToken=page["NextContinuationToken"])
 
     def _page(self, directory: str, bucket: str, prefix: str, **request: Any) -> Mapping[str, Any]:
-        with _translated("listed", directory, directory=True):
+        with self._translated("listed", directory, directory=True):
             page: Mapping[str, Any] = self._filesystem.call_s3(
                 "list_objects_v2",
                 Bucket=bucket,
@@ -311,23 +379,3 @@ def _modification_time_ms(entry: Mapping[str, Any]) -> int:
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-
-
-@contextlib.contextmanager
-def _translated(
-    verb: str, path: str, *, directory: bool = False, keep: type[BaseException] | tuple[()] = ()
-) -> Iterator[None]:
-    try:
-        yield
-    except keep:
-        raise
-    except DeltaError:
-        raise
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise (directory_not_found(path) if directory else file_not_found(path)) from error
-    except Exception as error:  # botocore, azure and aiohttp errors have no common base
-        raise StorageError(f"{path!r} could not be {verb}: {_say(error)}.", path=path) from error
-
-
-def _say(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(". \n")

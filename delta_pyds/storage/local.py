@@ -7,12 +7,20 @@ import errno
 import os
 import stat as stat_module
 import uuid
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
 from delta_pyds.errors import NothingWrittenError, StorageError
-from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+from delta_pyds.storage.base import (
+    FileStatus,
+    directory_not_found,
+    file_exists,
+    file_not_found,
+    of_another_store,
+    parts_below,
+)
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -39,7 +47,11 @@ def local_path(path: str) -> str:
 
 
 class LocalStorage:
-    """Files on this machine, under plain absolute paths or ``file:`` URIs."""
+    """Files on this machine, under plain absolute paths or ``file:`` URIs.
+
+    Only regular files are opened: opening a named pipe would wait for ever, and
+    a device has no end. Symbolic links to files are followed, except by ``delete``.
+    """
 
     @property
     def scheme(self) -> str:
@@ -47,7 +59,7 @@ class LocalStorage:
 
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         try:
-            with os.scandir(local_path(directory)) as entries:
+            with os.scandir(_plain(directory)) as entries:
                 # only the names that count are looked at further: a log may hold a million files
                 names = sorted(entry.name for entry in entries if entry.name >= start_name)
         except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +69,7 @@ class LocalStorage:
         return self._statuses(directory.rstrip("/"), names)
 
     def _statuses(self, directory: str, names: list[str]) -> Iterator[FileStatus]:
-        base = local_path(directory + "/").rstrip("/")
+        base = _plain(directory + "/").rstrip("/")
         for name in names:
             try:
                 found = os.stat(f"{base}/{name}")
@@ -69,46 +81,72 @@ class LocalStorage:
                 yield _status(f"{directory}/{name}", found)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        start = offset or 0
         try:
-            with open(local_path(path), "rb", buffering=0) as file:
-                if offset:
-                    file.seek(offset)
-                if length is None:
+            descriptor, size = _open_regular(path)
+            with open(descriptor, "rb", buffering=0) as file:
+                if length is None and not start:
                     return file.readall()
+                # what a caller asks for may come from a log: memory is taken for what is there
+                rest = max(size - start, 0)
+                length = rest if length is None else min(length, rest)
+                if length <= 0:
+                    return b""
+                file.seek(start)
                 return _read_up_to(file.fileno(), length)
         except (FileNotFoundError, NotADirectoryError):
             raise file_not_found(path) from None
         except OSError as error:
             raise _failed("read", path, error) from error
 
-    def parquet_source(self, path: str) -> str:
-        return local_path(path)
+    def parquet_source(self, path: str) -> Any:
+        # imported here: who only lists and reads JSON needs no Arrow
+        import pyarrow as pa
+
+        plain = _plain(path)
+        try:
+            _require_regular(path, os.stat(plain))
+            # Takes a name of this machine and nothing else. Where pyarrow.parquet is given the name instead,
+            # it takes one that is not there for a URI, and asks the host that this names.
+            file = pa.OSFile(os.fsencode(plain))
+            _require_regular(path, os.fstat(file.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            raise file_not_found(path) from None
+        except OSError as error:
+            raise _failed("opened", path, error) from error
+        return file
 
     def exists(self, path: str) -> bool:
-        return os.path.isfile(local_path(path))
+        try:
+            return stat_module.S_ISREG(os.stat(_plain(path)).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _failed("examined", path, error) from error
 
     def status(self, path: str) -> FileStatus:
         try:
-            found = os.stat(local_path(path))
+            found = os.stat(_plain(path))
         except (FileNotFoundError, NotADirectoryError):
             raise file_not_found(path) from None
         except OSError as error:
             raise _failed("examined", path, error) from error
-        if not stat_module.S_ISREG(found.st_mode):
-            raise file_not_found(path)
+        if stat_module.S_ISDIR(found.st_mode):
+            raise file_not_found(path)  # as in a store, which has no directories
+        _require_regular(path, found)
         return _status(path, found)
 
     def require_put_if_absent(self, directory: str) -> None:
         """Every disk keeps it, or says at the create that it cannot."""
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        target = local_path(path)
+        target = _plain(path)
         directory = os.path.dirname(target)
         # hidden and without a version, so that no reader of the log takes it for a commit
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:
             try:
-                os.makedirs(directory, exist_ok=True)
+                _make_directory(directory)
                 _write_new(temporary, data)
             except OSError as error:
                 raise NothingWrittenError(_failure("created", path, error), path=path) from error
@@ -125,34 +163,133 @@ class LocalStorage:
             raise file_exists(path)
 
     def put(self, path: str, data: bytes) -> None:
-        target = local_path(path)
-        temporary = f"{os.path.dirname(target)}/.{uuid.uuid4().hex}.tmp"
+        target = _plain(path)
+        directory = os.path.dirname(target)
+        temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _make_directory(directory)
             try:
                 _write_new(temporary, data)
                 os.replace(temporary, target)
             finally:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(temporary)
+            _sync_directory(directory)
         except OSError as error:
             raise _failed("written", path, error) from error
 
     def open_output(self, path: str) -> BinaryIO:
-        target = local_path(path)
+        target = _plain(path)
         try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _make_directory(os.path.dirname(target), lasting=False)
             return open(target, "xb")
         except OSError as error:
             raise _failed("created", path, error) from error
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str) -> None:
+        """See ``Storage.delete``. Each directory on the way is opened from the one before, and never through a link."""
         try:
-            os.unlink(local_path(path))
+            _unlink_below(_plain(below), parts_below(_plain(path), _plain(below)))
         except FileNotFoundError:
             return
         except OSError as error:
             raise _failed("deleted", path, error) from error
+
+
+def _plain(path: str) -> str:
+    """The path as the system takes it.
+
+    Raises: StorageError for a path of another store, and for one that no file of this machine can have.
+    """
+    plain = local_path(path)
+    if not plain.startswith("/"):
+        raise of_another_store(path, "the local disk")
+    if not plain.isascii():
+        try:
+            os.fsencode(plain)
+        except UnicodeEncodeError as error:
+            raise StorageError(
+                f"{path!r} can be the name of no file: the character {error.object[error.start]!r} has no bytes in "
+                f"{error.encoding}.",
+                path=path,
+            ) from None
+    return plain
+
+
+def _open_regular(path: str) -> tuple[int, int]:
+    """An open file descriptor, and the file's size.
+
+    Raises: StorageError for what is no regular file; OSError.
+    """
+    plain = _plain(path)
+    # before opening, which would do something to some devices, and after it, for then nobody can exchange the file
+    _require_regular(path, os.stat(plain))
+    descriptor = os.open(plain, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        found = os.fstat(descriptor)
+        _require_regular(path, found)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, found.st_size
+
+
+_KINDS = {
+    stat_module.S_IFDIR: "a directory",
+    stat_module.S_IFIFO: "a named pipe",
+    stat_module.S_IFSOCK: "a socket",
+    stat_module.S_IFCHR: "a device",
+    stat_module.S_IFBLK: "a device",
+}
+
+
+def _require_regular(path: str, found: os.stat_result) -> None:
+    if not stat_module.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat_module.S_IFMT(found.st_mode), "something else")
+        raise StorageError(f"{path!r} could not be read: it is {kind}, and not a regular file.", path=path)
+
+
+def _make_directory(directory: str, *, lasting: bool = True) -> None:
+    """Create a directory and those above it; ``lasting``: a file lasts no longer than the way to it."""
+    missing: list[str] = []
+    while not _is_there(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for one in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(one)
+        if lasting:
+            _sync_directory(os.path.dirname(one))
+
+
+def _is_there(directory: str) -> bool:
+    try:
+        os.stat(directory)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unlink_below(root: str, parts: Sequence[str]) -> None:
+    directory = os.open(root, _DIRECTORY)
+    try:
+        for i, name in enumerate(parts[:-1]):
+            try:
+                inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            except NotADirectoryError:
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if not stat_module.S_ISLNK(found.st_mode):
+                    return  # where there is no directory there is no file
+                raise StorageError(
+                    f"'{'/'.join(parts)}' below '{root}' was not deleted: '{'/'.join(parts[: i + 1])}' is a symbolic "
+                    "link, and what lies behind one may belong to somebody else.",
+                    path=f"{root}/{'/'.join(parts)}",
+                ) from None
+            os.close(directory)
+            directory = inner
+        os.unlink(parts[-1], dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 def _read_up_to(descriptor: int, length: int) -> bytes:
@@ -194,7 +331,7 @@ def _link(source: str, target: str, path: str) -> bool:
 
 
 def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, _DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found
+from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found, parts_below
 
 
 class MemoryStorage:
@@ -106,7 +106,10 @@ class MemoryStorage:
         self._called("open_output", path)
         return _Output(self, path)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, below: str | None = None) -> None:
+        """``below``: tests that arrange a table leave it out."""
+        if below is not None:
+            parts_below(path, below)
         self._called("delete", path)
         with self._lock:
             self._files.pop(path, None)

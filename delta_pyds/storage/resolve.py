@@ -8,12 +8,15 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from delta_pyds.errors import StorageError
+from delta_pyds.errors import OptionError, StorageError
+from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, allowed_roots_of
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage, local_path
 
 # as in protocol/paths: a scheme counts only with the slash
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
+# ``user:secret@`` before the host; a colon and a number is a port, and a container before "@" is no secret
+_CREDENTIALS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://+[^/@:]*:(?:[^/@]*|(?!\d{1,5}/)[^@]*)@")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 _cache: dict[tuple[Any, ...], Storage] = {}
@@ -28,11 +31,17 @@ def normalize_table_root(path: str, base_directory: str | None = None) -> str:
     default the working directory. Percent signs are literal, and ``.`` and
     ``..`` are resolved by name, both as in Hadoop's ``Path``.
 
-    Raises: StorageError for an empty path or a ``file:`` path on another host.
+    Raises: StorageError for an empty path, a ``file:`` path on another host, and a URL with credentials.
     """
     if not path or not path.strip():
         raise StorageError("The table's path is empty. Give the path of the table's directory.", path=path)
     match = _SCHEME.match(path)
+    if _CREDENTIALS.match(path):
+        raise StorageError(
+            f"the path '{path}' holds credentials, and plans, logs and errors show paths. Give them as storage "
+            "options, such as key and secret for s3.",
+            path=path,
+        )
     if match is None or match[1].lower() == "file":
         plain = local_path(path)
         root = os.path.normpath(os.path.join(base_directory or os.getcwd(), plain))
@@ -53,12 +62,17 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     """The storage for a full path, one object per process, scheme, account and options.
 
     ``options`` are keyword arguments of the fsspec file system, in their exact
-    case; the local disk takes none and ignores them.
+    case; the local disk takes none and ignores them. ``allowed_roots`` among
+    them is ours: where it is given, files below ``uri`` and below these
+    directories are opened, and no others.
 
-    Raises: StorageError for an unknown scheme or a package that is not installed.
+    Raises: StorageError for an unknown scheme or a package that is not installed; OptionError for wrong roots.
     """
     scheme = scheme_of(uri)
     given = dict(options or {})
+    roots = allowed_roots_of(given)
+    if roots is not None:
+        return _restricted(uri, roots, {name: value for name, value in given.items() if name != ALLOWED_ROOTS})
     if scheme == "file":
         key: tuple[Any, ...] = (os.getpid(), scheme)
     else:
@@ -71,6 +85,21 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
         if storage is None:
             storage = _cache[key] = _open(scheme, uri, given)
         return storage
+
+
+def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) -> Storage:
+    relative = [root for root in roots if not root.startswith("/") and _SCHEME.match(root) is None]
+    if relative:
+        raise OptionError(
+            f"the storage option {ALLOWED_ROOTS} has {relative[0]!r}, which is not absolute: the processes that read "
+            "have different working directories. Give the whole path.",
+            option=ALLOWED_ROOTS,
+        )
+    inner = resolve_storage(uri, options)
+    allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
+    with _cache_lock:
+        # one object for what is the same, as caches go by it
+        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed))
 
 
 def _open(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:

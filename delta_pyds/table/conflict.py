@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -349,7 +349,7 @@ def _shown_partition(partition: Mapping[str, str | None] | None) -> str:
 
 
 def _conflict(
-    kind: type[ConflictError], ours: Ours, winner: Winner, did: str, advice: str, **parameters: str
+    kind: type[ConflictError], ours: Ours, winner: Winner, did: str, advice: str, **parameters: Any
 ) -> ConflictError:
     return kind(
         f"{ours.operation} on table {ours.table_root!r} was not committed: version {winner.version} "

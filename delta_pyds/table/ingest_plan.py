@@ -293,6 +293,7 @@ class _Planner:
             raise ExpressionError(
                 f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}",
                 code=e.code,
+                multiline=e.multiline,
                 **e.parameters,
             ) from None
         return replace(expression, sql=sql)

@@ -8,7 +8,6 @@ Protocol: "Version Checksum File", "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,10 +27,11 @@ from delta_pyds.log.segment import load_segment
 from delta_pyds.protocol.actions import CommitInfo, Metadata, Protocol, SingleAction
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.maintenance import checkpoint_and_clean
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 # Lines decoded at once: a commit may hold a million.
 _BYTES_AT_ONCE = 4 * 1024 * 1024

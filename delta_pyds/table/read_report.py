@@ -7,10 +7,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from delta_pyds.errors import OptionError
+from delta_pyds.redaction import Concealing, shown
 
 
-@dataclass(frozen=True)
-class ReadReport:
+@dataclass(frozen=True, repr=False)
+class ReadReport(Concealing):
     """How a DataFrame is read.
 
     ``engine``: ``native``, Spark's own Parquet reader over the planned files, or
@@ -29,7 +30,7 @@ class ReadReport:
         at = "" if self.version is None else f" at version {self.version}"
         files = "" if self.num_files is None else f", {self.num_files} files"
         why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{self.path}{at}: engine {self.engine}{files}{why}"
+        return f"{shown(self.path)}{at}: engine {self.engine}{files}{why}"
 
 
 _reports: WeakKeyDictionary[Any, ReadReport] = WeakKeyDictionary()

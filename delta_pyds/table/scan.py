@@ -19,6 +19,7 @@ from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import shown
 from delta_pyds.table.row_selection import Relation, RowSelection, select_rows
 from delta_pyds.table.snapshot import Snapshot
 
@@ -140,12 +141,13 @@ class ScanReport:
     def to_text(self, limit: int = 20) -> str:
         """The totals and the first ``limit`` files, for people."""
         lines = [
-            f"{self.table_root} at version {self.version}" + (f" where {self.where}" if self.where else ""),
+            f"{shown(self.table_root)} at version {self.version}"
+            + (f" where {shown(self.where)}" if self.where else ""),
             f"{self.num_kept} of {self.num_files} files read, {self.kept_bytes:,} of {self.total_bytes:,} bytes",
         ]
         for row in self.files.slice(0, limit).to_pylist():
-            verdict = "read" if row["kept"] else f"skipped: {row['ruled_out_by'] or 'the predicate as a whole'}"
-            lines.append(f"  {row['path']}  {verdict}")
+            verdict = "read" if row["kept"] else f"skipped: {shown(row['ruled_out_by'] or 'the predicate as a whole')}"
+            lines.append(f"  {shown(row['path'])}  {verdict}")
         if self.num_files > limit:
             lines.append(f"  ... and {self.num_files - limit} more")
         return "\n".join(lines)

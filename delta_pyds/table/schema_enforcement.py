@@ -26,6 +26,7 @@ from delta_pyds.protocol.schema import (
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen, is_checked_narrowing, is_lossless, record_type_changes
+from delta_pyds.redaction import shown
 from delta_pyds.table.column_mapping import assign_columns
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.iceberg_rules import check_iceberg
@@ -144,6 +145,7 @@ class _Merge:
             'with .mode("overwrite") and overwriteSchema=true; else leave the column out.\n'
             f"Table schema:\n{tree(self._configuration.schema)}\nData schema:\n{tree(self._incoming)}",
             code="DELTA_METADATA_MISMATCH",
+            multiline=True,
             table=self._configuration.table_root,
             columns=[".".join(path) for path in self.added],
         )
@@ -206,9 +208,9 @@ def tree(schema: StructType) -> str:
     lines = ["root"]
 
     def part(name: str, data_type: DataType, nullable: bool | None, depth: int, word: str = "nullable") -> None:
-        shown = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(data_type)) or display(data_type)
+        kind = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(data_type)) or display(data_type)
         suffix = "" if nullable is None else f" ({word} = {str(nullable).lower()})"
-        lines.append(f"{' |   ' * depth} |-- {name}: {shown}{suffix}")
+        lines.append(f"{' |   ' * depth} |-- {shown(name)}: {kind}{suffix}")
         if isinstance(data_type, StructType):
             for f in data_type:
                 part(f.name, f.data_type, f.nullable, depth + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,12 +17,14 @@ from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import version_at
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 # Attempts to open a table past checkpoints that cannot be read.
 _CHECKPOINT_ATTEMPTS = 3
@@ -136,7 +137,7 @@ class Snapshot:
 
 
 def load_snapshot(
-    path: str,
+    path: PathLike,
     *,
     version: int | None = None,
     timestamp_ms: int | None = None,
@@ -155,7 +156,7 @@ def load_snapshot(
             "a version and a time are both given: a table is opened at one or at the other.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    root = normalize_table_root(path)
+    root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     if timestamp_ms is not None:
         latest = open_snapshot(storage, root)
@@ -205,13 +206,16 @@ def _warn_once(message: str) -> None:
 
 def _compactions(segment: LogSegment, error: DeltaError) -> frozenset[str]:
     """The log compactions that an error says are damaged."""
+    # errors hold paths as they are shown
     paths = error.parameters.get("paths") or (error.parameters.get("path"),)
-    return frozenset(f.path for f in segment.commits if f.path in paths and f.name.kind is LogFileKind.COMPACTION)
+    return frozenset(
+        f.path for f in segment.commits if shown(f.path) in paths and f.name.kind is LogFileKind.COMPACTION
+    )
 
 
 def _checkpoint(segment: LogSegment, error: DeltaError) -> frozenset[str]:
     """The checkpoint, if it is what is damaged."""
     path = error.parameters.get("path")
-    if path is None or segment.checkpoint is None or any(f.path == path for f in segment.commits):
+    if path is None or segment.checkpoint is None or any(shown(f.path) == path for f in segment.commits):
         return frozenset()
     return frozenset(f.path for f in segment.checkpoint.files)

@@ -5,7 +5,6 @@ Protocol: "Delta Log Entries", "Action Reconciliation", "Reader Requirements for
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from delta_pyds.log.commit_times import TimedCommits
 from delta_pyds.log.committer import TailCommit
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.stream_offset import BASE_INDEX, METADATA_CHANGE_INDEX, StreamOffset
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.initial_files import initial_files
@@ -33,7 +33,7 @@ from delta_pyds.table.stream_start import check_starting_version, version_from
 
 __all__ = ["StreamOptions", "StreamSource"]
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 
 # Commits that one batch looks at: those without data must neither make a batch each nor one that takes minutes.
 _MAX_COMMITS = 1_000

@@ -8,7 +8,6 @@ Protocol: "Delta Log Entries", "Creation of New Log Entries".
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 import uuid
@@ -35,6 +34,7 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.commit_draft import Draft, check_draft
 from delta_pyds.table.commit_encoding import CommitEncoder, Encoded
@@ -48,7 +48,7 @@ from delta_pyds.table.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from delta_pyds.table.row_tracking_enablement import check_row_tracking_enabled
 from delta_pyds.table.snapshot import Snapshot
 
-_logger = logging.getLogger(__name__)
+_logger = safe_logger(__name__)
 
 _LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
 # a lost race is somebody's progress: only a row of them says that many writers compete

@@ -150,8 +150,7 @@ class CheckpointReader:
                 if rows != parquet.metadata.num_rows:
                     raise ValueError(f"it holds {rows} rows, and its footer says {parquet.metadata.num_rows}")
             finally:
-                if not isinstance(source, str):
-                    source.close()
+                source.close()
             whole = True
         self.damaged |= not whole
 

@@ -100,8 +100,7 @@ class FileChecks:
             names = set(schema.names)
             return int(parquet.metadata.num_rows), [f for f in self._view.partition_fields if f.physical_name in names]
         finally:
-            if not isinstance(source, str):
-                source.close()
+            source.close()
 
     def _deleted(self, add: AddFile, path: str, num_rows: int) -> DeletedRows | None:
         if add.deletion_vector is None:

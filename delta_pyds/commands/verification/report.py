@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from delta_pyds.errors import DeltaError, VerificationError
+from delta_pyds.redaction import shown
 
 Severity = Literal["error", "warning"]
 
@@ -82,7 +83,7 @@ class VerifyReport:
         c = self.checked
         errors = len(self.errors)
         outcome = (
-            f"{self.table_root}, version {self.version}: {'ok' if self.ok else 'BROKEN'}, "
+            f"{shown(self.table_root)}, version {self.version}: {'ok' if self.ok else 'BROKEN'}, "
             f"{errors} errors, {len(self.findings) - errors} warnings"
         )
         checked = (
@@ -102,15 +103,15 @@ class Findings:
         self._dropped_warnings = 0
 
     def error(self, rule: str, where: str | int, message: str) -> None:
-        self._add(Finding("error", rule, _place(where), message))
+        self._add("error", rule, where, message)
 
     def warning(self, rule: str, where: str | int, message: str) -> None:
-        self._add(Finding("warning", rule, _place(where), message))
+        self._add("warning", rule, where, message)
 
-    def _add(self, finding: Finding) -> None:
+    def _add(self, severity: Severity, rule: str, where: str | int, message: str) -> None:
         if len(self._kept) < self._limit:
-            self._kept.append(finding)
-        elif finding.severity == "error":
+            self._kept.append(Finding(severity, rule, shown(_place(where)), shown(message)))
+        elif severity == "error":
             self._dropped_errors += 1
         else:
             self._dropped_warnings += 1

@@ -51,7 +51,7 @@ def test_a_text_that_is_too_long_fails_with_the_text_and_the_limit(declared: str
     with pytest.raises(ConstraintViolationError, match=r"'c' (VAR)?CHAR\(3\)") as e:
         texts(declared, ["ok", None, text, "also too long"])
     assert e.value.code == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
-    assert e.value.parameters["value"] == text
+    assert e.value.parameters["value"] == text.replace("\t", r"\t")
 
 
 @pytest.mark.parametrize("declared", ["varchar(3)", "char(3)"])

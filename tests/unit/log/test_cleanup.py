@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,11 +205,11 @@ def test_a_cleanup_that_dies_leaves_a_log_without_a_gap(tmp_path: Path, after: i
     class Dying(LocalStorage):
         left = after
 
-        def delete(self, path: str) -> None:
+        def delete(self, path: str, *, below: str) -> None:
             if not self.left:
                 raise StorageError(f"{path} cannot be deleted now.")
             self.left -= 1
-            super().delete(path)
+            super().delete(path, below=below)
 
     def attempt(storage: LocalStorage) -> None:
         clean_log(
@@ -401,3 +402,39 @@ def test_a_long_log_is_not_listed_to_its_end(in_commit: bool) -> None:
     )
     assert len(shown) <= 2_000
     assert len(reads) <= 1
+
+
+@pytest.mark.parametrize("linked", ["_delta_log/_sidecars", "_delta_log"])
+def test_nothing_is_deleted_behind_a_linked_directory(tmp_path: Path, linked: str) -> None:
+    """The owner of a table makes a link to somebody else's directory; clean-up would delete what is old there."""
+    table = daily(tmp_path / "t", 20, dict.fromkeys((4, 12), "v2-parquet"), {"delta.checkpointPolicy": "v2"})
+    theirs = (table.path / linked).rename(tmp_path / "theirs")
+    (table.path / linked).symlink_to(theirs)
+    if linked.endswith("_sidecars"):
+        (theirs / "old.parquet").write_bytes(b"x")
+        for file in theirs.iterdir():
+            age(file, START)
+    before = sorted(file.name for file in theirs.rglob("*"))
+    with pytest.raises(StorageError, match=f"'{linked}' is a symbolic link"):
+        clean(table)
+    assert sorted(file.name for file in theirs.rglob("*")) == before
+
+
+def test_what_a_log_names_is_never_deleted_for_that(tmp_path: Path) -> None:
+    """Sidecars of expired checkpoints at other places: only what the listing of _sidecars found goes."""
+    table = daily(tmp_path / "t", 20, dict.fromkeys((4, 12), "v2-json"), {"delta.checkpointPolicy": "v2"})
+    (tmp_path / "theirs.parquet").write_bytes(b"x")
+    (table.path / "data.parquet").write_bytes(b"x")
+    for top in table.log_path.glob("*4.checkpoint.*.json"):
+        lines = [json.loads(line) for line in top.read_text().splitlines()]
+        paths = iter([f"file://{tmp_path}/theirs.parquet", "../../data.parquet", str(tmp_path / "theirs.parquet")] * 9)
+        for line in lines:
+            if "sidecar" in line:
+                line["sidecar"]["path"] = next(paths)
+        top.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        age(top, START)
+    for file in [tmp_path / "theirs.parquet", table.path / "data.parquet", *(table.log_path / "_sidecars").iterdir()]:
+        age(file, START)
+    assert clean(table) > 0
+    assert (tmp_path / "theirs.parquet").exists() and (table.path / "data.parquet").exists()
+    assert len(list((table.log_path / "_sidecars").iterdir())) == 1

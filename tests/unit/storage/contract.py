@@ -109,9 +109,9 @@ class ReadingContract:
 
     def test_delete_removes_and_forgives_a_missing_file(self, storage: Storage, root: str, put: Put) -> None:
         put(f"{root}/f", b"x")
-        storage.delete(f"{root}/f")
+        storage.delete(f"{root}/f", below=root)
         assert not storage.exists(f"{root}/f")
-        storage.delete(f"{root}/f")
+        storage.delete(f"{root}/f", below=root)
 
 
 class WritingContract(ReadingContract):

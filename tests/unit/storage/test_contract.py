@@ -129,7 +129,7 @@ class CachingFilesystem(fsspec.implementations.memory.MemoryFileSystem):
 
 def test_cached_listings_do_not_hide_new_files() -> None:
     filesystem = CachingFilesystem()
-    storage, root = FsspecStorage(filesystem, "caching"), f"/{uuid.uuid4().hex}"
+    storage, root = FsspecStorage(filesystem, "memory"), f"memory://{uuid.uuid4().hex}"
     filesystem.pipe_file(f"{root}/1", b"x")
     assert [status.name for status in storage.list_from(root, "")] == ["1"]
     filesystem.pipe_file(f"{root}/2", b"x")
@@ -282,3 +282,83 @@ def test_memory_storage_loses_answers_and_hides_files() -> None:
     with pytest.raises(TimeoutError, match="delete"):
         storage.delete("/t/put")
     assert not storage.exists("/t/put")
+
+
+class Noting:
+    """A file system that notes what it is asked for, and has everything."""
+
+    account_name = "Acc"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def _strip_protocol(self, path: str) -> str:
+        return path
+
+    def split_path(self, path: str) -> tuple[str, str, None]:
+        bucket, _, key = path.removeprefix("s3://").partition("/")
+        return bucket, key, None
+
+    def cat_file(self, path: str, *_: Any, **__: Any) -> bytes:
+        self.asked.append(path)
+        return b"x"
+
+    open = info = ls = pipe_file = rm_file = invalidate_cache = cat_file
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "asked"),
+    [
+        ("s3://b/t", "s3://other/x", "s3://other/x"),
+        ("s3://b/t", "s3a://other/x", "s3://other/x"),
+        ("s3://b/t", "S3N:/other/x", "s3://other/x"),
+        ("s3://b/t", "gs://b/x", None),
+        ("s3://b/t", "file:///etc/passwd", None),
+        ("s3://b/t", "/etc/passwd", None),
+        ("s3://b/t", "http://host/x", None),
+        ("gs://b/t", "gcs://other/x", "gs://other/x"),
+        ("gs://b/t", "s3://b/x", None),
+        ("abfss://c@acc.dfs.core.windows.net/t", "abfss://d@ACC.dfs.core.windows.net/x", "abfss://d@ACC.dfs.core.windows.net/x"),
+        ("abfss://c@acc.dfs.core.windows.net/t", "az://d/x", "abfss://d/x"),
+        ("abfss://c@acc.dfs.core.windows.net/t", "abfss://c@other.dfs.core.windows.net/x", None),
+        ("abfss://c/t", "abfss://c@acc.dfs.core.windows.net/x", "abfss://c@acc.dfs.core.windows.net/x"),
+        ("abfss://c/t", "abfss://c@other.dfs.core.windows.net/x", None),
+        ("http://host:80/t", "http://host:80/x", "http://host:80/x"),
+        ("http://host:80/t", "http://host:81/x", None),
+        ("http://host/t", "https://host/x", None),
+        ("memory://t", "memory:/u/x", "memory://u/x"),
+    ],
+)  # fmt: skip
+def test_a_store_opens_files_of_its_own_place_only(root: str, path: str, asked: str | None) -> None:
+    filesystem = Noting()
+    scheme = root.split(":")[0]
+    kind = S3Storage if scheme == "s3" else FsspecStorage
+    storage = kind(filesystem, scheme, root=root)
+    if asked is not None:
+        assert storage.read(path) == b"x"
+    else:
+        for call in (
+            storage.read,
+            storage.parquet_source,
+            storage.status,
+            storage.exists,
+            lambda p: storage.put(p, b""),
+        ):
+            with pytest.raises(StorageError, match="leads to no other store"):
+                call(path)
+        with pytest.raises(StorageError, match="leads to no other store"):
+            storage.list_from(path, "")
+    assert filesystem.asked == ([] if asked is None else [asked])
+
+
+def test_an_error_of_delete_is_an_error() -> None:
+    class Forbidding(Noting):
+        def rm_file(self, path: str, *_: Any, **__: Any) -> bytes:
+            raise FileNotFoundError(path) if path.endswith("gone") else PermissionError("403")
+
+    storage = FsspecStorage(Forbidding(), "gs", root="gs://b/t")
+    storage.delete("gs://b/t/gone", below="gs://b/t")
+    with pytest.raises(StorageError, match="'gs://b/t/f' could not be deleted: PermissionError: 403"):
+        storage.delete("gs://b/t/f", below="gs://b/t")
+    with pytest.raises(StorageError, match="not a file below"):
+        storage.delete("gs://b/tt/f", below="gs://b/t")

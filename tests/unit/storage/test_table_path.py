@@ -65,3 +65,24 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 def test_an_empty_path_is_refused() -> None:
     with pytest.raises(StorageError, match="path is empty"):
         absolute_table_path("")
+
+
+@pytest.mark.parametrize("kind", ["pathlib", "relative", "home", "uri"])
+def test_every_call_takes_every_kind_of_path(kind: str, home: str) -> None:
+    import delta_pyds
+    from delta_pyds.spark.options import parse_read_options
+    from delta_pyds.spark.write_options import parse_table_options
+    from tests.support.table_builder import TableBuilder
+
+    table = TableBuilder(f"{home}/a table ", {"id": "long"})  # the blank at the end is a part of the name
+    table.create()
+    table.append([{"id": 1}])
+    kinds: dict[str, Any] = {"pathlib": table.path, "relative": "home/a table ", "home": "~/a table ",
+                             "uri": f"file://{table.path}/"}  # fmt: skip
+    path = kinds[kind]
+    root = f"{home}/a table "
+    assert delta_pyds.load_snapshot(path).table_root == root
+    assert delta_pyds.explain(path).table_root == delta_pyds.verify(path).table_root == root
+    assert delta_pyds.compact_log(path, 0, 1).startswith(f"{root}/_delta_log/")
+    assert delta_pyds.checkpoint(path) == 1
+    assert parse_read_options({"path": str(path)}).path == parse_table_options({"path": str(path)})[0] == root

@@ -853,7 +853,7 @@ def test_an_object_store_says_the_same_of_a_commit_in_a_listing_and_by_name() ->
         with pytest.raises(UserError, match="another table"):
             list(tail.commits(6))
         for version in range(7):
-            storage.delete(commit_path(root, version))
+            storage.delete(commit_path(root, version), below=root)
         with pytest.raises(TableNotFoundError):
             list(LogTail(storage, root).commits(5))
 

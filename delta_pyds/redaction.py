@@ -1,0 +1,135 @@
+"""Text that may be shown to anybody who sees an error, a log or a report.
+
+Invariant: what comes out holds no credentials that a URL spells out, no
+character that acts on a terminal or begins a line of its own, and is not long.
+Each function returns its own results unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+MAX_SHOWN = 4_000
+_HIDDEN = "***"
+
+# All repetitions are bounded: the text may be hostile, and must not make the search quadratic.
+# ``user:secret@`` in front of a host. A secret may hold a slash that nobody encoded; then what stands before the first
+# colon is a user, unless it is a host with its port.
+_USER_AND_SECRET = re.compile(
+    r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,2})[^/\s'\"@:]{0,200}:(?:[^/\s'\"@]{0,400}|(?!\d{1,5}/)[^\s'\"@]{0,400})@"
+)
+# The same where the scheme was taken off before the text was made, as botocore does with a bucket's name.
+_BARE_USER_AND_SECRET = re.compile(r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])")
+# In Azure's paths the container stands before the "@", which is no secret.
+_TOKEN = re.compile(r"(?P<scheme>\b(?:https?|s3[an]?|gcs|gs)://)[^/\s'\"@]{1,400}@", re.IGNORECASE)
+_SECRET_NAME = (
+    r"[\w.-]{0,40}(?:sig|signature|token|secret|passw(?:or)?d|credentials?|(?:access|account|api|private|shared|secret)[_-]?key"
+    r"|connection[_-]?string|sas)[\w.-]{0,40}"
+)
+# ``?sig=...``, ``X-Amz-Signature=...``, ``AccountKey=...;``
+_IN_QUERY = re.compile(rf"(?P<name>[?&;]{_SECRET_NAME}=)[^&\s'\";#]+", re.IGNORECASE)
+_IN_CONNECTION_STRING = re.compile(
+    r"(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+", re.IGNORECASE
+)
+_SECRET_OPTION = re.compile(rf"{_SECRET_NAME}|key|auth.*|user(?:name)?|login", re.IGNORECASE)
+
+# Controls; what turns the direction of writing around, is invisible, or ends a line; halves of surrogate pairs.
+_ACTING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def without_secrets(text: str) -> str:
+    """The text without the credentials of the URLs in it."""
+    if "@" in text:
+        text = _USER_AND_SECRET.sub(rf"\g<scheme>{_HIDDEN}@", text)
+        text = _TOKEN.sub(rf"\g<scheme>{_HIDDEN}@", text)
+        text = _BARE_USER_AND_SECRET.sub(rf"\g<before>{_HIDDEN}@", text)
+    if "=" in text:
+        text = _IN_QUERY.sub(rf"\g<name>{_HIDDEN}", text)
+        text = _IN_CONNECTION_STRING.sub(rf"\g<name>{_HIDDEN}", text)
+    return text
+
+
+def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:
+    """The text as it may be shown: see the module. ``multiline``: line ends in it are our own and stay."""
+    # what is cut out anyway is not looked at
+    if len(text) > 4 * limit:
+        text = _cut(text, 4 * limit)
+    text = _ACTING.sub(_escaped_but_lines if multiline else _escaped, without_secrets(text))
+    return text if len(text) <= limit else _cut(text, limit)
+
+
+def shown_value(value: Any, *, multiline: bool = False) -> Any:
+    """The same for the texts in a value: lists, tuples and sets are gone through, other objects stay."""
+    if isinstance(value, str):
+        return shown(value, multiline=multiline)
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(shown_value(item, multiline=multiline) for item in value)
+    return value
+
+
+def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts among a file system's options that nobody must see, longest first."""
+    found: set[str] = set()
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found |= set(secrets_of(value))
+        elif isinstance(value, str) and len(value) >= 4 and _SECRET_OPTION.fullmatch(name):
+            found.add(value)
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def safe_logger(name: str) -> logging.Logger:
+    """The logger of a module: what it says is shown as the text of errors is."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(one, _Shown) for one in logger.filters):
+        logger.addFilter(_Shown())
+    return logger
+
+
+class _Shown(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = shown(record.getMessage()), ()
+        return True
+
+
+class Concealing:
+    """A dataclass whose ``repr`` names its storage options only, and shows paths without credentials.
+
+    Plans, requests and states end up in logs, tracebacks and the ``repr`` of whatever holds them.
+    """
+
+    def __repr__(self) -> str:
+        fields = []
+        for field in dataclasses.fields(cast(Any, self)):
+            value = getattr(self, field.name)
+            if field.name == "storage_options":
+                value = sorted(value or ())
+            elif isinstance(value, str):
+                value = without_secrets(value)
+            fields.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(fields)})"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def _escaped_but_lines(match: re.Match[str]) -> str:
+    return "\n" if match[0] == "\n" else _escaped(match)
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text without its middle: a message begins with what happened, and ends with what to do."""
+    note = f" ... [{len(text) - limit:,} characters left out] ... "
+    kept = limit - len(note) - 8
+    tail = kept // 3
+    return text[: kept - tail] + note + text[len(text) - tail :]

@@ -1,0 +1,114 @@
+"""A storage that opens files below certain directories only.
+
+A log may name files anywhere in the table's store: shallow clones do. Who
+reads tables of others, with an identity that may see more than they, says
+where such paths may lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+from delta_pyds.errors import OptionError, StorageError
+from delta_pyds.storage.base import FileStatus, Storage
+
+# the key among the storage options, which go everywhere that a storage is opened
+ALLOWED_ROOTS = "allowed_roots"
+
+
+def allowed_roots_of(options: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The directories that the storage options allow besides the table's own; None where they restrict nothing.
+
+    Raises: OptionError for what is no list of texts.
+    """
+    given = options.get(ALLOWED_ROOTS)
+    if given is None:
+        return None
+    roots = [given] if isinstance(given, str) else given
+    if not isinstance(roots, list | tuple) or not all(isinstance(root, str) and root for root in roots):
+        raise OptionError(
+            f"the storage option {ALLOWED_ROOTS} must be a list of directories, such as "
+            '["/data/shared", "s3://bucket/shared"]; an empty one allows the table\'s own files only.',
+            option=ALLOWED_ROOTS,
+        )
+    return tuple(roots)
+
+
+class RestrictedStorage:
+    """Another storage, for paths below ``roots`` only, which are absolute and in their one spelling.
+
+    Names decide: a symbolic link below a root is followed, for only who may write there can make one.
+    """
+
+    def __init__(self, storage: Storage, roots: tuple[str, ...]) -> None:
+        self._storage = storage
+        self._prefixes = tuple(dict.fromkeys(root.rstrip("/") + "/" for root in roots))
+
+    @property
+    def scheme(self) -> str:
+        return self._storage.scheme
+
+    def require_allowed(self, path: str) -> None:
+        """Raises: StorageError for a path that is below none of the roots."""
+        if path.startswith(self._prefixes[0]) and "/." not in path:
+            return  # the table's own files, as they are mostly spelt
+        from delta_pyds.storage.resolve import normalize_table_root
+
+        if not f"{normalize_table_root(path)}/".startswith(self._prefixes):
+            raise StorageError(
+                f"{path!r} was not opened: it is below neither the table nor one of the directories that "
+                f"{ALLOWED_ROOTS} allows ({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the "
+                "directory there.",
+                path=path,
+            )
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        self.require_allowed(directory)
+        return self._storage.list_from(directory, start_name)
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        self.require_allowed(path)
+        return self._storage.read(path, offset, length)
+
+    def parquet_source(self, path: str) -> Any:
+        self.require_allowed(path)
+        return self._storage.parquet_source(path)
+
+    def exists(self, path: str) -> bool:
+        self.require_allowed(path)
+        return self._storage.exists(path)
+
+    def status(self, path: str) -> FileStatus:
+        self.require_allowed(path)
+        return self._storage.status(path)
+
+    def require_put_if_absent(self, directory: str) -> None:
+        self.require_allowed(directory)
+        self._storage.require_put_if_absent(directory)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.require_allowed(path)
+        self._storage.put_if_absent(path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.require_allowed(path)
+        self._storage.put(path, data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        self.require_allowed(path)
+        return self._storage.open_output(path)
+
+    def delete(self, path: str, *, below: str) -> None:
+        self.require_allowed(path)
+        self._storage.delete(path, below=below)
+
+
+def require_all_allowed(storage: Storage, paths: Iterable[str]) -> None:
+    """For who opens the files by other means than the storage.
+
+    Raises: StorageError for a path that the storage would not open.
+    """
+    if isinstance(storage, RestrictedStorage):
+        for path in paths:
+            storage.require_allowed(path)

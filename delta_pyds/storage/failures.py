@@ -1,0 +1,60 @@
+"""What the packages of object stores raise, as errors of ours.
+
+Invariant: neither the message nor what a traceback shows below it names a
+secret of the storage options, or the credentials of a URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from delta_pyds.errors import DeltaError, StorageError
+from delta_pyds.redaction import without_secrets
+from delta_pyds.storage.base import directory_not_found, file_not_found
+
+
+@contextlib.contextmanager
+def translated(
+    verb: str,
+    path: str,
+    secrets: tuple[str, ...],
+    *,
+    directory: bool = False,
+    keep: type[BaseException] | tuple[()] = (),
+) -> Iterator[None]:
+    try:
+        yield
+    except keep:
+        raise
+    except DeltaError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise (directory_not_found(path) if directory else file_not_found(path)) from shown_cause(error, secrets)
+    except Exception as error:  # botocore, azure and aiohttp errors have no common base
+        raise StorageError(f"{path!r} could not be {verb}: {say(error, secrets)}.", path=path) from shown_cause(
+            error, secrets
+        )
+
+
+def say(error: BaseException, secrets: tuple[str, ...]) -> str:
+    return _without(f"{type(error).__name__}: {error}", secrets).rstrip(". \n")
+
+
+def _without(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        for spelling in (secret, quote(secret, safe="")):
+            text = text.replace(spelling, "***")
+    return text
+
+
+def shown_cause(error: BaseException, secrets: tuple[str, ...]) -> BaseException | None:
+    """The error as a cause to show, or None: a traceback would print what it says, and what its own causes say."""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = f"{seen!r} {seen}"
+        if _without(text, secrets) != text or without_secrets(text) != text:
+            return None
+        seen = seen.__cause__ or seen.__context__
+    return error
