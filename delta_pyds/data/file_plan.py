@@ -162,6 +162,7 @@ class FilePlan:
             return list(row_groups)
         facts = RowGroupFacts(
             self._data.metadata,
+            self._data.footer,
             row_groups,
             self._bind_path,
             self._partition,

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 
 from delta_pyds.columnar.cast import is_list_like, widens
 from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.data_file import DataFile, open_data_file
+from delta_pyds.data.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.transform import Binder, Binding
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import (
@@ -34,7 +34,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.storage.base import Storage
 
-_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
 # Footers wait for a disk or a store, and are decoded outside of Python's lock.
 _LOADERS = 16
 # Layouts of files that are known to be in order; nearly every table has one.
@@ -111,7 +111,8 @@ class _FooterCheck:
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
-            return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
+            with naming(self._state.table_root, file.path):
+                return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
 
 
 def _apart(field: StructField) -> StructField:
@@ -120,9 +121,8 @@ def _apart(field: StructField) -> StructField:
 
 def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
     if data.metadata.num_row_groups:
-        first = data.metadata.row_group(0)
         for leaf in leaves:
-            codec = first.column(leaf).compression
+            codec = data.footer.chunk(0, leaf).codec
             if codec not in _CODECS:
                 return f"the data file '{data.path}' is compressed with {codec.lower()}"
     return None
@@ -139,8 +139,7 @@ def _of_nulls(data: DataFile, not_null: Sequence[Binding]) -> str | None:
     for binding in not_null:
         assert binding.source is not None
         for group in range(data.metadata.num_row_groups):
-            found = data.metadata.row_group(group).column(binding.source.first_leaf).statistics
-            if found is None or not found.has_null_count or found.null_count:
+            if data.footer.chunk(group, binding.source.first_leaf).null_count != 0:
                 return f"the data file '{data.path}' may hold nulls in '{binding.where.column}', which is NOT NULL"
     return None
 

@@ -95,12 +95,14 @@ class _FileReader:
         self._path = Constant(pa.scalar(file.path, pa.string()))
         self._numbers = RowNumbers()
         leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
-        self._sizer = BatchSizer(data.metadata, leaves, state.batch_rows)
+        self._sizer = BatchSizer(data.metadata, data.footer, leaves, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
         with self._naming():
-            groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
+            footer = self._data.footer
+            groups = row_groups_in(self._data.metadata, footer, file.start, file.length, file.size_bytes)
+            groups = self._plan.kept(groups)
         if self._live is not None:
             groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
         # with a predicate every row group is decided on its own, unless it is tiny
@@ -158,13 +160,14 @@ class _FileReader:
             at += length
 
     def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
-        rows = self._sizer.rows(run)
+        with self._naming():
+            rows = self._sizer.rows(run)
+            hidden = self._sizer.hidden(leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
         if not leaves:
             total = sum(g.num_rows for g in run)
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
-        hidden = self._sizer.hidden(run[0], leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
         if hidden:
             for batch in self._data.decode([run[0].index], hidden, PROBE_ROWS):
                 self._sizer.observe_hidden(batch, run[0])

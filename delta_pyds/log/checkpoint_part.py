@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.protocol.actions import Action
 from delta_pyds.storage.base import Storage
@@ -69,10 +70,13 @@ class CheckpointPart:
         with self.explaining():
             source = self._storage.parquet_source(self.path)
             try:
-                # as nanoseconds, which is what Arrow makes of INT96, the year 9999 would wrap around
-                return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+                return open_parquet(source, pre_buffer=True)
             except FileNotFoundError:
                 raise FileNotFoundInStorageError(f"{self.path} does not exist.", path=self.path) from None
+
+    @cached_property
+    def _footer(self) -> ParquetFooter:
+        return ParquetFooter(self._file.metadata)
 
     @cached_property
     def _leaves(self) -> tuple[str, ...]:
@@ -97,11 +101,11 @@ class CheckpointPart:
         metadata = self._file.metadata
         total = 0
         for i in range(metadata.num_row_groups):
-            column = metadata.row_group(i).column(index)
-            statistics = column.statistics
-            if statistics is None or not statistics.has_null_count:
+            with self.explaining():
+                null_count = self._footer.chunk(i, index).null_count
+            if null_count is None:
                 return None
-            total += metadata.row_group(i).num_rows - statistics.null_count
+            total += metadata.row_group(i).num_rows - null_count
         return total
 
     def has_in_all(self, name: str, kind: str) -> bool:
@@ -124,13 +128,9 @@ class CheckpointPart:
         """
         leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.path"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
-        metadata = self._file.metadata
-        groups = []
-        for i in range(metadata.num_row_groups):
-            group = metadata.row_group(i)
-            if not all(_all_null(group.column(leaf)) for leaf in leaves):
-                groups.append(i)
-        return groups
+        with self.explaining():
+            chunks = {i: [self._footer.chunk(i, leaf) for leaf in leaves] for i in range(self._file.num_row_groups)}
+        return [i for i, found in chunks.items() if not all(c.null_count == c.num_values for c in found)]
 
     def actions(self, kind: str, action: type[_A]) -> list[_A]:
         """All actions of one small kind, as objects."""
@@ -194,11 +194,6 @@ def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array
     names = [f.name for f in array.type]
     children = [_with_zone(array.field(i), f"{path}.{name}", instants) for i, name in enumerate(names)]
     return pa.StructArray.from_arrays(children, names=names, mask=array.is_null())
-
-
-def _all_null(column: pq.ColumnChunkMetaData) -> bool:
-    statistics = column.statistics
-    return statistics is not None and statistics.has_null_count and statistics.null_count == column.num_values
 
 
 def _plain(value: Any, data_type: pa.DataType) -> Any:
