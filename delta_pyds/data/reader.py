@@ -45,7 +45,7 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
     (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
     Live are the rows that ``file.selected`` names, all of them without it, less
     those of ``file.deletion_vector``. A row of a change data file is returned
-    only if its type of change is known, even to a scan that leaves that column out.
+    only if it has a type of change, even to a scan that leaves that column out.
 
     Raises: FileNotFoundInStorageError, CorruptDataFileError,
         SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
