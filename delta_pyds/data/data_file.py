@@ -70,6 +70,10 @@ class DataFile:
         with naming(self.table, self.path):
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
+    def smallest_leaf(self) -> int:
+        """The leaf column that costs least to decode."""
+        return min(range(self.metadata.num_columns), key=self.size_of)
+
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:

@@ -34,6 +34,8 @@ __all__ = ["output_schema", "read"]
 
 # decoding does not profit from more, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
+# what a footer is believed where no column is decoded; more may be true, of values that repeat
+_ROWS_PER_BYTE = 64
 # so few that no width of theirs is worth a look ahead
 _FEW_ROWS = 1_024
 
@@ -84,6 +86,27 @@ class _Rows:
     count: int
 
 
+class _LiveMasks:
+    """Masks of the live rows of ``[start, start + total)``, asked for in their order.
+
+    They are made for a million rows at a time: a footer may promise more than any memory holds.
+    """
+
+    def __init__(self, live: LiveRows, start: int, total: int) -> None:
+        self._live = live
+        self._start = start
+        self._total = total
+        self._first = self._end = 0
+        self._mask: pa.BooleanArray | None = None
+
+    def between(self, at: int, length: int) -> pa.BooleanArray:
+        """The mask of ``length`` rows from ``at`` on, both counted from the first of the rows."""
+        if self._mask is None or at + length > self._end:
+            self._first, self._end = at, min(self._total, at + max(length, _ROWS_PER_RUN))
+            self._mask = self._live.live(self._start + self._first, self._end - self._first)
+        return self._mask.slice(at - self._first, length)
+
+
 class _FileReader:
     def __init__(self, state: ScanState, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
         self._state = state
@@ -124,11 +147,11 @@ class _FileReader:
         start, total = run[0].first_row, sum(g.num_rows for g in run)
         live = None
         if self._live is not None and self._live.live_in(start, total) < total:
-            live = self._live.live(start, total)
+            live = _LiveMasks(self._live, start, total)
         at = 0
         for arrays, length in self._decoded(self._plan.early.leaves, run):
             with self._naming():
-                mask = None if live is None else live.slice(at, length)
+                mask = None if live is None else live.between(at, length)
                 if self._state.predicate is not None and (mask is None or mask.true_count):
                     found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
                     mask = found if mask is None else pc.and_(mask, found)
@@ -165,6 +188,11 @@ class _FileReader:
             hidden = self._sizer.hidden(leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
         if not leaves:
             total = sum(g.num_rows for g in run)
+            if total > _ROWS_PER_BYTE * self._file.size_bytes:
+                # more than such a file seems to hold: rows are counted, not believed
+                for batch in self._data.decode([g.index for g in run], [self._data.smallest_leaf()], rows):
+                    yield (), batch.num_rows
+                return
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
