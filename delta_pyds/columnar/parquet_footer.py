@@ -46,8 +46,8 @@ _FILE_ROW_GROUPS, _FILE_COLUMN_ORDERS = 4, 7
 _GROUP_COLUMNS = 1
 _CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
 (
-    _TYPE, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS
-) = (1, 4, 5, 6, 7, 9, 11, 12)  # fmt: skip
+    _TYPE, _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS
+) = (1, 3, 4, 5, 6, 7, 9, 11, 12)  # fmt: skip
 _WANTED = frozenset((_TYPE, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS))
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
@@ -117,6 +117,7 @@ class ParquetFooter:
         self._metadata = metadata
         self._schema = metadata.schema
         self._known: dict[tuple[int, int], ColumnChunk] = {}
+        self._names_agree = False
 
     def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
         """What is known of a leaf column in a row group."""
@@ -136,6 +137,22 @@ class ParquetFooter:
             raise pa.ArrowInvalid(
                 f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
             ) from e
+
+    def check_names(self) -> None:
+        """Make sure that columns are called the same in both places that name them: damage to one is noticed.
+
+        A column of another name is a column that the file lacks, which reads as null.
+        """
+        if self._names_agree:
+            return
+        data, groups = self._bytes, self._places[0]
+        for starts in groups[:1]:
+            for leaf, start in enumerate(starts):
+                path, names = self._schema.column(leaf).path, _path_of_chunk(data, start)
+                if path.encode() != b".".join(names):
+                    shown = b".".join(names).decode("utf-8", "replace")
+                    raise pa.ArrowInvalid(f"its footer calls one column {path!r} and, in a row group, {shown!r}")
+        self._names_agree = True
 
     @cached_property
     def _bytes(self) -> bytes:
@@ -189,6 +206,14 @@ def _column_orders(data: bytes, at: int) -> tuple[list[bool], int]:
         return [True] * count, first + len(_BY_TYPE) * count
     orders, at = read(data, at, LIST)
     return [1 in order for order in orders], at
+
+
+def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
+    try:
+        meta = read_fields(data, at, (_CHUNK_META_DATA,)).get(_CHUNK_META_DATA, {})
+        return [bytes(name) for name in meta.get(_PATH, ())]
+    except (ThriftError, TypeError, AttributeError) as e:
+        raise pa.ArrowInvalid(f"its footer has a column that cannot be read: {e}") from e
 
 
 def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> ColumnChunk:

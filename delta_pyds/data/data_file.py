@@ -70,6 +70,11 @@ class DataFile:
         with naming(self.table, self.path):
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
+    def check_names(self) -> None:
+        """To be asked where the file lacks a column. Raises: CorruptDataFileError where a name was damaged."""
+        with naming(self.table, self.path):
+            self.footer.check_names()
+
     def smallest_leaf(self) -> int:
         """The leaf column that costs least to decode."""
         return min(range(self.metadata.num_columns), key=self.size_of)

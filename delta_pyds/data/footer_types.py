@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import is_list_like, widens
+from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
 from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.transform import Binder, Binding
@@ -99,6 +99,8 @@ class _FooterCheck:
             if needed is None:
                 binder = Binder(file.path, data.columns, self._state.column_mapping_mode)
                 bindings = [binder.bind(f) for f in self._fields]
+                if any(binding.lacks() for binding in bindings):
+                    data.check_names()
                 for binding in bindings:
                     for what in _of_binding(binding):
                         return f"the data file '{file.path}' keeps {what}"
@@ -165,4 +167,4 @@ def _is_alike(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_string(target) or pt.is_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_large_string(source) or source == target)
     # what a column held before its type was widened; Spark does as we do, in filters too
-    return bool(source == target or (widens(source, target) and not pt.is_unsigned_integer(source)))
+    return bool(source == target or (widens_by_the_rfc(source, target) and not pt.is_unsigned_integer(source)))
