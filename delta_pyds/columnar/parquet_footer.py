@@ -60,9 +60,12 @@ def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums
 
     Raises: what Arrow raises; pa.ArrowInvalid.
     """
-    parquet = pq.ParquetFile(
-        source, pre_buffer=pre_buffer, page_checksum_verification=verify_page_checksums, **_OPTIONS
-    )
+    try:
+        parquet = pq.ParquetFile(
+            source, pre_buffer=pre_buffer, page_checksum_verification=verify_page_checksums, **_OPTIONS
+        )
+    except UnicodeDecodeError as e:
+        raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e
     try:
         _check(parquet.metadata)
     except BaseException:

@@ -57,7 +57,15 @@ class CheckpointPart:
                 code="DELTA_MISSING_PART_FILES",
                 path=self.path,
             ) from None
-        except (pa.ArrowException, OSError, msgspec.ValidationError, KeyError, TypeError) as e:
+        except (
+            pa.ArrowException,
+            OSError,
+            msgspec.ValidationError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as e:
             raise CorruptLogError(
                 f"the checkpoint file {self.path} cannot be read ({e}). Restore it, or delete the checkpoint it "
                 "belongs to if all commits of the log are still there.",

@@ -175,7 +175,6 @@ class LogWalk:
         self._contents.setdefault(files.version, []).append((content, adds))
 
     def _start_from(self, state: TableState) -> None:
-        self.change_files: list[tuple[int, AddCDCFile]] = []
         self._rules = self._new_rules(from_start=False)
         self._rules.history.remember(state.view)
         self._rules.files.row_tracking.seed(state)

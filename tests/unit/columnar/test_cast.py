@@ -236,14 +236,14 @@ def test_an_array_that_is_right_already_is_returned_itself() -> None:
 
 
 @pytest.mark.parametrize("precision", range(1, 12))
-@pytest.mark.parametrize("scale", range(0, 6))
+@pytest.mark.parametrize("scale", range(6))
 def test_decimal_widens_exactly_where_its_greatest_value_fits(precision: int, scale: int) -> None:
     """Every pair: (10, 2) to (10, 4) has more digits behind the point, and too few before it."""
     if scale > precision:
         return
     source = pa.decimal128(precision, scale)
     for wider in range(1, 14):
-        for more in range(0, wider + 1):
+        for more in range(wider + 1):
             target = pa.decimal128(wider, more)
             fits = wider - more >= precision - scale and more >= scale
             assert widens(source, target) == fits, target

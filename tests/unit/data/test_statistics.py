@@ -257,7 +257,9 @@ def test_bounds_and_counts_are_those_of_every_row_group(
 ) -> None:
     """Of texts too long for a footer, of floats and of lists we keep the bounds and counts of the row groups before."""
     monkeypatch.setattr(writer_module, "_ROW_GROUP_ROWS", 1)
-    schema = struct(("t", STRING), ("d", DOUBLE), ("l", ArrayType(LONG)), ("s", StructType((StructField("t", STRING),))))
+    schema = struct(
+        ("t", STRING), ("d", DOUBLE), ("l", ArrayType(LONG)), ("s", StructType((StructField("t", STRING),)))
+    )
     texts = ["a" * 5000, "m" * 5000, "z" * 5000]
     rows = [
         {"t": texts[i], "d": float(i), "l": None if i == 1 else [i], "s": {"t": None if i == 2 else texts[i]}}

@@ -18,7 +18,6 @@ from delta_pyds.protocol.schema import (
     TIMESTAMP_NTZ,
     VOID,
     ArrayType,
-    DecimalType,
     DataType,
     DecimalType,
     MapType,
