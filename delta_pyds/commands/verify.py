@@ -29,8 +29,9 @@ def verify(
     The whole log that is still there is read, once: commits, checkpoints,
     compactions, checksums. With ``data`` so is every data file of the latest
     version, batch by batch, and held against its statistics, its deletion
-    vector, the schema and the constraints. Memory grows with the number of
-    live files. Nothing is written.
+    vector, the schema and the constraints; so are the types of change in the
+    change data files that are still there. Memory grows with the number of
+    live files and of change data files. Nothing is written.
 
     Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
         What cannot be read is a finding, never an exception.
@@ -46,9 +47,11 @@ def verify(
         if walk.state is None:
             findings.warning("files.not-checked", walk.version, "what files the table has cannot be told from its log.")
         else:
+            from delta_pyds.commands.verification.change_data import check_change_data
             from delta_pyds.commands.verification.files import FileChecks
 
             files = FileChecks(storage, root, storage_options or {}, walk.state, findings)
             files.run()
+            check_change_data(root, storage_options or {}, walk.change_files, findings)
             checked = replace(checked, files=files.num_files, rows=files.num_rows)
     return VerifyReport(root, walk.version, checked, findings.all())

@@ -6,7 +6,6 @@ table and the file and says what to do; the file is closed in any case.
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data.file_schema import FileColumn, file_columns, without_views
 from delta_pyds.errors import (
     CorruptDataFileError,
@@ -27,11 +27,6 @@ from delta_pyds.errors import (
 )
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.storage.base import Storage
-
-# int96 as nanoseconds would end in the year 2262
-_OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
-if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
-    _OPTIONS["arrow_extensions_enabled"] = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,11 @@ class DataFile:
         return self.parquet.metadata
 
     @cached_property
+    def footer(self) -> ParquetFooter:
+        """What the footer says of the columns of each row group; to be asked within ``naming``."""
+        return ParquetFooter(self.metadata)
+
+    @cached_property
     def key_values(self) -> Mapping[bytes, bytes]:
         """The footer's own key-value pairs."""
         return self.metadata.metadata or {}
@@ -67,7 +67,17 @@ class DataFile:
 
     def size_of(self, leaf: int) -> int:
         """Bytes of a leaf column on disk, in the first row group."""
-        return int(self.metadata.row_group(0).column(leaf).total_compressed_size) if self.metadata.num_row_groups else 0
+        with naming(self.table, self.path):
+            return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
+
+    def check_names(self) -> None:
+        """To be asked where the file lacks a column. Raises: CorruptDataFileError where a name was damaged."""
+        with naming(self.table, self.path):
+            self.footer.check_names()
+
+    def smallest_leaf(self) -> int:
+        """The leaf column that costs least to decode."""
+        return min(range(self.metadata.num_columns), key=self.size_of)
 
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
@@ -114,7 +124,11 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
         try:
             _check_size(state.table_root, file, _size(source))
             # a local file is read as it is decoded; elsewhere the requests of a row group are made together
-            parquet = pq.ParquetFile(source, pre_buffer=not isinstance(source, pa.OSFile), **_OPTIONS)
+            parquet = open_parquet(
+                source,
+                pre_buffer=not isinstance(source, pa.OSFile),
+                verify_page_checksums=state.verify_page_checksums,
+            )
         except BaseException:
             source.close()
             raise

@@ -24,6 +24,9 @@ from delta_pyds.storage.base import Storage
 
 _DEFAULT_OFFSET = 1  # right after the version byte
 _SIZE = struct.Struct(">I")
+# A longer vector is read only when its file is known to be that long: nobody's word for it takes memory.
+_ASKED_FOR_BYTES = 1 << 20
+_MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def load_deletion_vector(storage: Storage, table_root: str, descriptor: Deletion
     """
     if descriptor.storage_type == "i":
         source = "an inline deletion vector"
+        _check_numbers(descriptor, source)
         data = descriptor.inline_bytes()
     else:
         path = _path(table_root, descriptor)
@@ -134,11 +138,12 @@ def _path(table_root: str, descriptor: DeletionVectorDescriptor) -> str:
 def _read_checked(
     storage: Storage, table_root: str, path: str, descriptor: DeletionVectorDescriptor, source: str
 ) -> bytes:
+    _check_numbers(descriptor, source)
     offset = _DEFAULT_OFFSET if descriptor.offset is None else descriptor.offset
     size = descriptor.size_in_bytes
-    if offset < 0 or size < 0:
-        raise _error("SIZE_MISMATCH", source, f"is named with the offset {offset} and the size {size}")
     try:
+        if size > _ASKED_FOR_BYTES and offset + size + 2 * _SIZE.size > storage.status(path).size_bytes:
+            raise _error("SIZE_MISMATCH", source, f"ends in the middle of the {size} bytes at offset {offset}")
         block = storage.read(path, offset, _SIZE.size + size + _SIZE.size)
     except FileNotFoundInStorageError:
         raise FileNotFoundInStorageError(
@@ -155,6 +160,13 @@ def _read_checked(
     if zlib.crc32(data) != _SIZE.unpack_from(block, _SIZE.size + size)[0]:
         raise _error("CHECKSUM_MISMATCH", source, f"does not match its checksum at offset {offset}")
     return data
+
+
+def _check_numbers(descriptor: DeletionVectorDescriptor, source: str) -> None:
+    named = {"size": descriptor.size_in_bytes, "offset": descriptor.offset or 0, "cardinality": descriptor.cardinality}
+    for name, number in named.items():
+        if not 0 <= number <= _MOST:
+            raise _error("SIZE_MISMATCH", source, f"is named with the {name} {number}")
 
 
 def _error(code: str, source: str, problem: str) -> DeletionVectorError:

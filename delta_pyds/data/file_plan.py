@@ -96,6 +96,8 @@ class FilePlan:
                 return self._change_type
             return partition_column(self._state, self._file, field)
         binding = self._binder.bind(field)
+        if binding.lacks():
+            self._data.check_names()
         return null_column(binding.target) if binding.source is None else binding
 
     def _materialised(self) -> tuple[Binding | None, Binding | None]:
@@ -103,6 +105,8 @@ class FilePlan:
             return None, None
         names = self._state.row_ids.row_id, self._state.row_ids.row_commit_version
         found = [None if name is None else self._binder.bind_physical(name, LONG) for name in names]
+        if any(b is not None and b.lacks() for b in found):
+            self._data.check_names()
         row_id, version = (None if b is None or b.source is None else b for b in found)
         return row_id, version
 
@@ -163,6 +167,7 @@ class FilePlan:
             return list(row_groups)
         facts = RowGroupFacts(
             self._data.metadata,
+            self._data.footer,
             row_groups,
             self._bind_path,
             self._partition,

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter
 from delta_pyds.columnar.skipping import keep
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.row_groups import RowGroup
@@ -29,12 +30,14 @@ class RowGroupFacts:
     def __init__(
         self,
         metadata: Any,
+        footer: ParquetFooter,
         row_groups: Sequence[RowGroup],
         bind: Callable[[tuple[str, ...]], Binding | None],
         partition: Callable[[str], pa.Scalar],
         julian: bool,
     ) -> None:
-        self._metadata = metadata
+        self._schema = metadata.schema
+        self._footer = footer
         self._row_groups = row_groups
         self._bind = bind
         self._partition = partition
@@ -57,23 +60,22 @@ class RowGroupFacts:
             return None
         if binding.source is None:
             return self.num_records()
-        counts = [s.null_count if s is not None and s.has_null_count else None for s in self._statistics(binding)]
-        return pa.array(counts, pa.int64())
+        return pa.array([None if c is None else c.null_count for c in self._chunks(binding)], pa.int64())
 
     def minimum(self, path: tuple[str, ...]) -> pa.Array | None:
-        return self._bounds(path, "min_raw", cut_is_fine=True)
+        return self._bounds(path, "minimum", cut_is_fine=True)
 
     def maximum(self, path: tuple[str, ...]) -> pa.Array | None:
-        return self._bounds(path, "max_raw", cut_is_fine=False)
+        return self._bounds(path, "maximum", cut_is_fine=False)
 
-    def _statistics(self, binding: Binding) -> list[Any]:
+    def _chunks(self, binding: Binding) -> list[ColumnChunk | None]:
         source = binding.source
         if source is None or source.last_leaf != source.first_leaf + 1:
             return [None] * self.num_files
-        return [self._metadata.row_group(g.index).column(source.first_leaf).statistics for g in self._row_groups]
+        return [self._footer.chunk(g.index, source.first_leaf) for g in self._row_groups]
 
     def _physical(self, source: FileColumn) -> str:
-        return str(self._metadata.schema.column(source.first_leaf).physical_type)
+        return str(self._schema.column(source.first_leaf).physical_type)
 
     def _bounds(self, path: tuple[str, ...], which: str, cut_is_fine: bool) -> pa.Array | None:
         binding = self._bind(path)
@@ -86,7 +88,7 @@ class RowGroupFacts:
         through = _raw_type(physical, target)
         if through is None:
             return None
-        raw = [getattr(s, which) if s is not None and s.has_min_max else None for s in self._statistics(binding)]
+        raw = [None if c is None else getattr(c, which) for c in self._chunks(binding)]
         if physical == "BYTE_ARRAY":
             if not cut_is_fine and not self._exact:
                 raw = [v if v is not None and len(v) < _UNCUT_BYTES else None for v in raw]

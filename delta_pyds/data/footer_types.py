@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import is_list_like, widens
+from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
 from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.data_file import DataFile, open_data_file
+from delta_pyds.data.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.transform import Binder, Binding
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import (
@@ -34,7 +34,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.storage.base import Storage
 
-_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4"})
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
 # Footers wait for a disk or a store, and are decoded outside of Python's lock.
 _LOADERS = 16
 # Layouts of files that are known to be in order; nearly every table has one.
@@ -99,6 +99,8 @@ class _FooterCheck:
             if needed is None:
                 binder = Binder(file.path, data.columns, self._state.column_mapping_mode)
                 bindings = [binder.bind(f) for f in self._fields]
+                if any(binding.lacks() for binding in bindings):
+                    data.check_names()
                 for binding in bindings:
                     for what in _of_binding(binding):
                         return f"the data file '{file.path}' keeps {what}"
@@ -111,7 +113,8 @@ class _FooterCheck:
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
-            return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
+            with naming(self._state.table_root, file.path):
+                return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
 
 
 def _apart(field: StructField) -> StructField:
@@ -120,9 +123,8 @@ def _apart(field: StructField) -> StructField:
 
 def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
     if data.metadata.num_row_groups:
-        first = data.metadata.row_group(0)
         for leaf in leaves:
-            codec = first.column(leaf).compression
+            codec = data.footer.chunk(0, leaf).codec
             if codec not in _CODECS:
                 return f"the data file '{data.path}' is compressed with {codec.lower()}"
     return None
@@ -139,8 +141,7 @@ def _of_nulls(data: DataFile, not_null: Sequence[Binding]) -> str | None:
     for binding in not_null:
         assert binding.source is not None
         for group in range(data.metadata.num_row_groups):
-            found = data.metadata.row_group(group).column(binding.source.first_leaf).statistics
-            if found is None or not found.has_null_count or found.null_count:
+            if data.footer.chunk(group, binding.source.first_leaf).null_count != 0:
                 return f"the data file '{data.path}' may hold nulls in '{binding.where.column}', which is NOT NULL"
     return None
 
@@ -166,4 +167,4 @@ def _is_alike(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_string(target) or pt.is_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_large_string(source) or source == target)
     # what a column held before its type was widened; Spark does as we do, in filters too
-    return bool(source == target or (widens(source, target) and not pt.is_unsigned_integer(source)))
+    return bool(source == target or (widens_by_the_rfc(source, target) and not pt.is_unsigned_integer(source)))

@@ -11,7 +11,7 @@ partition columns become null, and then rows are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -106,13 +106,14 @@ class Ingest:
     def _plan(self, incoming: pa.Schema) -> None:
         columns = self._state.columns
         types: list[pa.DataType] = []
+        names = incoming.names
         self._steps = []
         self._lengths = {}
         for i, source in enumerate(columns):
             if source.input is None:
                 data_type, step = arrow_type(source.field.data_type), self._made(i)
             else:
-                data_type, step = _given(source, source.input, incoming, self._state.table_root)
+                data_type, step = _given(source, source.input, incoming, names, self._state.table_root)
             types.append(data_type)
             self._lengths[i] = plan_text_lengths(source.field, data_type, self._state.table_root)
             if step is not None:
@@ -137,12 +138,15 @@ class Ingest:
         return array if limit is None else limit(array)
 
 
-def _given(source: ColumnSource, position: int, incoming: pa.Schema, table: str) -> tuple[pa.DataType, Step]:
+def _given(
+    source: ColumnSource, position: int, incoming: pa.Schema, names: Sequence[str], table: str
+) -> tuple[pa.DataType, Step]:
+    """``names``: of the incoming columns, which Arrow makes anew for whoever asks."""
     name = source.field.name
-    if position >= len(incoming) or incoming.names[position].lower() != name.lower():
+    if position >= len(names) or names[position].lower() != name.lower():
         raise UserError(
             f"the column '{name}' of table {table} was planned to be number {position + 1} of the incoming rows, whose "
-            f"columns are {', '.join(incoming.names) or 'none'}: the rows do not have the schema that Spark announced.",
+            f"columns are {', '.join(names) or 'none'}: the rows do not have the schema that Spark announced.",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             column=name,
         )

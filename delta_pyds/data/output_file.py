@@ -127,6 +127,8 @@ class OutputFile:
                 "use_compliant_nested_type": True,
                 # it would repeat the schema in Arrow's terms, which no reader of tables needs
                 "store_schema": False,
+                # damage would otherwise be decoded as other values
+                "write_page_checksum": True,
                 "metadata_collector": self._footers,
             }
             self._writer = pq.ParquetWriter(self._stream, schema, **options)

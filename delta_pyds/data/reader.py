@@ -35,6 +35,8 @@ __all__ = ["output_schema", "read"]
 
 # decoding does not profit from more, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
+# what a footer is believed where no column is decoded; more may be true, of values that repeat
+_ROWS_PER_BYTE = 64
 # so few that no width of theirs is worth a look ahead
 _FEW_ROWS = 1_024
 
@@ -46,7 +48,7 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
     (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
     Live are the rows that ``file.selected`` names, all of them without it, less
     those of ``file.deletion_vector``. A row of a change data file is returned
-    only if its type of change is known, even to a scan that leaves that column out.
+    only if it has a type of change, even to a scan that leaves that column out.
 
     Raises: FileNotFoundInStorageError, CorruptDataFileError,
         SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
@@ -85,6 +87,27 @@ class _Rows:
     count: int
 
 
+class _LiveMasks:
+    """Masks of the live rows of ``[start, start + total)``, asked for in their order.
+
+    They are made for a million rows at a time: a footer may promise more than any memory holds.
+    """
+
+    def __init__(self, live: LiveRows, start: int, total: int) -> None:
+        self._live = live
+        self._start = start
+        self._total = total
+        self._first = self._end = 0
+        self._mask: pa.BooleanArray | None = None
+
+    def between(self, at: int, length: int) -> pa.BooleanArray:
+        """The mask of ``length`` rows from ``at`` on, both counted from the first of the rows."""
+        if self._mask is None or at + length > self._end:
+            self._first, self._end = at, min(self._total, at + max(length, _ROWS_PER_RUN))
+            self._mask = self._live.live(self._start + self._first, self._end - self._first)
+        return self._mask.slice(at - self._first, length)
+
+
 class _FileReader:
     def __init__(self, state: ScanState, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
         self._state = state
@@ -96,12 +119,14 @@ class _FileReader:
         self._path = Constant(pa.scalar(file.path, pa.string()))
         self._numbers = RowNumbers()
         leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
-        self._sizer = BatchSizer(data.metadata, leaves, state.batch_rows)
+        self._sizer = BatchSizer(data.metadata, data.footer, leaves, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
         with self._naming():
-            groups = self._plan.kept(row_groups_in(self._data.metadata, file.start, file.length, file.size_bytes))
+            footer = self._data.footer
+            groups = row_groups_in(self._data.metadata, footer, file.start, file.length, file.size_bytes)
+            groups = self._plan.kept(groups)
         if self._live is not None:
             groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
         # with a predicate every row group is decided on its own, unless it is tiny
@@ -123,11 +148,11 @@ class _FileReader:
         start, total = run[0].first_row, sum(g.num_rows for g in run)
         live = None
         if self._live is not None and self._live.live_in(start, total) < total:
-            live = self._live.live(start, total)
+            live = _LiveMasks(self._live, start, total)
         at = 0
         for arrays, length in self._decoded(self._plan.early.leaves, run):
             with self._naming():
-                mask = None if live is None else live.slice(at, length)
+                mask = None if live is None else live.between(at, length)
                 if self._state.predicate is not None and (mask is None or mask.true_count):
                     found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
                     mask = found if mask is None else pc.and_(mask, found)
@@ -159,13 +184,19 @@ class _FileReader:
             at += length
 
     def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
-        rows = self._sizer.rows(run)
+        with self._naming():
+            rows = self._sizer.rows(run)
+            hidden = self._sizer.hidden(leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
         if not leaves:
             total = sum(g.num_rows for g in run)
+            if total > _ROWS_PER_BYTE * self._file.size_bytes:
+                # more than such a file seems to hold: rows are counted, not believed
+                for batch in self._data.decode([g.index for g in run], [self._data.smallest_leaf()], rows):
+                    yield (), batch.num_rows
+                return
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
-        hidden = self._sizer.hidden(run[0], leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
         if hidden:
             for batch in self._data.decode([run[0].index], hidden, PROBE_ROWS):
                 self._sizer.observe_hidden(batch, run[0])

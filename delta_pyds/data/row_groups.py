@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from delta_pyds.columnar.parquet_footer import ParquetFooter
+
 
 @dataclass(frozen=True)
 class RowGroup:
@@ -20,18 +22,21 @@ class RowGroup:
     num_rows: int
 
 
-def row_groups_in(metadata: Any, start: int, length: int | None, size_bytes: int) -> list[RowGroup]:
+def row_groups_in(
+    metadata: Any, footer: ParquetFooter, start: int, length: int | None, size_bytes: int
+) -> list[RowGroup]:
     """The row groups whose midpoint lies in ``[start, start + length)``; all of them without a length.
 
-    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``. ``size_bytes``:
-    of the file, as the splits were cut.
+    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``, and ``footer`` what it says of columns.
+    ``size_bytes``: of the file, as the splits were cut.
     """
     found, first_row = [], 0
     for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        num_rows = group.num_rows
+        num_rows = metadata.row_group(index).num_rows
         # a footer that lies about offsets must not put a row group behind the last split
-        if (start == 0 and length is None) or _within(min(_midpoint(group), size_bytes - 1), start, length):
+        if (start == 0 and length is None) or _within(
+            min(_midpoint(footer, index, metadata.num_columns), size_bytes - 1), start, length
+        ):
             found.append(RowGroup(index, first_row, num_rows))
         first_row += num_rows
     return found
@@ -41,19 +46,11 @@ def _within(midpoint: int, start: int, length: int | None) -> bool:
     return start <= midpoint and (length is None or midpoint < start + length)
 
 
-def _midpoint(group: Any) -> int:
+def _midpoint(footer: ParquetFooter, row_group: int, num_columns: int) -> int:
     """The middle of the row group's bytes: of its first page, plus half of its compressed size."""
-    first, size = None, 0
-    for i in range(group.num_columns):
-        column = group.column(i)
-        size += column.total_compressed_size
-        begin = column.data_page_offset
-        # some writers say 0 for "no dictionary", and no page begins where the magic number is
-        dictionary = column.dictionary_page_offset
-        if dictionary is not None and 0 < dictionary < begin:
-            begin = dictionary
-        first = begin if first is None else min(first, begin)
-    return (first or 0) + size // 2
+    chunks = [footer.chunk(row_group, i) for i in range(num_columns)]
+    first = min((chunk.first_byte for chunk in chunks), default=0)
+    return first + sum(chunk.compressed_bytes for chunk in chunks) // 2
 
 
 def runs(groups: Sequence[RowGroup], max_rows: int) -> Iterator[list[RowGroup]]:

@@ -42,6 +42,10 @@ class Binding:
     source: FileColumn | None
     children: tuple[Binding, ...] = ()
 
+    def lacks(self) -> bool:
+        """Whether the file lacks this, or a part of it, so that null is read in its place."""
+        return (self.source is None and not pt.is_null(self.target)) or any(child.lacks() for child in self.children)
+
     def leaves(self, size_of: Callable[[int], int]) -> list[int]:
         """The file's leaf columns that this needs. ``size_of``: bytes of a leaf on disk."""
         if self.source is None:

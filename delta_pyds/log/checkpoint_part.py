@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_at_once
 from delta_pyds.protocol.actions import Action
@@ -58,7 +59,15 @@ class CheckpointPart:
                 code="DELTA_MISSING_PART_FILES",
                 path=self.path,
             ) from None
-        except (pa.ArrowException, OSError, msgspec.ValidationError, KeyError, TypeError) as e:
+        except (
+            pa.ArrowException,
+            OSError,
+            msgspec.ValidationError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as e:
             raise CorruptLogError(
                 f"the checkpoint file {self.path} cannot be read ({e}). Restore it, or delete the checkpoint it "
                 "belongs to if all commits of the log are still there.",
@@ -73,8 +82,11 @@ class CheckpointPart:
     @cached_property
     def _file(self) -> pq.ParquetFile:
         with self.explaining():
-            # as nanoseconds, which is what Arrow makes of INT96, the year 9999 would wrap around
-            return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
+            return open_parquet(self._source, pre_buffer=True)
+
+    @cached_property
+    def _footer(self) -> ParquetFooter:
+        return ParquetFooter(self._file.metadata)
 
     @cached_property
     def _leaves(self) -> tuple[str, ...]:
@@ -99,11 +111,11 @@ class CheckpointPart:
         metadata = self._file.metadata
         total = 0
         for i in range(metadata.num_row_groups):
-            column = metadata.row_group(i).column(index)
-            statistics = column.statistics
-            if statistics is None or not statistics.has_null_count:
+            with self.explaining():
+                null_count = self._footer.chunk(i, index).null_count
+            if null_count is None:
                 return None
-            total += metadata.row_group(i).num_rows - statistics.null_count
+            total += metadata.row_group(i).num_rows - null_count
         return total
 
     def has_in_all(self, name: str, kind: str) -> bool:
@@ -126,13 +138,9 @@ class CheckpointPart:
         """
         leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.path"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
-        metadata = self._file.metadata
-        groups = []
-        for i in range(metadata.num_row_groups):
-            group = metadata.row_group(i)
-            if not all(_all_null(group.column(leaf)) for leaf in leaves):
-                groups.append(i)
-        return groups
+        with self.explaining():
+            chunks = {i: [self._footer.chunk(i, leaf) for leaf in leaves] for i in range(self._file.num_row_groups)}
+        return [i for i, found in chunks.items() if not all(c.null_count == c.num_values for c in found)]
 
     def actions(self, kind: str, action: type[_A]) -> list[_A]:
         """All actions of one small kind, as objects."""
@@ -166,8 +174,8 @@ class CheckpointPart:
             return 0
         known = self._longest_texts.get((leaf, group))
         if known is None:
-            place, metadata = self._leaves.index(leaf), self._file.metadata
-            known = longest_text(self._source, metadata, group, place, BATCH_ROWS)
+            chunk = self._footer.chunk(group, self._leaves.index(leaf))
+            known = longest_text(self._source, self._file.metadata, group, leaf, chunk, BATCH_ROWS)
             self._longest_texts[leaf, group] = known
         return known
 
@@ -219,11 +227,6 @@ def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array
     names = [f.name for f in array.type]
     children = [_with_zone(array.field(i), f"{path}.{name}", instants) for i, name in enumerate(names)]
     return pa.StructArray.from_arrays(children, names=names, mask=array.is_null())
-
-
-def _all_null(column: pq.ColumnChunkMetaData) -> bool:
-    statistics = column.statistics
-    return statistics is not None and statistics.has_null_count and statistics.null_count == column.num_values
 
 
 def _plain(value: Any, data_type: pa.DataType) -> Any:

@@ -217,7 +217,12 @@ def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes
     out = io.BytesIO()
     with (
         pq.ParquetWriter(
-            out, schema, compression="snappy", store_schema=False, write_statistics=_bounded_columns(schema)
+            out,
+            schema,
+            compression="snappy",
+            store_schema=False,
+            write_statistics=_bounded_columns(schema),
+            write_page_checksum=True,
         ) as writer,
         ThreadPoolExecutor(1) as pool,
     ):

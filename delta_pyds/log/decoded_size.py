@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter
+
 # What a batch of one text column may take.
 MAX_BATCH_BYTES = 256 << 20
 # A file has some kilobytes of statistics, and no path is as long: a text of more is not worth its memory.
@@ -29,31 +31,36 @@ def rows_at_once(longest_text: int, most: int) -> int:
 
 def longest_of_all(source: Any, metadata: pq.FileMetaData, most_rows: int) -> int:
     """Bytes of the longest text in the dictionaries of a whole file. Raises: pyarrow.ArrowInvalid, as for one chunk."""
+    footer, schema = ParquetFooter(metadata), metadata.schema
     chunks = ((group, leaf) for group in range(metadata.num_row_groups) for leaf in range(metadata.num_columns))
-    return max((longest_text(source, metadata, group, leaf, most_rows) for group, leaf in chunks), default=0)
+    return max(
+        (
+            longest_text(source, metadata, group, schema.column(leaf).path, footer.chunk(group, leaf), most_rows)
+            for group, leaf in chunks
+        ),
+        default=0,
+    )
 
 
-def longest_text(source: Any, metadata: pq.FileMetaData, group: int, leaf: int, most_rows: int) -> int:
+def longest_text(
+    source: Any, metadata: pq.FileMetaData, group: int, leaf: str, chunk: ColumnChunk, most_rows: int
+) -> int:
     """Bytes of the longest text in the dictionary of a column chunk; 0 where a batch is small whatever it is.
 
-    ``source``: what Arrow opens. ``leaf``: the number of the column.
+    ``source``: what Arrow opens. ``leaf``: the path of the column; ``chunk``: what the footer says of it in the group.
 
     Raises: pyarrow.ArrowInvalid for a chunk that decompresses to what no file can hold.
     """
-    chunk = metadata.row_group(group).column(leaf)
-    size = chunk.total_uncompressed_size
-    if size > _MAX_CHUNK_BYTES and size > _MAX_RATIO * max(chunk.total_compressed_size, 1):
-        raise pa.ArrowInvalid(
-            f"its column {chunk.path_in_schema} promises {size} bytes out of {chunk.total_compressed_size}"
-        )
+    size = chunk.uncompressed_bytes
+    if size > _MAX_CHUNK_BYTES and size > _MAX_RATIO * max(chunk.compressed_bytes, 1):
+        raise pa.ArrowInvalid(f"its column {leaf} promises {size} bytes out of {chunk.compressed_bytes}")
     if chunk.physical_type != "BYTE_ARRAY" or size * most_rows <= MAX_BATCH_BYTES:
         return 0
-    if not chunk.has_dictionary_page and not any("DICTIONARY" in encoding for encoding in chunk.encodings):
+    if not chunk.has_dictionary:
         return 0
-    path = chunk.path_in_schema
-    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[path], buffer_size=_PROBE_BUFFER)
+    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[leaf], buffer_size=_PROBE_BUFFER)
     # the first row brings the whole dictionary along
-    for batch in file.iter_batches(1, row_groups=[group], columns=[path]):
+    for batch in file.iter_batches(1, row_groups=[group], columns=[leaf]):
         return _longest(batch.column(0))
     return 0
 

@@ -54,6 +54,7 @@ class ScanState(Concealing):
     ``partition_columns``: physical names, in the order of
     ``ScanFile.partition_values``; a user's schema may spell the logical ones its own way.
     ``time_zone``: IANA name, for partition timestamps written without a zone.
+    ``verify_page_checksums``: of the pages that are decoded, those that have one.
     """
 
     table_root: str
@@ -68,6 +69,7 @@ class ScanState(Concealing):
     row_ids: RowIdColumns | None = None
     batch_rows: int = 65_536
     time_zone: str = "UTC"
+    verify_page_checksums: bool = True
 
 
 @dataclass(frozen=True)

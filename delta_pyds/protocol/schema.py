@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
@@ -119,16 +120,32 @@ class StructType:
     def __iter__(self) -> Iterator[StructField]:
         return iter(self.fields)
 
-    @property
+    def __reduce__(self) -> tuple[type[StructType], tuple[tuple[StructField, ...]]]:
+        # what was made to find fields by stays behind
+        return StructType, (self.fields,)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, StructField]:
+        # of several of one name the first
+        return {f.name: f for f in reversed(self.fields)}
+
+    @cached_property
+    def _by_folded_name(self) -> Mapping[str, list[StructField]]:
+        found: dict[str, list[StructField]] = {}
+        for f in self.fields:
+            found.setdefault(f.name.lower(), []).append(f)
+        return found
+
     def find(self, name: str) -> StructField | None:
         """The field of that name: the exact spelling first, else the only one that differs in case alone."""
-        close = [f for f in self.fields if f.name.lower() == name.lower()]
-        for f in close:
-            if f.name == name:
-                return f
+        exact = self._by_name.get(name)
+        if exact is not None:
+            return exact
+        close = self._by_folded_name.get(name.lower(), ())
         return close[0] if len(close) == 1 else None
 
 

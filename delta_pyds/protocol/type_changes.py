@@ -93,6 +93,15 @@ def can_widen(source: DataType, target: DataType, *, for_iceberg: bool = False) 
     return not for_iceberg and source.name == "date" and target.name == "timestamp_ntz"
 
 
+def was_widened(source: DataType, target: DataType) -> bool:
+    """Whether a column that has the other type ``target`` may have files of the type ``source``.
+
+    Early writers of the feature made integers decimals that just hold them, of fewer digits than the protocol asks for.
+    """
+    from_integer = isinstance(source, PrimitiveType) and source.name in _DIGITS and isinstance(target, DecimalType)
+    return can_widen(source, target) or (from_integer and is_lossless(source, target))
+
+
 def _holds_decimal(source: DecimalType, target: DecimalType) -> bool:
     return target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
 

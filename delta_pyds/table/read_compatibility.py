@@ -7,7 +7,7 @@ change feed. Protocol: "Column Mapping", "Type Widening".
 from __future__ import annotations
 
 from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display
-from delta_pyds.protocol.type_changes import can_widen
+from delta_pyds.protocol.type_changes import was_widened
 from delta_pyds.table.configuration import TableConfiguration
 
 
@@ -87,6 +87,6 @@ def _types(data: DataType, read: DataType, widening: bool, path: str) -> str | N
             data.value_type, read.value_type, widening, f"{path}.value"
         )
     # a column of type void is in no file
-    if data in (read, VOID) or (widening and can_widen(data, read)):
+    if data in (read, VOID) or (widening and was_widened(data, read)):
         return None
     return f"the column '{path}' is of type {display(data)} there and of type {display(read)} here"

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.commands.verification.actions import Actions, parse_actions, typed_action
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.errors import DeltaError
@@ -132,7 +132,7 @@ class CheckpointReader:
         with self._findings.guard("checkpoint.unreadable", path):
             source = self._storage.parquet_source(path)
             try:
-                parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+                parquet = open_parquet(source, pre_buffer=True)
                 schema = parquet.schema_arrow
                 for column in schema:
                     if pa.types.is_struct(column.type):

@@ -18,7 +18,7 @@ from delta_pyds.commands.verification.protocol import check_features_needed, che
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.state import TableState, num_rows
 from delta_pyds.commands.verification.view import TableView, view_of
-from delta_pyds.protocol.actions import file_key
+from delta_pyds.protocol.actions import AddCDCFile, file_key
 
 
 def check_uniqueness(actions: Actions, version: int, findings: Findings) -> None:
@@ -63,6 +63,7 @@ class CommitRules:
     findings: Findings
     history: MetadataHistory
     files: FileActionRules
+    change_files: list[tuple[int, AddCDCFile]]
     last_timestamp: int | None = None
     transaction_ids: dict[str, int] = field(default_factory=dict)
 
@@ -200,6 +201,7 @@ class CommitRules:
                 self.findings.error("commit.append-only", version, f"{r.path} is removed from an append-only table.")
 
     def _check_change_data(self, actions: Actions, view: TableView, version: int) -> None:
+        self.change_files += ((version, c) for c in actions.cdcs)
         for c in actions.cdcs:
             if c.data_change:
                 self.findings.error("commit.cdc", version, f"the cdc action of {c.path} has dataChange true.")

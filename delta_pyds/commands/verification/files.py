@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.verification.arrow import column
 from delta_pyds.commands.verification.file_schema import check_file_schema
@@ -94,7 +94,7 @@ class FileChecks:
         """Rows of the file, and the partition columns that it holds."""
         source = self._storage.parquet_source(path)
         try:
-            parquet = pq.ParquetFile(source)
+            parquet = open_parquet(source)
             schema = parquet.schema_arrow
             check_file_schema(self._view, parquet, path, self._findings)
             names = set(schema.names)

@@ -23,11 +23,14 @@ from delta_pyds.commands.verification.state import TableState
 from delta_pyds.errors import FileNotFoundInStorageError, TableNotFoundError
 from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
 from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints
+from delta_pyds.protocol.actions import AddCDCFile
 from delta_pyds.storage.base import Storage
 
 
 class LogWalk:
     """``state`` is that of the last version after ``run``, or None where the log cannot give it.
+
+    ``change_files``: the change data files of the commits that were read, with their versions.
 
     Raises, when made: TableNotFoundError.
     """
@@ -48,6 +51,7 @@ class LogWalk:
                 raise self._no_table("has no commit and no checkpoint in its _delta_log directory")
             findings.error("log.no-start", table_root, "there is no commit and no complete checkpoint.")
         self.state: TableState | None = None
+        self.change_files: list[tuple[int, AddCDCFile]] = []
         self._rules = self._new_rules(from_start=0 in self._commits)
         self._compactions = CompactionChecks(storage, self._listing.compactions, findings)
         self._contents: dict[int, list[tuple[CheckpointContent, int]]] = {}
@@ -67,7 +71,7 @@ class LogWalk:
 
     def _new_rules(self, *, from_start: bool) -> CommitRules:
         history = MetadataHistory(from_start=from_start)
-        return CommitRules(self._findings, history, FileActionRules(self._findings))
+        return CommitRules(self._findings, history, FileActionRules(self._findings), self.change_files)
 
     @property
     def checked(self) -> Checked:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.columnar.cast import Where, conform
+from delta_pyds.columnar.cast import Where, conform, widens, widens_by_the_rfc
 from delta_pyds.columnar.schema import VARIANT
 from delta_pyds.errors import CorruptDataFileError, SchemaMismatchError
 
@@ -45,18 +45,25 @@ def test_widening_keeps_extremes_and_nulls(source: pa.DataType, target: pa.DataT
     assert _conform(array, target).to_pylist() == array.to_pylist()
 
 
-@pytest.mark.parametrize("source", [pa.int8(), pa.int16(), pa.int32()], ids=str)
-def test_integers_widen_to_decimals_that_hold_any_integer(source: pa.DataType) -> None:
-    assert _conform(pa.array([-7, None], source), pa.decimal128(12, 2)).to_pylist() == [Decimal("-7.00"), None]
-    with pytest.raises(SchemaMismatchError):
-        conform(pa.array([-7], source), pa.decimal128(11, 2), WHERE)
-
-
-def test_long_widens_to_decimal_of_twenty_digits() -> None:
-    extremes = [-(2**63), 2**63 - 1]
-    assert _conform(pa.array(extremes, pa.int64()), pa.decimal128(21, 1)).to_pylist() == [Decimal(v) for v in extremes]
-    with pytest.raises(SchemaMismatchError):
-        conform(pa.array([1], pa.int64()), pa.decimal128(19, 0), WHERE)
+@pytest.mark.parametrize(
+    ("source", "bits", "digits", "asked"),
+    [(pa.int8(), 8, 3, 10), (pa.int16(), 16, 5, 10), (pa.int32(), 32, 10, 10), (pa.int64(), 64, 19, 20)],
+    ids=str,
+)
+@pytest.mark.parametrize("scale", [0, 1, 5])
+def test_integers_widen_to_decimals_that_hold_every_one(
+    source: pa.DataType, bits: int, digits: int, asked: int, scale: int
+) -> None:
+    values = [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, -7, None]
+    for precision in range(digits + scale, 38):
+        target = pa.decimal128(precision, scale)
+        found = _conform(pa.array(values, source), target).to_pylist()
+        assert found == [None if v is None else Decimal(v) for v in values]
+        # early writers made decimals of fewer digits than the RFC asks for, which Spark's own reader refuses
+        assert widens_by_the_rfc(source, target) == (precision - scale >= asked)
+    if scale < digits:
+        with pytest.raises(SchemaMismatchError, match="'c'"):
+            conform(pa.array([1], source), pa.decimal128(digits + scale - 1, scale), WHERE)
 
 
 def test_unsigned_long_is_a_decimal_of_twenty_digits() -> None:
@@ -68,7 +75,7 @@ def test_decimal_widens_where_whole_digits_do_not_get_fewer() -> None:
     array = pa.array([Decimal("123.45"), None], pa.decimal128(5, 2))
     assert _conform(array, pa.decimal128(7, 4)).to_pylist() == [Decimal("123.4500"), None]
     assert _conform(array, pa.decimal128(38, 2)).to_pylist() == array.to_pylist()
-    for worse in (pa.decimal128(6, 4), pa.decimal128(5, 1), pa.decimal128(4, 2)):
+    for worse in (pa.decimal128(5, 4), pa.decimal128(6, 4), pa.decimal128(5, 1), pa.decimal128(4, 2)):
         with pytest.raises(SchemaMismatchError):
             conform(array, worse, WHERE)
 
@@ -226,3 +233,17 @@ def test_an_array_that_is_right_already_is_returned_itself() -> None:
     target = pa.struct([("l", pa.list_(pa.field("element", pa.string())))])
     array = pa.array([{"l": ["a"]}], target)
     assert conform(array, target) is array
+
+
+@pytest.mark.parametrize("precision", range(1, 12))
+@pytest.mark.parametrize("scale", range(6))
+def test_decimal_widens_exactly_where_its_greatest_value_fits(precision: int, scale: int) -> None:
+    """Every pair: (10, 2) to (10, 4) has more digits behind the point, and too few before it."""
+    if scale > precision:
+        return
+    source = pa.decimal128(precision, scale)
+    for wider in range(1, 14):
+        for more in range(wider + 1):
+            target = pa.decimal128(wider, more)
+            fits = wider - more >= precision - scale and more >= scale
+            assert widens(source, target) == fits, target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data import data_file
 from delta_pyds.data.file_schema import file_columns
 from delta_pyds.data.footer_statistics import RowGroupFacts
@@ -34,6 +37,7 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 from tests.support.bitmaps import write_vectors
+from tests.support.parquet_footers import CREATED_BY, read_footer, with_footer
 from tests.support.scans import scan, state_of, struct, write
 
 SCHEMA = struct(("a", LONG), ("s", STRING), ("l", ArrayType(LONG)))
@@ -240,44 +244,22 @@ def test_null_counts_of_footers(tmp_path: Path) -> None:
     assert kept(Not(IsNull(new))) == []
 
 
-class _Cut:
-    """Statistics of a writer that cuts long values."""
-
-    has_min_max = True
-
-    def __init__(self, low: bytes, high: bytes) -> None:
-        self.min_raw, self.max_raw = low, high
-
-
-class _Footer:
-    """The footer of a file with one row group of one string column."""
-
-    def __init__(self, writer: str, statistics: _Cut) -> None:
-        self.created_by = writer
-        self.physical_type = "BYTE_ARRAY"
-        self.statistics = statistics
-
-    @property
-    def schema(self) -> _Footer:
-        return self
-
-    def row_group(self, _: int) -> _Footer:
-        return self
-
-    def column(self, _: int) -> _Footer:
-        return self
-
-
 @pytest.mark.parametrize(
     ("writer", "length", "trusted"),
     [("other 1.0", 16, False), ("other 1.0", 15, True), ("parquet-mr version 1.12.0", 64, True)],
 )
 def test_long_maxima_of_unknown_writers_are_not_trusted(writer: str, length: int, trusted: bool) -> None:
     high = b"x" * length
-    footer = _Footer(writer, _Cut(b"a" * 40, high))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"c": ["a" * 40, high.decode()]}), file)
+    footer = read_footer(file.getvalue())
+    footer[CREATED_BY][1] = writer.encode()
+    metadata = open_parquet(pa.BufferReader(with_footer(file.getvalue(), footer))).metadata
     binding = Binder("f", file_columns(pa.schema([("c", pa.string())])), "none").bind(StructField("c", STRING))
     null = pa.scalar(None)
-    facts = RowGroupFacts(footer, [RowGroup(0, 0, 1)], lambda _: binding, lambda _: null, julian=False)
+    facts = RowGroupFacts(
+        metadata, ParquetFooter(metadata), [RowGroup(0, 0, 2)], lambda _: binding, lambda _: null, julian=False
+    )
     low, top = facts.minimum(("c",)), facts.maximum(("c",))
     assert low is not None and low.to_pylist() == ["a" * 40]
     assert top is not None and top.to_pylist() == [high.decode() if trusted else None]

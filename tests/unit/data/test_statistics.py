@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -33,6 +34,7 @@ from delta_pyds.protocol.schema import (
     DecimalType,
     MapType,
     StructField,
+    StructType,
 )
 from tests.support.scans import struct
 from tests.support.writes import batch_of, statistics, write_files, write_rows, write_state
@@ -247,6 +249,29 @@ def test_bounds_span_batches_and_row_groups(tmp_path: Path, monkeypatch: pytest.
     assert found["minValues"] == {"a": -1, "d": -7.5, "t": "b" * 32}
     assert found["maxValues"] == {"a": 9, "d": "NaN", "t": "z"}
     assert found["nullCount"] == {"a": 3, "d": 2, "t": 3, "l": 4}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_bounds_and_counts_are_those_of_every_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    """Of texts too long for a footer, of floats and of lists we keep the bounds and counts of the row groups before."""
+    monkeypatch.setattr(writer_module, "_ROW_GROUP_ROWS", 1)
+    schema = struct(
+        ("t", STRING), ("d", DOUBLE), ("l", ArrayType(LONG)), ("s", StructType((StructField("t", STRING),)))
+    )
+    texts = ["a" * 5000, "m" * 5000, "z" * 5000]
+    rows = [
+        {"t": texts[i], "d": float(i), "l": None if i == 1 else [i], "s": {"t": None if i == 2 else texts[i]}}
+        for i in order
+    ]
+    batch = batch_of(schema, rows)
+    (file,) = write_files(write_state(tmp_path, schema), *(batch.slice(i, 1) for i in range(3)))
+    assert pq.ParquetFile(Path(tmp_path) / file.path).num_row_groups == 3
+    found = statistics(file)
+    assert found["minValues"] == {"t": "a" * 32, "d": 0.0, "s": {"t": "a" * 32}}
+    assert found["maxValues"] == {"t": "z" * 32 + "\x7f", "d": 2.0, "s": {"t": "m" * 32 + "\x7f"}}
+    assert found["nullCount"] == {"t": 0, "d": 0, "l": 1, "s": {"t": 1}}
 
 
 @pytest.mark.parametrize("size", [33, 4096, 4097, 100_000])

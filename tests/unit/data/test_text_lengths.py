@@ -45,6 +45,14 @@ def test_chars_are_padded_with_spaces_to_their_length_in_characters() -> None:
     assert texts("char(3)", ["a", "", None, "abc", "ö", "abc  "]) == ["a  ", "   ", None, "abc", "ö  ", "abc"]
 
 
+def test_lengths_are_counted_in_characters_where_bytes_would_be_enough() -> None:
+    # as many bytes as characters are asked for, or more
+    assert texts("char(4)", ["éé", "éé", None]) == ["éé  ", "éé  ", None]
+    assert texts("char(4)", ["😀"]) == ["😀   "]
+    assert texts("char(4)", ["éééé", "ééééé"[:4]]) == ["éééé", "éééé"]
+    assert texts("varchar(2)", ["éé", "éé  ", "😀😀"]) == ["éé", "éé", "😀😀"]
+
+
 @pytest.mark.parametrize("declared", ["varchar(3)", "char(3)"])
 @pytest.mark.parametrize("text", ["abcd", "abc d", "äöüß", "abc\t", "    x"])
 def test_a_text_that_is_too_long_fails_with_the_text_and_the_limit(declared: str, text: str) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.schema import (
+    BYTE,
     DATE,
     DOUBLE,
     INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP_NTZ,
     VOID,
@@ -147,6 +149,14 @@ def test_widening_is_the_read_tables_to_allow() -> None:
     allowed = configuration(wide, features=("typeWidening",))
     assert table_incompatibility(configuration(narrow), allowed) is None
     assert table_incompatibility(configuration(narrow), configuration(wide)) is not None
+
+
+def test_integers_that_early_writers_made_decimals_of_few_digits() -> None:
+    for source, target in ((BYTE, DecimalType(4, 1)), (SHORT, DecimalType(5, 0)), (LONG, DecimalType(19, 0))):
+        allowed = configuration(struct(("c", target)), features=("typeWidening",))
+        assert table_incompatibility(configuration(struct(("c", source))), allowed) is None
+        less = configuration(struct(("c", DecimalType(target.precision - 1, target.scale))), features=("typeWidening",))
+        assert table_incompatibility(configuration(struct(("c", source))), less) is not None
 
 
 def test_partitioning_must_be_the_same_in_any_order() -> None:

@@ -1,0 +1,281 @@
+"""Parquet files opened with a footer that was checked, and what it says of each column.
+
+Invariant: no byte of a footer ends the process. Arrow's Python classes for the
+columns of a row group call C++ that throws where a footer contradicts itself
+(types, codecs, statistics and histograms of another length, encryption), and
+nothing catches it there. So ``RowGroupMetaData.column`` is asked of no file that
+somebody else may have written: Arrow gives the footer back as bytes, as it
+understood it, and they are read here.
+
+Format: parquet.thrift, ``FileMetaData``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_pyds.columnar.thrift import LIST, STRUCT, ThriftError, field_header, list_header, read, read_fields, skip
+
+# int96 as nanoseconds would end in the year 2262
+_OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
+if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
+    _OPTIONS["arrow_extensions_enabled"] = False
+
+_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+# how bounds are stored; of other types they are bytes of any length, or have no order
+_PLAIN = {
+    "INT32": struct.Struct("<i"),
+    "INT64": struct.Struct("<q"),
+    "FLOAT": struct.Struct("<f"),
+    "DOUBLE": struct.Struct("<d"),
+    "BOOLEAN": struct.Struct("<B"),
+}
+_MAGIC_BYTES = 4
+# a ColumnOrder whose field 1, TYPE_ORDER, is set
+_BY_TYPE = b"\x1c\x00\x00"
+_FILE_ROW_GROUPS, _FILE_COLUMN_ORDERS = 4, 7
+_GROUP_COLUMNS = 1
+_CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
+(
+    _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS
+) = (1, 2, 3, 4, 5, 6, 7, 9, 11, 12)  # fmt: skip
+_DICTIONARY_ENCODINGS = {2, 8}
+_WANTED = frozenset(
+    (_TYPE, _ENCODINGS, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS)
+)
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
+
+
+def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums: bool = True) -> pq.ParquetFile:
+    """Open a Parquet file, and make sure that its footer does not contradict itself.
+
+    ``source``: what ``pyarrow.parquet.ParquetFile`` opens; it stays the caller's to close, unless it is a path.
+    ``verify_page_checksums``: of pages that have one (a footer has none).
+
+    Raises: what Arrow raises; pa.ArrowInvalid.
+    """
+    try:
+        parquet = pq.ParquetFile(
+            source, pre_buffer=pre_buffer, page_checksum_verification=verify_page_checksums, **_OPTIONS
+        )
+    except UnicodeDecodeError as e:
+        raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e
+    try:
+        _check(parquet.metadata)
+    except BaseException:
+        if isinstance(source, str):
+            parquet.close(force=True)
+        raise
+    return parquet
+
+
+def _check(metadata: Any) -> None:
+    leaves, rows = metadata.num_columns, 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        if group.num_columns != leaves:
+            raise pa.ArrowInvalid(f"row group {i} has {group.num_columns} columns, and the schema {leaves}")
+        if group.num_rows < 0:
+            raise pa.ArrowInvalid(f"row group {i} has {group.num_rows} rows")
+        rows += group.num_rows
+    if rows != metadata.num_rows:
+        raise pa.ArrowInvalid(f"its footer promises {metadata.num_rows} rows, and its row groups {rows}")
+
+
+@dataclass(frozen=True)
+class ColumnChunk:
+    """What the footer says of one leaf column in one row group.
+
+    ``physical_type`` and ``codec``: their names in parquet.thrift; ``codec`` is
+    ``UNKNOWN`` for one that is not there. ``num_values``: nulls included.
+    ``first_byte``: where its first page begins. ``has_dictionary``: some page may
+    be one. ``null_count``, ``minimum`` and ``maximum`` are None where they are not
+    known: numbers of numeric columns, bytes of those of bytes, as the file has them.
+    """
+
+    physical_type: str
+    codec: str
+    num_values: int
+    uncompressed_bytes: int
+    compressed_bytes: int
+    first_byte: int
+    has_dictionary: bool
+    null_count: int | None
+    minimum: Any
+    maximum: Any
+
+
+class ParquetFooter:
+    """The columns of the row groups of a file. Nothing is read before it is asked for.
+
+    Raises, whatever is asked for: pa.ArrowInvalid for a footer that contradicts itself.
+    """
+
+    def __init__(self, metadata: Any) -> None:
+        self._metadata = metadata
+        self._schema = metadata.schema
+        self._known: dict[tuple[int, int], ColumnChunk] = {}
+        self._names_agree = False
+
+    def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
+        """What is known of a leaf column in a row group."""
+        found = self._known.get((row_group, leaf))
+        if found is None:
+            found = self._known[row_group, leaf] = self._read(row_group, leaf)
+        return found
+
+    def _read(self, row_group: int, leaf: int) -> ColumnChunk:
+        starts, ordered = self._places
+        column = self._schema.column(leaf)
+        try:
+            return _column_chunk(
+                self._bytes, starts[row_group][leaf], column.physical_type, leaf < len(ordered) and ordered[leaf]
+            )
+        except (ThriftError, IndexError, TypeError, KeyError) as e:
+            raise pa.ArrowInvalid(
+                f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
+            ) from e
+
+    def check_names(self) -> None:
+        """Make sure that columns are called the same in both places that name them: damage to one is noticed.
+
+        A column of another name is a column that the file lacks, which reads as null.
+        """
+        if self._names_agree:
+            return
+        data, groups = self._bytes, self._places[0]
+        for starts in groups[:1]:
+            for leaf, start in enumerate(starts):
+                path, names = self._schema.column(leaf).path, _path_of_chunk(data, start)
+                if path.encode() != b".".join(names):
+                    shown = b".".join(names).decode("utf-8", "replace")
+                    raise pa.ArrowInvalid(f"its footer calls one column {path!r} and, in a row group, {shown!r}")
+        self._names_agree = True
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        sink = pa.BufferOutputStream()
+        self._metadata.write_metadata_file(sink)
+        return bytes(sink.getvalue())
+
+    @cached_property
+    def _places(self) -> tuple[list[list[int]], list[bool]]:
+        """Where each column of each row group begins; of each column, whether its bounds follow its type's order."""
+        data, at, number = self._bytes, _MAGIC_BYTES, 0
+        groups: list[list[int]] = []
+        ordered: list[bool] = []
+        try:
+            number, kind, at = field_header(data, at, 0)
+            while kind:
+                if number == _FILE_ROW_GROUPS and kind == LIST:
+                    _, count, at = list_header(data, at)
+                    for _ in range(count):
+                        starts, at = _columns_of_group(data, at)
+                        groups.append(starts)
+                elif number == _FILE_COLUMN_ORDERS and kind == LIST:
+                    ordered, at = _column_orders(data, at)
+                else:
+                    at = skip(data, at, kind)
+                number, kind, at = field_header(data, at, number)
+        except (ThriftError, TypeError) as e:
+            raise pa.ArrowInvalid(f"its footer cannot be read: {e}") from e
+        return groups, ordered
+
+
+def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
+    """Where each column begins, and where the row group ends."""
+    starts: list[int] = []
+    number, kind, at = field_header(data, at, 0)
+    while kind:
+        if number == _GROUP_COLUMNS and kind == LIST:
+            _, count, at = list_header(data, at)
+            for _ in range(count):
+                starts.append(at)
+                at = skip(data, at, STRUCT)
+        else:
+            at = skip(data, at, kind)
+        number, kind, at = field_header(data, at, number)
+    return starts, at
+
+
+def _column_orders(data: bytes, at: int) -> tuple[list[bool], int]:
+    _, count, first = list_header(data, at)
+    if data.startswith(_BY_TYPE * count, first):
+        return [True] * count, first + len(_BY_TYPE) * count
+    orders, at = read(data, at, LIST)
+    return [1 in order for order in orders], at
+
+
+def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
+    try:
+        meta = read_fields(data, at, (_CHUNK_META_DATA,)).get(_CHUNK_META_DATA, {})
+        return [bytes(name) for name in meta.get(_PATH, ())]
+    except (ThriftError, TypeError, AttributeError) as e:
+        raise pa.ArrowInvalid(f"its footer has a column that cannot be read: {e}") from e
+
+
+def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> ColumnChunk:
+    number, kind, at = field_header(data, at, 0)
+    meta: dict[int, Any] = {}
+    while kind:
+        if number == _CHUNK_CRYPTO_METADATA:
+            raise pa.ArrowInvalid("its columns are encrypted")
+        if number == _CHUNK_META_DATA and kind == STRUCT:
+            meta = read_fields(data, at, _WANTED)
+        at = skip(data, at, kind)
+        number, kind, at = field_header(data, at, number)
+    found = _TYPES[meta[_TYPE]] if 0 <= meta[_TYPE] < len(_TYPES) else "UNKNOWN"
+    if found != physical_type:
+        raise pa.ArrowInvalid(f"its footer has a column as {physical_type} in the schema and as {found} in a row group")
+    sizes = [meta[n] for n in (_NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE)]
+    if min(sizes) < 0:
+        raise pa.ArrowInvalid("its footer has a size below zero")
+    num_values, uncompressed, compressed, first_byte = sizes
+    # some writers say 0 for "no dictionary", and no page begins where the magic number is
+    dictionary = meta.get(_DICTIONARY_PAGE, 0)
+    codec = meta[_CODEC]
+    statistics = meta.get(_STATISTICS, {})
+    nulls = statistics.get(_NULL_COUNT)
+    minimum, maximum = _bounds(statistics, physical_type, ordered)
+    return ColumnChunk(
+        physical_type=physical_type,
+        codec=_CODECS[codec] if 0 <= codec < len(_CODECS) else "UNKNOWN",
+        num_values=num_values,
+        uncompressed_bytes=uncompressed,
+        compressed_bytes=compressed,
+        first_byte=dictionary if 0 < dictionary < first_byte else first_byte,
+        has_dictionary=dictionary > 0 or not _DICTIONARY_ENCODINGS.isdisjoint(meta.get(_ENCODINGS, ())),
+        null_count=nulls if nulls is not None and 0 <= nulls <= num_values else None,
+        minimum=minimum,
+        maximum=maximum,
+    )
+
+
+def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tuple[Any, Any]:
+    plain = _PLAIN.get(physical_type)
+    if ordered:
+        low, high = statistics.get(_MIN), statistics.get(_MAX)
+    elif plain is not None:
+        # the older pair, which compared everything as signed: right for numbers alone
+        low, high = statistics.get(_OLD_MIN), statistics.get(_OLD_MAX)
+    else:
+        return None, None
+    if low is None or high is None or physical_type == "INT96":
+        return None, None
+    if plain is None:
+        return low, high
+    if len(low) != plain.size or len(high) != plain.size:
+        return None, None
+    values = plain.unpack(low)[0], plain.unpack(high)[0]
+    if physical_type == "BOOLEAN":
+        return (bool(values[0]), bool(values[1])) if max(values) <= 1 else (None, None)
+    return (None, None) if any(math.isnan(v) for v in values) else values

@@ -1,0 +1,179 @@
+"""Bytes in Thrift's compact protocol, as far as a Parquet footer needs it: found, stepped over, read.
+
+Invariant: no more is read than is there. Whatever the bytes are, the answer is
+a value, a position within them, or ThriftError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from typing import Any
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+
+_DEEPEST = 32
+
+
+class ThriftError(ValueError):
+    """The bytes are no value of the type."""
+
+
+# Patterns of values, so that a column of a footer is stepped over by one call. A field begins with a byte that holds
+# how much greater its number is than the one before, and its type; the byte 0 ends a struct.
+
+
+def _heads(*kinds: int) -> bytes:
+    """Any first byte of a field of these types."""
+    return b"[" + b"".join(re.escape(bytes([step << 4 | kind])) for kind in kinds for step in range(1, 16)) + b"]"
+
+
+def _several(element: bytes, *kinds: int) -> bytes:
+    """A list of up to 14 elements, whose number and type are one byte; mostly there are few."""
+    heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(15)]
+    return b"|".join(b"[%s](?:%s){%d}" % (head, element, n) for n, head in enumerate(heads))
+
+
+_VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_NUMBER = _heads(I16, I32, I64) + _VARINT + b"|" + _heads(TRUE, FALSE)
+# up to 127 bytes, whose length is one byte
+_SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(128)) + b")"
+_LISTS = [_several(_VARINT, I32, I64), _several(_SHORT, BINARY), _several(b"(?:%s)*\x00" % _NUMBER, STRUCT)]
+_FIELD = b"|".join([_NUMBER, _heads(BINARY) + _SHORT, _heads(LIST) + b"(?:" + b"|".join(_LISTS) + b")"])
+_STRUCT_OF = b"(?:%s|" + _heads(STRUCT) + b"(?:%s))*\x00"
+_FLAT = b"(?:%s)*\x00" % _FIELD
+_USUAL_STRUCT = re.compile(_STRUCT_OF % (_FIELD, _STRUCT_OF % (_FIELD, _FLAT)), re.DOTALL)
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned number, and where it ends."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ThriftError("a number does not end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def list_header(data: bytes, at: int) -> tuple[int, int, int]:
+    """Type and number of the elements of a list, and where the first begins.
+
+    Raises: ThriftError for more elements than there are bytes.
+    """
+    if at >= len(data):
+        raise ThriftError("a list is cut short")
+    head, at = data[at], at + 1
+    size = head >> 4
+    if size == 15:
+        size, at = varint(data, at)
+    if size > len(data) - at:
+        raise ThriftError(f"a list promises {size} elements")
+    return head & 15, size, at
+
+
+def field_header(data: bytes, at: int, before: int) -> tuple[int, int, int]:
+    """Number and type of a field, and where its value begins; the type 0 ends the struct."""
+    if at >= len(data):
+        raise ThriftError("a struct is cut short")
+    head, at = data[at], at + 1
+    if not head:
+        return 0, 0, at
+    if head >> 4:
+        return before + (head >> 4), head & 15, at
+    number, at = _zigzag(data, at)
+    return number, head & 15, at
+
+
+def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
+    """Where a value ends that begins at ``at``."""
+    if depth > _DEEPEST:
+        raise ThriftError("it is nested too deeply")
+    if kind in (TRUE, FALSE):
+        return at  # of a field; the type is the value
+    if kind == STRUCT:
+        usual = _USUAL_STRUCT.match(data, at)
+        if usual is not None:
+            return usual.end()
+        number, kind, at = field_header(data, at, 0)
+        while kind:
+            at = skip(data, at, kind, depth + 1)
+            number, kind, at = field_header(data, at, number)
+        return at
+    if kind in (LIST, SET):
+        element, size, at = list_header(data, at)
+        if element in (TRUE, FALSE):
+            return at + size
+        for _ in range(size):
+            at = skip(data, at, element, depth + 1)
+        return at
+    return read(data, at, kind, depth)[1]
+
+
+def read_fields(data: bytes, at: int, wanted: Container[int]) -> dict[int, Any]:
+    """Those fields of the struct at ``at`` whose numbers are wanted."""
+    found: dict[int, Any] = {}
+    number, kind, at = field_header(data, at, 0)
+    while kind:
+        if number not in wanted:
+            at = skip(data, at, kind)
+        elif kind in (TRUE, FALSE):
+            found[number] = kind == TRUE
+        else:
+            found[number], at = read(data, at, kind)
+        number, kind, at = field_header(data, at, number)
+    return found
+
+
+def read(data: bytes, at: int, kind: int, depth: int = 0) -> tuple[Any, int]:
+    """A value and where it ends. A struct is a dictionary by field number, a list a list, binary is bytes."""
+    if depth > _DEEPEST:
+        raise ThriftError("it is nested too deeply")
+    if kind in (TRUE, FALSE):
+        # in a struct the type is the value, and in a list the value is a byte
+        return _bytes(data, at, 1)[0] == TRUE, at + 1
+    if kind in (I16, I32, I64):
+        return _zigzag(data, at)
+    if kind == BYTE:
+        return _bytes(data, at, 1)[0], at + 1
+    if kind == DOUBLE:
+        return _bytes(data, at, 8), at + 8
+    if kind == BINARY:
+        size, at = varint(data, at)
+        return _bytes(data, at, size), at + size
+    if kind in (LIST, SET):
+        element, size, at = list_header(data, at)
+        values = []
+        for _ in range(size):
+            value, at = read(data, at, element, depth + 1)
+            values.append(value)
+        return values, at
+    if kind == STRUCT:
+        return _fields(data, at, depth)
+    raise ThriftError(f"it has a value of the unknown type {kind}")
+
+
+def _fields(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
+    found: dict[int, Any] = {}
+    number, kind, at = field_header(data, at, 0)
+    while kind:
+        if kind in (TRUE, FALSE):
+            found[number] = kind == TRUE
+        else:
+            found[number], at = read(data, at, kind, depth + 1)
+        number, kind, at = field_header(data, at, number)
+    return found, at
+
+
+def _bytes(data: bytes, at: int, size: int) -> bytes:
+    if size > len(data) - at:
+        raise ThriftError(f"{size} bytes are promised, and {max(0, len(data) - at)} are there")
+    return data[at : at + size]
