@@ -103,8 +103,8 @@ def segment_of(
 ) -> LogSegment:
     """The segment out of a listing that the caller has, and commits that the listing need not show.
 
-    Invariants: nothing beyond ``version`` takes part, whatever was listed; a commit of ``tail`` stands for its version in
-    place of a listed one, wherever it lies. ``version``: the newest that may be read, by default the newest of both.
+    Invariants: nothing beyond ``version`` takes part, whatever was listed; a commit of ``tail`` stands for its version
+    in place of a listed one, wherever it lies. ``version``: the newest that may be read, by default the newest of both.
 
     Raises: TimeTravelError for a version that listing and tail cannot give; MissingLogFilesError for a gap.
     Protocol: "Catalog-managed tables".
