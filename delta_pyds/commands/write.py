@@ -172,7 +172,8 @@ def commit_write(
         return None
     made = list(outputs)
     try:
-        return _commit(plan, plan.state, plan.target, outputs, batch, runner or LocalRunner(), made)
+        runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
+        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made)
     except ConcurrentTransactionError:
         # what won may be this very attempt, told twice to commit: then its files are in the table
         raise
@@ -269,11 +270,13 @@ def _leaving(
         predicate = scan.filters[0]
         transaction.read_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if not is_partition_predicate(predicate, partitions):
-            removal_of_rows = RowRemoval(snapshot, scan, state, runner)
+            rows = RowRemoval(snapshot, scan, state, runner)
             try:
-                changes = removal_of_rows.run(written, now_ms=now_ms)
-            finally:
-                made += removal_of_rows.outputs
+                changes = rows.run(written, now_ms=now_ms)
+            except BaseException:
+                discard_write(plan, rows.outputs)  # no commit was tried
+                raise
+            made += rows.outputs
             transaction.read_files(file.path for file in changes.removes)
             return changes
     elif request.dynamic and partitions:
