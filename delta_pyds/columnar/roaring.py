@@ -254,3 +254,14 @@ def _from_runs(words: array[int]) -> bytes:
         merged = int.from_bytes(bits[low:high], "little") | ones
         bits[low:high] = merged.to_bytes(high - low, "little")
     return bytes(bits)
+
+
+def bitmap_of(positions: pa.Int64Array) -> BitMap64:
+    """Row positions as a bitmap. Invariant: ``positions`` holds no null and nothing below 0."""
+    data = positions.buffers()[1]
+    if data is None or not len(positions):
+        return BitMap64()
+    values = array("Q")
+    # a slice shares its buffer with what it was cut from
+    values.frombytes(memoryview(data)[8 * positions.offset : 8 * (positions.offset + len(positions))])
+    return BitMap64(values)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delta_pyds.commands.replace_rows import Replacement
+from delta_pyds.commands.commit import FileChanges
 from delta_pyds.commands.write_request import SaveMode
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.write_handoff import WrittenFile
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.commit_info import Operation
 from delta_pyds.table.snapshot import Snapshot
@@ -64,7 +62,7 @@ class MicroBatch:
             logger.info("Batch %d of the query %s is in %s already.", self.batch_id, self.application, table)
         return True
 
-    def operation(self, mode: SaveMode, written: Sequence[WrittenFile], gone: Replacement) -> Operation:
+    def operation(self, mode: SaveMode, changes: FileChanges) -> Operation:
         """What the table's history says of the batch."""
         return Operation(
             "STREAMING UPDATE",
@@ -74,9 +72,9 @@ class MicroBatch:
                 "epochId": str(self.batch_id),
             },
             {
-                "numAddedFiles": len(written),
-                "numRemovedFiles": len(gone.removes),
-                "numOutputRows": sum(file.num_records for file in written),
-                "numOutputBytes": sum(file.size_bytes for file in written),
+                "numAddedFiles": len(changes.written),
+                "numRemovedFiles": len(changes.removes),
+                "numOutputRows": sum(file.num_records for file in changes.written),
+                "numOutputBytes": sum(file.size_bytes for file in changes.written),
             },
         )

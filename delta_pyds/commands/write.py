@@ -6,33 +6,29 @@ meet it again; nothing else is shared between the two.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.micro_batch import MicroBatch
-from delta_pyds.commands.replace_rows import Replacement, remove_rows
+from delta_pyds.commands.replace_rows import RowRemoval
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write_request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
 from delta_pyds.commands.write_target import Target, open_target, plan_target
 from delta_pyds.errors import (
     ConcurrentTransactionError,
     ConflictError,
-    DeltaError,
     OptionError,
     ProtocolChangedError,
-    StorageError,
     UserError,
 )
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import AddFile, Metadata
-from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.write_handoff import TaskOutput, WriteState, WrittenFile
 from delta_pyds.redaction import safe_logger
-from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.commit_info import Operation
 from delta_pyds.table.identity import furthest_marks, with_high_water_marks
@@ -45,7 +41,7 @@ from delta_pyds.table.partition_match import (
     partition_part,
 )
 from delta_pyds.table.scan import Scan, plan_scan
-from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.statistics_columns import statistics_columns
 from delta_pyds.table.transaction import CommitPolicy, Committed, Transaction
 
@@ -154,12 +150,19 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             )
 
 
-def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput], batch: MicroBatch | None = None) -> Committed | None:
+def commit_write(
+    plan: WritePlan,
+    outputs: Sequence[TaskOutput],
+    batch: MicroBatch | None = None,
+    *,
+    runner: TaskRunner | None = None,
+) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
     Files are deleted again only if it is certain that no commit names them.
     ``batch``: the batch of a stream that was written; it is committed once,
-    and no commit is made for a batch that changes nothing.
+    and no commit is made for a batch that changes nothing. ``runner``: where
+    the rows that ``replaceWhere`` replaces are looked for, by default in this process.
 
     Raises: ConflictError when another commit won and this one cannot follow
         it; CommitOutcomeUnknownError when it cannot be told whether it is in the log.
@@ -167,15 +170,17 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput], batch: MicroBat
     if plan.state is None or plan.target is None:
         logger.info("Nothing was written: %s.", plan.nothing_to_do)
         return None
+    made = list(outputs)
     try:
-        return _commit(plan, plan.state, plan.target, outputs, batch)
+        runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
+        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made)
     except ConcurrentTransactionError:
         # what won may be this very attempt, told twice to commit: then its files are in the table
         raise
     except ProtocolChangedError:
         if batch is not None and plan.base_version is None:
             raise  # the same, where it made the table
-        discard_write(plan, outputs)
+        discard_write(plan, made)
         if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
         # another writer has created the table since the plan was made: now it is there
@@ -184,7 +189,7 @@ def commit_write(plan: WritePlan, outputs: Sequence[TaskOutput], batch: MicroBat
             return None
         raise
     except (ConflictError, UserError):
-        discard_write(plan, outputs)
+        discard_write(plan, made)
         raise
 
 
@@ -194,35 +199,32 @@ def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None
         discard_files(plan.state.table_root, plan.state.storage_options, outputs)
 
 
-def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
-    """The same where the plan is not at hand."""
-    storage = resolve_storage(table_root, storage_options)
-    for output in outputs:
-        for file in output.files if output is not None else ():
-            with contextlib.suppress(StorageError):
-                # made up by a task of this very write, which has just written it
-                storage.delete(resolve_data_path(table_root, file.path), below=table_root)
-
-
 def _commit(
-    plan: WritePlan, state: WriteState, target: Target, outputs: Sequence[TaskOutput], batch: MicroBatch | None
+    plan: WritePlan,
+    state: WriteState,
+    target: Target,
+    outputs: Sequence[TaskOutput],
+    batch: MicroBatch | None,
+    runner: TaskRunner,
+    made: list[TaskOutput],
 ) -> Committed | None:
     request = plan.request
     storage = resolve_storage(state.table_root, state.storage_options)
     written = [file for output in outputs for file in output.files]
     metadata = _metadata(target, outputs)
-    changes = written or metadata or target.protocol or target.domains or request.application
-    if not changes and request.mode == "append":
+    required = written or metadata or target.protocol or target.domains or request.application
+    if not required and request.mode == "append":
         logger.info("Nothing was written to %s: there are no rows.", state.table_root)
         return None
-    snapshot = _reopen(storage, plan, target)
+    snapshot = reopen(storage, request.table_root, plan.base_version, target.configuration.metadata.id, plan.segment)
     if batch is not None and batch.is_written(snapshot):
         # it was there before this plan was made, so no commit names the files of this attempt
-        discard_write(plan, outputs)
+        discard_write(plan, made)
         return None
     transaction = Transaction(storage, state.table_root, snapshot)
     now_ms = int(time.time() * 1000)
-    gone = _leaving(plan, state, snapshot, transaction, written, now_ms)
+    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, now_ms)
+    changes.take(outputs, (), now_ms=now_ms)
     if metadata is not None:
         transaction.set_metadata(metadata)
     if target.protocol is not None:
@@ -232,44 +234,19 @@ def _commit(
     if request.application is not None:
         transaction.read_application(request.application[0])
         transaction.set_application(*request.application)
-    adds = [_add(file, request.data_change) for file in (*written, *gone.rewritten)] + gone.marked
-    if not (changes or adds or gone.removes):
+    if not (required or changes):
         logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)
         return None
     if batch is not None:
         transaction.set_application(batch.application, batch.batch_id)
-    transaction.add(adds)
-    transaction.remove(gone.removes)
-    transaction.add_change_file(gone.changes)
+    changes.put_into(transaction, data_change=request.data_change)
     return transaction.commit(
-        _operation(plan, target, written, gone) if batch is None else batch.operation(request.mode, written, gone),
+        _operation(plan, target, changes) if batch is None else batch.operation(request.mode, changes),
         user_metadata=request.user_metadata,
         isolation_level=request.isolation_level,
         tags={"delta.identity.schemaUpdate": "true"} if metadata is not None and target.metadata is None else None,
         policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
     )
-
-
-def _reopen(storage: Storage, plan: WritePlan, target: Target) -> Snapshot | None:
-    """The very version that the plan was made from: another process made it.
-
-    Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
-    """
-    if plan.base_version is None:
-        return None
-    try:
-        snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version, plan.segment)
-    except DeltaError:
-        # files of the log may have gone since the plan was made: others may give the same version
-        snapshot = open_snapshot(storage, plan.request.table_root, plan.base_version)
-    if snapshot.metadata.id != target.configuration.metadata.id:
-        raise UserError(
-            f"the table at {snapshot.table_root} was replaced by another one while this write ran, so nothing was "
-            "committed. Write again.",
-            code="DELTA_TABLE_ID_MISMATCH",
-            table=snapshot.table_root,
-        )
-    return snapshot
 
 
 def _leaving(
@@ -278,12 +255,14 @@ def _leaving(
     snapshot: Snapshot | None,
     transaction: Transaction,
     written: Sequence[WrittenFile],
+    runner: TaskRunner,
+    made: list[TaskOutput],
     now_ms: int,
-) -> Replacement:
+) -> FileChanges:
     """What an overwrite takes out of the table; the transaction learns what was looked at to find it."""
     request = plan.request
     if snapshot is None or request.mode != "overwrite":
-        return Replacement()
+        return FileChanges()
     partitions = snapshot.configuration.partition_columns
     scan = _scan(snapshot, state, None)
     if request.replace_where is not None:
@@ -291,9 +270,15 @@ def _leaving(
         predicate = scan.filters[0]
         transaction.read_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if not is_partition_predicate(predicate, partitions):
-            gone = remove_rows(snapshot, scan, state, written, now_ms=now_ms)
-            transaction.read_files(file.path for file in gone.removes)
-            return gone
+            rows = RowRemoval(snapshot, scan, state, runner)
+            try:
+                changes = rows.run(written, now_ms=now_ms)
+            except BaseException:
+                discard_write(plan, rows.outputs)  # no commit was tried
+                raise
+            made += rows.outputs
+            transaction.read_files(file.path for file in changes.removes)
+            return changes
     elif request.dynamic and partitions:
         predicate = in_partitions(snapshot.schema, partitions, (file.partition_values for file in written))
         transaction.read_where(predicate, time_zone=state.time_zone)
@@ -304,7 +289,7 @@ def _leaving(
     leaving = files_matching(live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, time_zone=state.time_zone)
     removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
     transaction.read_files(file.path for file in removes)
-    return Replacement(removes=removes)
+    return FileChanges(removes=removes)
 
 
 def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Expr) -> Scan:
@@ -323,33 +308,22 @@ def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     return target.metadata if after is before else after
 
 
-def _add(file: WrittenFile, data_change: bool) -> AddFile:
-    return AddFile(
-        path=file.path,
-        partition_values=dict(file.partition_values),
-        size=file.size_bytes,
-        modification_time=file.modification_time_ms,
-        data_change=data_change,
-        stats=file.statistics,
-    )
-
-
-def _operation(plan: WritePlan, target: Target, written: Sequence[WrittenFile], gone: Replacement) -> Operation:
+def _operation(plan: WritePlan, target: Target, changes: FileChanges) -> Operation:
     request = plan.request
     parameters: dict[str, object] = {
         "mode": "Overwrite" if request.mode == "overwrite" else "Append",
         "partitionBy": list(target.configuration.partition_columns),
     }
     metrics = {
-        "numFiles": len(written),
-        "numOutputRows": sum(file.num_records for file in written),
-        "numOutputBytes": sum(file.size_bytes for file in written),
+        "numFiles": len(changes.written),
+        "numOutputRows": sum(file.num_records for file in changes.written),
+        "numOutputBytes": sum(file.size_bytes for file in changes.written),
     }
     if request.replace_where is not None:
         parameters["predicate"] = request.replace_where
-        metrics["numAddedChangeFiles"] = len(gone.changes)
-        if gone.deleted_rows:
-            metrics |= {"numDeletedRows": gone.deleted_rows, "numCopiedRows": gone.copied_rows}
+        metrics["numAddedChangeFiles"] = len(changes.change_files)
+        if changes.deleted_rows:
+            metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
     if request.dynamic:
         parameters["isDynamicPartitionOverwrite"] = True
     if request.overwrite_schema:
@@ -357,6 +331,6 @@ def _operation(plan: WritePlan, target: Target, written: Sequence[WrittenFile], 
     if request.merge_schema:
         parameters["canMergeSchema"] = True
     if request.mode == "overwrite" and plan.base_version is not None:
-        metrics["numRemovedFiles"] = len(gone.removes)
-        metrics["numRemovedBytes"] = sum(file.size or 0 for file in gone.removes)
+        metrics["numRemovedFiles"] = len(changes.removes)
+        metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
     return Operation("WRITE", parameters, metrics)

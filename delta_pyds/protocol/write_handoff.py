@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import StructField, StructType
 from delta_pyds.redaction import Concealing
 
@@ -137,11 +138,53 @@ class WrittenFile:
 
 
 @dataclass(frozen=True)
+class MarkedFile:
+    """A file of the table of which a task says that some rows are deleted, and some are not.
+
+    ``number``: its place among the files that the command handed out. ``vector``: of all its deleted rows, those that
+    were deleted before too; inline where nothing was written yet. ``num_records``: all rows of the file, deleted ones
+    too. ``deleted_rows``: how many the task has deleted.
+    """
+
+    number: int
+    vector: DeletionVectorDescriptor
+    num_records: int
+    deleted_rows: int
+
+
+@dataclass(frozen=True)
+class RemovedFile:
+    """A file of the table of which no row is left. ``number``, ``deleted_rows``: as for ``MarkedFile``."""
+
+    number: int
+    deleted_rows: int
+
+
+@dataclass(frozen=True)
 class TaskOutput:
-    """All that one task did. ``identity_marks``: by logical column name, the value furthest along that it gave out."""
+    """All that one task did: what a commit needs of it.
+
+    Invariant: each file that it names is complete. ``files``: new data files. ``marked``, ``removed``: files of the
+    table that it changed. ``change_files``: of the change data feed. ``copied_rows``: rows of ``files`` that were in
+    the table before. ``identity_marks``: by logical column name, the value furthest along that it gave out.
+    """
 
     files: tuple[WrittenFile, ...] = ()
     identity_marks: Mapping[str, int] = field(default_factory=dict)
+    marked: tuple[MarkedFile, ...] = ()
+    removed: tuple[RemovedFile, ...] = ()
+    change_files: tuple[WrittenFile, ...] = ()
+    copied_rows: int = 0
+
+    @property
+    def written(self) -> tuple[WrittenFile, ...]:
+        """All files that exist because of the task, but for deletion vectors."""
+        return (*self.files, *self.change_files)
+
+    @property
+    def changed(self) -> tuple[MarkedFile | RemovedFile, ...]:
+        """The files of the table that lose rows."""
+        return (*self.marked, *self.removed)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told])
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        from delta_pyds.commands.write import discard_files
+        from delta_pyds.commands.commit import discard_files
         from delta_pyds.spark.write_options import parse_table_options
 
         # with all messages there, a commit was tried: it may have happened, and it cleans up after itself

@@ -39,7 +39,8 @@ def main() -> None:
         table = f"delta.`{TABLE}`"
         spark.sql(
             f"CREATE TABLE {table} (trip BIGINT, day DATE, city STRING, minutes INT, fare DECIMAL(8, 2)) USING delta "
-            "PARTITIONED BY (day) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '10')"
+            "PARTITIONED BY (day) TBLPROPERTIES ("
+            "'delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '10')"
         )
         for batch in range(8):
             rows = _ROWS.format(days=DAYS, first=batch * 60, end=(batch + 1) * 60)

@@ -1,0 +1,148 @@
+"""The end of every verb: what its tasks brought becomes one version of the table, or nothing.
+
+A verb plans, lets tasks run, and then comes here: the version that it planned from is opened again (another process may
+have planned), the outputs of the tasks become actions, one transaction commits them.
+
+Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from delta_pyds.errors import DeltaError, StorageError, UserError
+from delta_pyds.log.segment import LogSegment
+from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.protocol.write_handoff import MarkedFile, TaskOutput, WrittenFile
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.live_files import removal
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction import Transaction
+
+
+@dataclass
+class FileChanges:
+    """What a verb does to the files of a table.
+
+    ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
+    files of the table with another deletion vector, which are in ``removes`` with the one that they had.
+    """
+
+    written: list[WrittenFile] = field(default_factory=list)
+    rewritten: list[WrittenFile] = field(default_factory=list)
+    marked: list[AddFile] = field(default_factory=list)
+    removes: list[RemoveFile] = field(default_factory=list)
+    change_files: list[AddCDCFile] = field(default_factory=list)
+    deleted_rows: int = 0
+    copied_rows: int = 0
+
+    def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
+        """Add what tasks brought that were handed ``files``, to which the outputs' numbers refer."""
+        for output in outputs:
+            (self.rewritten if output.copied_rows else self.written).extend(output.files)
+            self.copied_rows += output.copied_rows
+            self.change_files += [_change_file(file) for file in output.change_files]
+            self.marked += [_marked(files[marked.number], marked) for marked in output.marked]
+            for one in output.changed:
+                self.deleted_rows += one.deleted_rows
+                self.removes.append(removal(files[one.number], deletion_timestamp_ms=now_ms, data_change=True))
+
+    def adds(self, *, data_change: bool = True) -> list[AddFile]:
+        """The files that join the table."""
+        return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
+
+    def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
+        """Hand all of it to the transaction that commits it."""
+        transaction.add(self.adds(data_change=data_change))
+        transaction.remove(self.removes)
+        transaction.add_change_file(self.change_files)
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.rewritten or self.marked or self.removes)
+
+
+def reopen(
+    storage: Storage, table_root: str, version: int | None, table_id: str, segment: LogSegment | None
+) -> Snapshot | None:
+    """The very version that a verb was planned from; None for a table that it creates.
+
+    ``segment``: the files of that version, so that nothing is listed.
+
+    Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
+    """
+    if version is None:
+        return None
+    try:
+        snapshot = open_snapshot(storage, table_root, version, segment)
+    except DeltaError:
+        # files of the log may have gone since the plan was made: others may give the same version
+        snapshot = open_snapshot(storage, table_root, version)
+    if snapshot.metadata.id != table_id:
+        raise UserError(
+            f"the table at {snapshot.table_root} was replaced by another one while this command ran, so nothing was "
+            "committed. Run it again.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=snapshot.table_root,
+        )
+    return snapshot
+
+
+def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
+    """Delete the files of tasks whose work is not committed and never will be; what remains is for vacuum."""
+    storage = resolve_storage(table_root, storage_options)
+    made: set[str] = set()
+    for output in outputs:
+        if output is not None:
+            made.update(resolve_data_path(table_root, file.path) for file in output.written)
+            made.update(
+                join(table_root, one.vector.relative_path()) for one in output.marked if one.vector.storage_type == "u"
+            )
+    for path in sorted(made):
+        with contextlib.suppress(StorageError):
+            storage.delete(path)
+
+
+def _add(file: WrittenFile, data_change: bool) -> AddFile:
+    return AddFile(
+        path=file.path,
+        partition_values=dict(file.partition_values),
+        size=file.size_bytes,
+        modification_time=file.modification_time_ms,
+        data_change=data_change,
+        stats=file.statistics,
+    )
+
+
+def _change_file(file: WrittenFile) -> AddCDCFile:
+    return AddCDCFile(
+        path=file.path, partition_values=dict(file.partition_values), size=file.size_bytes, data_change=False
+    )
+
+
+def _marked(file: AddFile, marked: MarkedFile) -> AddFile:
+    return msgspec.structs.replace(
+        file,
+        deletion_vector=marked.vector,
+        data_change=True,
+        stats=_wide_statistics(file.stats, marked.num_records),
+    )
+
+
+def _wide_statistics(statistics: str | None, num_records: int) -> str:
+    """The same statistics, no longer tight. Protocol: "Per-file Statistics"."""
+    # raw: a decimal that went through a float would not be the same bound
+    try:
+        known = decode_json(statistics, dict[str, msgspec.Raw]) if statistics else {}
+    except InvalidJSONError:
+        known = {}  # they said nothing before either
+    known["numRecords"] = msgspec.Raw(str(num_records).encode())
+    known["tightBounds"] = msgspec.Raw(b"false")
+    return msgspec.json.encode(known).decode()

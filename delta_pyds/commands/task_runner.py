@@ -1,0 +1,86 @@
+"""Where the tasks of a command run: one small interface, and its form in this process.
+
+``spark.task_runner`` is the form in the executors of a session.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Protocol, TypeVar
+
+from delta_pyds.protocol.write_handoff import TaskOutput
+
+T = TypeVar("T")
+
+# Arrow decodes and encodes with threads of its own: more of ours would only hold more row groups in memory
+_MOST_THREADS = 4
+
+
+class TaskRunner(Protocol):
+    """Runs tasks, and brings what they did.
+
+    Invariants: each task's output comes once, in the order of the tasks, even if the task ran more than once; where one
+    task fails the error goes up and no output comes.
+    """
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+        """Call ``function``, which is importable by its name, with each task, which can be pickled."""
+        ...
+
+
+class LocalRunner:
+    """Runs tasks in threads of this process.
+
+    ``discard``: is given the outputs of the tasks that had ended well where another one failed.
+
+    >>> LocalRunner().run(find_rows, tasks)
+    """
+
+    def __init__(
+        self, threads: int | None = None, *, discard: Callable[[Sequence[TaskOutput]], None] | None = None
+    ) -> None:
+        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._discard = discard
+
+    @property
+    def parallelism(self) -> int:
+        return self._threads
+
+    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+        if len(tasks) <= 1:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix="deltapy-task") as pool:
+            futures = [pool.submit(function, task) for task in tasks]
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+            failed = next((future for future in futures if future in done and future.exception() is not None), None)
+            if failed is None:
+                return [future.result() for future in futures]
+            pool.shutdown(cancel_futures=True)
+        if self._discard is not None:
+            self._discard([f.result() for f in futures if not f.cancelled() and f.exception() is None])
+        error = failed.exception()
+        assert error is not None
+        raise error
+
+
+def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
+    """Items dealt out to at most ``number`` tasks of like size; none is empty."""
+    shares: list[list[T]] = [[] for _ in range(min(number, len(items)))]
+    smallest = [(0, n) for n in range(len(shares))]
+    for item in sorted(items, key=size, reverse=True):
+        total, share = smallest[0]
+        shares[share].append(item)
+        heapq.heapreplace(smallest, (total + size(item), share))
+    return [tuple(share) for share in shares]

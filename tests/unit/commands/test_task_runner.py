@@ -1,0 +1,67 @@
+"""Tasks in this process: every output once and in order, or the error of one and nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_pyds.commands.task_runner import LocalRunner, bundles
+from delta_pyds.protocol.write_handoff import TaskOutput
+
+
+def numbered(number: int) -> TaskOutput:
+    return TaskOutput(copied_rows=number)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_each_output_comes_once_in_the_order_of_the_tasks(threads: int, count: int) -> None:
+    outputs = LocalRunner(threads).run(numbered, range(count))
+    assert [output.copied_rows for output in outputs] == list(range(count))
+
+
+def test_tasks_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(2)
+
+    def wait(number: int) -> TaskOutput:
+        meeting.wait(timeout=60)  # alone, a task would wait in vain
+        return numbered(number)
+
+    assert len(LocalRunner(2).run(wait, [0, 1])) == 2
+
+
+def test_an_error_goes_up_and_what_others_wrote_is_given_to_be_discarded() -> None:
+    discarded: list[int] = []
+    started: list[int] = []
+    first_ended = threading.Event()
+
+    def task(number: int) -> TaskOutput:
+        started.append(number)
+        if number == 0:
+            first_ended.set()
+            return numbered(0)
+        if number > 1:
+            time.sleep(0.05)  # no more than one or two of these begin before the rest is cancelled
+        assert first_ended.wait(60)
+        raise KeyError(number)
+
+    runner = LocalRunner(1, discard=lambda outputs: discarded.extend(o.copied_rows for o in outputs))
+    with pytest.raises(KeyError, match="1"):
+        runner.run(task, range(50))
+    assert discarded == [0]
+    assert len(started) < 50
+
+
+@given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 9))
+def test_items_are_dealt_out_once_and_evenly(sizes: list[int], number: int) -> None:
+    items = list(enumerate(sizes))
+    dealt = bundles(items, number, lambda item: item[1])
+    assert sorted(item for bundle in dealt for item in bundle) == items
+    assert len(dealt) == min(number, len(items))
+    assert all(dealt)
+    totals = [sum(size for _, size in bundle) for bundle in dealt]
+    assert max(totals, default=0) - min(totals, default=0) <= max(sizes, default=0)
