@@ -107,7 +107,8 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
             )
     for path in sorted(made):
         with contextlib.suppress(StorageError):
-            storage.delete(path)
+            # made up by tasks of this very command, which have just written it
+            storage.delete(path, below=table_root)
 
 
 def _add(file: WrittenFile, data_change: bool) -> AddFile:
