@@ -230,7 +230,6 @@ def _commit(
     for domain in target.domains:
         transaction.set_domain(domain)
     if request.application is not None:
-        transaction.read_application(request.application[0])
         transaction.set_application(*request.application)
     adds = [_add(file, request.data_change) for file in (*written, *gone.rewritten)] + gone.marked
     if not (changes or adds or gone.removes):
