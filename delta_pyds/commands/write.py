@@ -232,7 +232,6 @@ def _commit(
     for domain in target.domains:
         transaction.set_domain(domain)
     if request.application is not None:
-        transaction.read_application(request.application[0])
         transaction.set_application(*request.application)
     if not (required or changes):
         logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)

@@ -29,7 +29,10 @@ _UNITS_MS = {
     "microsecond": 0.001, "millisecond": 1, "second": 1000, "minute": 60_000, "hour": _HOUR_MS,
     "day": _DAY_MS, "week": 7 * _DAY_MS,
 }  # fmt: skip
-_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
+# more digits than a BIGINT has are no number of anything
+_INTERVAL_PART = re.compile(r"\s*([+-]?\d{1,19})\s+([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,19})\s*([kmgt]?)b?")
+_MOST = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ def parse_interval_ms(text: str) -> int:
             raise ValueError(text)
         total += int(match[1]) * _UNITS_MS[match[2]]
         position = match.end()
-    if position == 0:
+    if position == 0 or abs(total) >= _MOST:
         raise ValueError(text)
     return int(total)
 
@@ -176,9 +179,12 @@ def _integer(configuration: Mapping[str, str | None], key: str) -> int | None:
     if value is None:
         return None
     try:
-        return int(value)
+        number = int(value)
     except ValueError:
         raise _invalid(key, value, "a whole number") from None
+    if not -_MOST <= number < _MOST:
+        raise _invalid(key, value, "a whole number of 64 bits")
+    return number
 
 
 def _at_least(configuration: Mapping[str, str | None], key: str, least: int, default: int) -> int:
@@ -211,10 +217,11 @@ def _bytes(configuration: Mapping[str, str | None], key: str) -> int | None:
     value = configuration.get(key)
     if value is None:
         return None
-    match = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", value.strip().lower())
-    if match is None or int(match[1]) == 0:
+    match = _SIZE.fullmatch(value.strip().lower())
+    size = 0 if match is None else int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    if not 0 < size < _MOST:
         raise _invalid(key, value, "a size such as 134217728 or 128mb")
-    return int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    return size
 
 
 def _invalid(key: str, value: str, wanted: str) -> ProtocolError:

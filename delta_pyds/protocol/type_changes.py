@@ -115,8 +115,16 @@ def record_type_changes(field: StructField, old: DataType) -> StructField:
     changes = _changes(old, field.data_type, ())
     if not changes:
         return field
-    known = list(field.metadata.get(TYPE_CHANGES) or ())
-    return replace(field, metadata={**field.metadata, TYPE_CHANGES: known + changes})
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: recorded_changes(field) + changes})
+
+
+def recorded_changes(field: StructField) -> list[dict[str, Any]]:
+    """The entries of ``delta.typeChanges``, oldest first; what is no list of objects says nothing.
+
+    Protocol: "Type Change Metadata".
+    """
+    found = field.metadata.get(TYPE_CHANGES)
+    return [change for change in found if isinstance(change, dict)] if isinstance(found, list) else []
 
 
 def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> list[dict[str, Any]]:

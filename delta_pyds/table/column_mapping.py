@@ -5,12 +5,15 @@ Protocol: "Column Mapping", "Iceberg Compatibility V2" (ids of elements, keys an
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_PHYSICAL_NAME,
@@ -48,6 +51,22 @@ def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False)
     return assigned, ids.last
 
 
+def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
+    """The highest column id that the table has ever given, by its properties; 0 where they do not say.
+
+    Raises: ProtocolError (DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY) for what is no id.
+    """
+    text = configuration.get(COLUMN_MAPPING_MAX_ID) or "0"
+    if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) >= 1 << 31:
+        raise ProtocolError(
+            f"the table property {COLUMN_MAPPING_MAX_ID} is {text[:50]!r}, which is no column id: new columns cannot "
+            "be given ids that are certainly new. Set it to the highest id of the schema, or above.",
+            code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
+            property=COLUMN_MAPPING_MAX_ID,
+        )
+    return int(text)
+
+
 def max_column_id(schema: StructType) -> int:
     """The highest id in the schema, those of elements, keys and values among them; 0 without any."""
     return max(_ids_of(schema), default=0)
@@ -73,9 +92,9 @@ def check_columns(schema: StructType, max_id: int) -> None:
             f"the highest column id of the schema is {max(seen)}, but delta.columnMapping.maxColumnId is {max_id}.",
             code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
         )
-    for struct in _structs(schema):
-        names = [f.physical_name for f in struct]
-        twice = sorted({n for n in names if names.count(n) > 1})
+    for struct in structs(schema):
+        names = Counter(f.physical_name for f in struct)
+        twice = sorted(name for name, count in names.items() if count > 1)
         if twice:
             raise ProtocolError(
                 f"the column mapping gives the physical name '{twice[0]}' twice in one struct.",
@@ -173,7 +192,7 @@ def _assign_within(data_type: DataType, ids: _Ids) -> DataType:
 def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
     fields = []
     for f in schema:
-        nested = dict(f.metadata.get(NESTED_IDS) or {})
+        nested = dict(_nested_ids(f))
         data_type = _number_parts(f.data_type, f.physical_name, nested, ids)
         # the reference writes the key on every field, empty where there is nothing to number
         fields.append(replace(f, data_type=data_type, metadata={**f.metadata, NESTED_IDS: nested}))
@@ -197,21 +216,35 @@ def _number_parts(data_type: DataType, path: str, nested: dict[str, int], ids: _
     return data_type
 
 
-def _structs(data_type: DataType) -> Iterator[StructType]:
+def structs(data_type: DataType) -> Iterator[StructType]:
+    """Every struct at every depth, outer ones first."""
     if isinstance(data_type, StructType):
         yield data_type
         for f in data_type:
-            yield from _structs(f.data_type)
+            yield from structs(f.data_type)
     elif isinstance(data_type, ArrayType):
-        yield from _structs(data_type.element_type)
+        yield from structs(data_type.element_type)
     elif isinstance(data_type, MapType):
-        yield from _structs(data_type.key_type)
-        yield from _structs(data_type.value_type)
+        yield from structs(data_type.key_type)
+        yield from structs(data_type.value_type)
 
 
 def _ids_of(schema: StructType) -> Iterator[int]:
-    for struct in _structs(schema):
+    for struct in structs(schema):
         for f in struct:
             if f.field_id is not None:
                 yield f.field_id
-            yield from (int(number) for number in (f.metadata.get(NESTED_IDS) or {}).values())
+            yield from _nested_ids(f).values()
+
+
+def _nested_ids(field: StructField) -> dict[str, int]:
+    """Raises: ProtocolError where the ids of elements, keys and values are none: a new one might be one of them."""
+    found = field.metadata.get(NESTED_IDS) or {}
+    if not isinstance(found, dict) or any(type(number) is not int for number in found.values()):
+        raise ProtocolError(
+            f"{NESTED_IDS} of the column '{field.name}' is no object of column ids: new columns cannot be given ids "
+            "that are certainly new. Set it right with the engine that wrote it.",
+            code="DELTA_INVALID_SCHEMA",
+            column=field.name,
+        )
+    return found

@@ -29,6 +29,7 @@ from delta_pyds.protocol.schema import (
     change_fields,
     parse_schema,
 )
+from delta_pyds.table.sound_schema import check_sound
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ def load_configuration(table_root: str, version: int, protocol: Protocol, metada
     try:
         schema = parse_schema(metadata.schema_string)
         properties = parse_properties(metadata.configuration or {})
+        mode = _column_mapping_mode(protocol, properties)
+        check_sound(schema, metadata.partition_columns or (), mode)
     except ProtocolError as e:
         raise ProtocolError(
             f"table {table_root}, version {version}: {e.message}", code=e.code, **e.parameters
@@ -149,10 +152,9 @@ def load_configuration(table_root: str, version: int, protocol: Protocol, metada
                 version=version,
                 column=name,
             )
-    mapped = _column_mapping_mode(protocol, properties) != "none"
-    return TableConfiguration(
-        table_root, version, protocol, metadata, _map_columns(schema, mapped, table_root), properties
-    )
+    if mode == "none":
+        schema = change_fields(schema, _without_mapping)
+    return TableConfiguration(table_root, version, protocol, metadata, schema, properties)
 
 
 def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
@@ -244,19 +246,7 @@ def _column_mapping_mode(protocol: Protocol, properties: TableProperties) -> str
     return properties.column_mapping_mode if supported else "none"
 
 
-def _map_columns(schema: StructType, mapped: bool, table_root: str) -> StructType:
-    def check(f: StructField) -> StructField:
-        if mapped and COLUMN_MAPPING_PHYSICAL_NAME not in f.metadata:
-            raise ProtocolError(
-                f"the table {table_root} uses column mapping, but its field '{f.name}' has no physical name: "
-                "the column cannot be found in the data files.",
-                code="DELTA_MISSING_PHYSICAL_NAME",
-                table=table_root,
-                column=f.name,
-            )
-        if mapped:
-            return f
-        stray = (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
-        return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in stray})
-
-    return change_fields(schema, check)
+def _without_mapping(f: StructField) -> StructField:
+    """Ids and physical names count only where column mapping is on."""
+    stray = (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
+    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in stray})

@@ -22,7 +22,8 @@ from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.log.known_facts import Columns
 from delta_pyds.protocol.partition_values import parse_partition_value
-from delta_pyds.protocol.schema import TYPE_CHANGES, DataType, DecimalType, PrimitiveType, StructType
+from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
+from delta_pyds.protocol.type_changes import recorded_changes
 
 Path = tuple[str, ...]
 
@@ -241,8 +242,7 @@ def _physical(schema: StructType, path: Path) -> tuple[Path, DataType, bool]:
         assert field is not None
         names.append(field.physical_name)
         current = field.data_type
-        changes = field.metadata.get(TYPE_CHANGES) or ()
-        widened = any(isinstance(c, dict) and c.get("fromType") == "float" for c in changes)
+        widened = any(change.get("fromType") == "float" for change in recorded_changes(field))
     return tuple(names), current, widened
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.properties import COLUMN_MAPPING_MODE
 from delta_pyds.protocol.schema import (
-    TYPE_CHANGES,
     ArrayType,
     DataType,
     DecimalType,
@@ -21,7 +20,7 @@ from delta_pyds.protocol.schema import (
     display,
     parse_type,
 )
-from delta_pyds.protocol.type_changes import can_widen
+from delta_pyds.protocol.type_changes import can_widen, recorded_changes
 
 _PRIMITIVES = frozenset(
     {
@@ -66,8 +65,8 @@ def check_iceberg(schema: StructType, version: int | None, partition_columns: Se
             raise _violation(
                 version, f"does not allow the column '{f.name}' of type {display(refused)}", "UNSUPPORTED_DATA_TYPE"
             )
-        for change in f.metadata.get(TYPE_CHANGES) or ():
-            source, target = parse_type(change["fromType"]), parse_type(change["toType"])
+        for change in recorded_changes(f):
+            source, target = parse_type(change.get("fromType")), parse_type(change.get("toType"))
             if can_widen(source, target) and not can_widen(source, target, for_iceberg=True):
                 raise _violation(
                     version,

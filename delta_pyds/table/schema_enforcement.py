@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from delta_pyds.errors import ConstraintViolationError, UserError
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID, CONSTRAINT_PREFIX
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -27,7 +27,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.protocol.type_changes import can_widen, is_checked_narrowing, is_lossless, record_type_changes
 from delta_pyds.redaction import shown
-from delta_pyds.table.column_mapping import assign_columns
+from delta_pyds.table.column_mapping import assign_columns, recorded_max_id
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.iceberg_rules import check_iceberg
 from delta_pyds.table.schema_rules import (
@@ -69,7 +69,7 @@ def enforce_schema(configuration: TableConfiguration, incoming: StructType, *, m
     iceberg = configuration.properties.iceberg_compat
     check_iceberg(merged, iceberg, configuration.partition_columns)
     if mapped:
-        max_id = int(configuration.configuration.get(COLUMN_MAPPING_MAX_ID) or 0)
+        max_id = recorded_max_id(configuration.configuration)
         merged, _ = assign_columns(merged, max_id, nested_ids=(iceberg or 0) >= 2)
     return merged
 

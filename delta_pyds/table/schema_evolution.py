@@ -15,7 +15,7 @@ from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID
 from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_string
-from delta_pyds.table.column_mapping import assign_columns, keep_mapping
+from delta_pyds.table.column_mapping import assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.iceberg_rules import check_iceberg, check_iceberg_partitioning
 from delta_pyds.table.identity import keep_high_water_marks
@@ -88,7 +88,7 @@ def replace_schema(
 def _with_schema(configuration: TableConfiguration, schema: StructType, partitions: Sequence[str]) -> Metadata:
     properties = dict(configuration.configuration)
     if configuration.column_mapping_mode != "none":
-        known = int(properties.get(COLUMN_MAPPING_MAX_ID) or 0)
+        known = recorded_max_id(properties)
         iceberg = configuration.properties.iceberg_compat or 0
         schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
         properties[COLUMN_MAPPING_MAX_ID] = str(max_id)

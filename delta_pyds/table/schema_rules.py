@@ -213,7 +213,7 @@ def check_identity(schema: StructType, partition_columns: Collection[str]) -> No
         elif f.data_type != LONG:
             problem = f"is of type {display(f.data_type)}, but must be bigint"
             code = "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE"
-        elif int(f.metadata[IDENTITY_STEP]) == 0:
+        elif f.metadata[IDENTITY_STEP] in (0, "0"):  # what is no number at all is refused with the start
             problem, code = "has the step 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
         elif f.name in partition_columns:
             problem, code = "is a partition column", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"

@@ -6,8 +6,9 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Writer Requirements f
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import unquote_to_bytes
+
+import msgspec
 
 from delta_pyds.commands.verification.actions import Actions
 from delta_pyds.commands.verification.report import Findings
@@ -26,6 +27,10 @@ _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CLUSTERING = "delta.clustering"
 _ROW_TRACKING = "delta.rowTracking"
 _MAX_CLUSTERING_COLUMNS = 4
+
+
+class _Clustering(msgspec.Struct, rename="camel"):
+    clustering_columns: list[str | list[str]]
 
 
 class FileActionRules:
@@ -251,10 +256,10 @@ def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
     The text of the protocol has a list of names; the reference writes a list of paths.
     """
     try:
-        columns = decode_json(domain.configuration, dict[str, Any])["clusteringColumns"]
-        return [tuple(c) if isinstance(c, list) else (c,) for c in columns]
-    except (InvalidJSONError, KeyError, TypeError):
+        columns = decode_json(domain.configuration, _Clustering).clustering_columns
+    except InvalidJSONError:
         return None
+    return [tuple(c) if isinstance(c, list) else (c,) for c in columns]
 
 
 def _plain(values: dict[str, str | None] | None) -> dict[str, str]:

@@ -18,7 +18,10 @@ from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.data.task_session import TaskSession
 from delta_pyds.data.write_task import write
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, UserError
+from delta_pyds.table.live_files import live_files, removal
+from delta_pyds.table.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction import Operation, Transaction
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_rows, read_sorted, struct, write_rows
 
@@ -428,3 +431,104 @@ def test_a_table_that_was_replaced_meanwhile_gets_nothing(tmp_path: Path) -> Non
 def test_a_store_without_an_atomic_create_is_refused_before_a_byte_is_written() -> None:
     with pytest.raises(DeltaError, match="atomic create"):
         write_rows("memory://nowhere/table", IDS, ids(1))
+
+
+# --- what came first
+
+
+def raced(path: Path, between: Any, schema: Any, rows: list[dict[str, Any]], **request: Any) -> str:
+    """The code of the conflict of an overwrite that was planned before ``between``; empty if there was none."""
+    plan = plan_write(WriteRequest(table_root=str(path), incoming=struct(schema), mode="overwrite", **request))
+    assert plan.state is not None
+    output = write(plan.state, iter(batch_of(rows, struct(schema))), TaskSession(0))
+    between()
+    before = read_rows(path)
+    try:
+        commit_write(plan, [output])
+    except ConflictError as error:
+        assert read_rows(path) == before
+        return error.code
+    return ""
+
+
+def test_an_overwrite_of_a_partitioned_table_does_not_pass_new_rows(tmp_path: Path) -> None:
+    write_rows(tmp_path, PARTED, parted((1, "a")), partition_by=(("p",),))
+    added = raced(tmp_path, lambda: write_rows(tmp_path, PARTED, parted((2, "b"))), PARTED, parted((3, "c")))
+    assert added == "DELTA_CONCURRENT_APPEND"
+
+
+@pytest.mark.parametrize("where", ["p = 'a'", "p = 'a' AND id < 9", "id < 9"])
+def test_replace_where_does_not_pass_new_rows_where_it_looked(tmp_path: Path, where: str) -> None:
+    write_rows(tmp_path, PARTED, parted((1, "a"), (2, "b")), partition_by=(("p",),))
+    elsewhere = "" if "p =" in where else "DELTA_CONCURRENT_APPEND"
+
+    def against(partition: str) -> str:
+        more = parted((5, partition))
+        return raced(
+            tmp_path, lambda: write_rows(tmp_path, PARTED, more), PARTED, parted((3, "a")), replace_where=where
+        )
+
+    assert against("a") == "DELTA_CONCURRENT_APPEND"
+    assert against("b") == elsewhere
+
+
+def test_rows_of_a_file_that_another_writer_removed_are_not_kept(tmp_path: Path) -> None:
+    write_rows(tmp_path, PARTED, parted((1, "a"), (2, "a")), partition_by=(("p",),))
+
+    def remove() -> None:
+        snapshot = load_snapshot(str(tmp_path))
+        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        for file in live_files(plan_scan(snapshot)):
+            transaction.remove(removal(file, deletion_timestamp_ms=1, data_change=True))
+        transaction.commit(Operation("DELETE"))
+
+    # the rows that stay were read from it
+    assert raced(tmp_path, remove, PARTED, parted((1, "a")), replace_where="id = 1") == "DELTA_CONCURRENT_DELETE_READ"
+
+
+# --- which files a replacement touches
+
+
+def test_replace_where_on_partitions_and_data_takes_the_rows_of_both(tmp_path: Path) -> None:
+    write_rows(tmp_path, PARTED, parted((1, "a"), (5, "a"), (1, "b")), partition_by=(("p",),))
+    write_rows(tmp_path, PARTED, parted((0, "a")), mode="overwrite", replace_where="p = 'a' AND id < 2")
+    assert sorted((r["p"], r["id"]) for r in read_rows(tmp_path)) == [("a", 0), ("a", 5), ("b", 1)]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_file_without_a_row_to_replace_stays_as_it_is(tmp_path: Path, vectors: str) -> None:
+    write_rows(tmp_path, IDS, ids(1, 3), properties={"delta.enableDeletionVectors": vectors})
+    write_rows(tmp_path, IDS, ids(2, 4))
+    # the bounds of both files allow it
+    write_rows(tmp_path, IDS, [], mode="overwrite", replace_where="id = 2")
+    removed = [a["remove"]["path"] for a in actions(tmp_path, 2) if "remove" in a]
+    assert removed == [a["add"]["path"] for a in actions(tmp_path, 1) if "add" in a]
+    assert read_sorted(tmp_path, "id") == [1, 3, 4]
+
+
+def test_rows_that_were_deleted_before_are_not_counted_again(tmp_path: Path) -> None:
+    write_rows(tmp_path, IDS, ids(1, 2, 3, 4), properties={"delta.enableDeletionVectors": "true"})
+    for where in ("id = 1", "id <= 2"):
+        write_rows(tmp_path, IDS, [], mode="overwrite", replace_where=where)
+    told = [info(tmp_path, version)["operationMetrics"]["numDeletedRows"] for version in (1, 2)]
+    assert told == ["1", "1"]
+    assert read_sorted(tmp_path, "id") == [3, 4]
+
+
+def test_a_marked_file_without_statistics_gets_its_count(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path, IDS, properties={"delta.enableDeletionVectors": "true"})
+    table.create()
+    table.append(ids(1, 2, 3), stats=False)
+    write_rows(tmp_path, IDS, [], mode="overwrite", replace_where="id = 2")
+    [add] = [a["add"] for a in actions(tmp_path, 2) if "add" in a]
+    assert json.loads(add["stats"]) == {"numRecords": 3, "tightBounds": False}
+    assert read_sorted(tmp_path, "id") == [1, 3]
+
+
+def test_vectors_that_the_protocol_does_not_support_are_not_written(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path, IDS, properties={"delta.enableDeletionVectors": "true"}, protocol=(1, 2))
+    table.create()
+    table.append(ids(1, 2, 3))
+    write_rows(tmp_path, IDS, [], mode="overwrite", replace_where="id = 2")
+    assert [a for a in actions(tmp_path, 2) if "add" in a and "deletionVector" in a["add"]] == []
+    assert read_sorted(tmp_path, "id") == [1, 3]

@@ -219,6 +219,8 @@ def test_they_are_not_adopted_where_the_protocol_does_not_support_them(
         ({"delta.enableDeletionVectors": "true"}, {"delta.enableDeletionVectors": "false"}),
         ({"delta.enableDeletionVectors": "true"}, {}),
         ({"user.key": "v"}, {**ROW_TRACKING}),
+        (ROW_TRACKING, {"delta.enableRowTracking": "true"}),
+        (ICT, {"delta.enableInCommitTimestamps": "true"}),
         (ROW_TRACKING, {**ROW_TRACKING, "delta.enableRowTracking": "false"}),
         ({"delta.checkpointPolicy": "v2"}, {"delta.checkpointPolicy": "classic"}),
         ({**ICT}, {**ICT, "delta.enableInCommitTimestamps": "false"}),

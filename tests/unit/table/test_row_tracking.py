@@ -415,6 +415,16 @@ def test_it_is_not_turned_on_together_with_the_feature_beside_other_writers() ->
     enabled(table)
 
 
+def test_it_may_be_turned_on_in_the_commit_that_numbers_the_files() -> None:
+    table = unnumbered()
+    mine = backfill(table)
+    configuration = {**(table.snapshot().metadata.configuration or {}), **ENABLED}
+    mine.set_metadata(msgspec.structs.replace(table.snapshot().metadata, configuration=configuration))
+    done = mine.commit(Operation("SET TBLPROPERTIES"), policy=QUIET)
+    assert ids(table, done.version) == [("a", 0, 4), ("b", 1, 4)]
+    assert table.snapshot().configuration.has_row_tracking
+
+
 def test_a_replaced_table_may_track_its_rows() -> None:
     table = tracked(protocol=Protocol(1, 7, None, ["appendOnly", "invariants"]), properties={})
     table.append("a")

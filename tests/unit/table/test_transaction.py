@@ -349,6 +349,7 @@ def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, s
     assert error.value.code == "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
     assert table.snapshot().version == 4
     assert "mine" not in table.live()
+    assert table.pauses == []  # after the last attempt there is nothing to wait for
 
 
 def test_a_policy_allows_an_attempt_at_least() -> None:
@@ -547,6 +548,25 @@ def test_trouble_while_the_winners_are_read_is_overcome(table: Table, storage: M
     assert len(table.pauses) == 2
 
 
+def test_trouble_that_lasts_while_the_winners_are_read_is_said(table: Table, storage: MemoryStorage) -> None:
+    mine = table.start()
+    mine.add(file("mine"))
+    table.append("x")
+    tries: list[str] = []
+
+    def hook(operation: str, _path: str) -> None:
+        if operation == "list_from":
+            tries.append(operation)
+            fail()
+
+    storage.on_call = hook
+    with pytest.raises(StorageError):
+        mine.commit(WRITE, policy=QUIET)
+    assert (len(tries), len(table.pauses)) == (5, 4)
+    storage.on_call = None
+    assert table.live() == ["x"]
+
+
 def test_a_log_that_was_cleaned_up_meanwhile_is_not_written_into(table: Table, storage: MemoryStorage) -> None:
     mine = table.start()
     mine.add(file("mine"))
@@ -699,6 +719,40 @@ def test_what_read_or_changed_rows_does_not_step_over_new_files(
     table.append("x")
     with pytest.raises(ConcurrentAppendError):
         mine.commit(WRITE, policy=QUIET)
+
+
+def test_change_rows_alone_are_a_change_of_data(table: Table) -> None:
+    mine = table.start()
+    mine.add_change_file(AddCDCFile("c", {}, 1))
+    done = mine.commit(Operation("MERGE"), policy=QUIET)
+    told = table.info(done.version)
+    assert (told["dataChange"], told["isolationLevel"]) == (True, "Serializable")
+
+
+@pytest.mark.parametrize("also", ["application", "domain", "nothing"])
+def test_only_what_does_nothing_else_rearranges(storage: MemoryStorage, also: str) -> None:
+    table = Table(storage)
+    table.create(protocol=Protocol(1, 7, None, ["domainMetadata"]))
+    table.append("a")
+    mine = table.start()
+    mine.remove(removed("a", data_change=False))
+    mine.add(file("b", data_change=False))
+    if also == "application":
+        mine.set_application("app", 1)
+    if also == "domain":
+        mine.set_domain(DomainMetadata("d", "{}"))
+    done = mine.commit(Operation("OPTIMIZE"), policy=QUIET)
+    assert (table.info(done.version)["isolationLevel"] == "SnapshotIsolation") is (also == "nothing")
+
+
+def test_a_new_isolation_level_counts_from_the_next_commit_on(table: Table) -> None:
+    mine = table.start()
+    mine.set_metadata(
+        msgspec.structs.replace(table.snapshot().metadata, configuration={"delta.isolationLevel": "WriteSerializable"})
+    )
+    done = mine.commit(Operation("SET TBLPROPERTIES"), policy=QUIET)
+    assert table.info(done.version)["isolationLevel"] == "Serializable"
+    assert table.info(table.append("a").version)["isolationLevel"] == "WriteSerializable"
 
 
 # --- in-commit timestamps
@@ -950,6 +1004,16 @@ def test_partition_values_go_by_physical_names(storage: MemoryStorage) -> None:
     mine = table.start()
     mine.add(AddFile("a", {"col-2": "x"}, 1, 1))
     assert mine.commit(WRITE, policy=QUIET).version == 1
+
+
+def test_a_reader_version_never_shrinks(storage: MemoryStorage) -> None:
+    table = Table(storage)
+    table.create(protocol=Protocol(3, 7, [], ["appendOnly"]))
+    mine = table.start()
+    mine.set_protocol(Protocol(1, 7, None, ["appendOnly"]))
+    with pytest.raises(DeltaError) as error:
+        mine.commit(Operation("UPGRADE PROTOCOL"), policy=QUIET)
+    assert error.value.code == "DELTA_INVALID_PROTOCOL_DOWNGRADE"
 
 
 @pytest.mark.parametrize("protocol", [Protocol(1, 1), Protocol(1, 7, None, ["appendOnly"])])
