@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from delta_pyds.errors import CorruptLogError, ProtocolError, StorageError, TimeTravelError
+from delta_pyds.log import cleanup
 from delta_pyds.log.cleanup import clean_log
 from delta_pyds.log.segment import load_segment
 from delta_pyds.protocol.actions import Protocol
@@ -109,6 +110,79 @@ def test_a_commit_exactly_at_the_cutoff_is_old_enough(tmp_path: Path) -> None:
     table.set_mtime(3, START + 4 * DAY)
     clean(table, now_ms=START + 4 * DAY + RETENTION)
     assert commits_left(table)[0] == 3
+
+
+def test_a_commit_a_millisecond_after_the_cutoff_is_young(tmp_path: Path) -> None:
+    table = daily(tmp_path, 6, {3: "classic"})
+    table.set_mtime(3, START + 4 * DAY + 1)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) == 0
+
+
+@pytest.mark.parametrize("own_times", [False, True])
+@pytest.mark.parametrize(("late_ms", "first"), [(0, 5), (1, 2)])
+def test_the_listing_goes_on_behind_a_commit_at_the_cutoff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_times: bool, late_ms: int, first: int
+) -> None:
+    """Versions 3 to 5 are of the same time, in a listing that looks at every file by itself."""
+    monkeypatch.setattr(cleanup, "_LISTED_AT_ONCE", 1)
+    table = TableBuilder(tmp_path, {"id": "long"}, properties=ICT if own_times else None)
+    cutoff = START + 4 * DAY
+    # file times ascend by a millisecond each where they do not by themselves
+    times = [cutoff - DAY, cutoff - DAY + 1, cutoff - DAY + 2, *(cutoff + late_ms - back for back in (2, 1, 0))]
+    times[3:] = [cutoff + late_ms] * 3 if own_times and late_ms else times[3:]
+    for version, time_ms in enumerate([*times, cutoff + 2 * DAY]):
+        when = {"timestamp_ms": time_ms}
+        if version == 0:
+            table.create(**when)
+        else:
+            table.append([{"id": version}], commit=when)
+        if version in (2, 5):
+            table.checkpoint()
+    clean(table, now_ms=cutoff + RETENTION)
+    assert commits_left(table)[0] == first
+
+
+@pytest.mark.parametrize(("late_ms", "first"), [(0, 3), (1, 1)])
+def test_a_commit_whose_own_time_is_the_cutoff_is_old_enough(tmp_path: Path, late_ms: int, first: int) -> None:
+    table = TableBuilder(tmp_path, {"id": "long"}, properties=ICT)
+    cutoff = START + 4 * DAY
+    for version, time_ms in enumerate([cutoff - 3, cutoff - 2, cutoff - 1, cutoff + late_ms, cutoff + 2]):
+        table.create(timestamp_ms=time_ms) if version == 0 else table.append([], commit={"timestamp_ms": time_ms})
+        table.set_mtime(version, START)
+        if version in (1, 3):
+            table.checkpoint()
+    clean(table, now_ms=cutoff + RETENTION)
+    assert commits_left(table)[0] == first
+
+
+@pytest.mark.parametrize(("late_ms", "first"), [(0, 3), (1, 1)])
+def test_in_commit_times_count_from_the_moment_that_they_were_enabled(tmp_path: Path, late_ms: int, first: int) -> None:
+    """Enabled exactly at the cutoff: by their own clock commit 3 is old. A millisecond later, files' times count."""
+    cutoff = START + 4 * DAY
+    since = {"delta.inCommitTimestampEnablementVersion": "3"}
+    since["delta.inCommitTimestampEnablementTimestamp"] = str(cutoff + late_ms)
+    table = TableBuilder(tmp_path, {"id": "long"})
+    for version in range(5):
+        time_ms = cutoff + late_ms + version - 3
+        if version == 0:
+            table.create(timestamp_ms=time_ms)
+        else:
+            changed = [table.metadata(properties={**ICT, **since})] if version == 3 else []
+            table.commit(changed, timestamp_ms=time_ms)
+        if version in (1, 3):
+            table.checkpoint()
+    clean(table, now_ms=cutoff + RETENTION, properties={**ICT, **since})
+    assert commits_left(table)[0] == first
+
+
+@pytest.mark.parametrize(("late_ms", "gone"), [(-1, True), (0, False)])
+def test_what_dead_writers_left_at_the_cutoff_stays(tmp_path: Path, late_ms: int, gone: bool) -> None:
+    table = daily(tmp_path, 6, {})
+    leftover = table.log_path / f".{'0' * 32}.tmp"
+    leftover.write_text("x")
+    age(leftover, START + 4 * DAY + late_ms)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) == int(gone)
+    assert leftover.exists() is not gone
 
 
 def test_without_a_checkpoint_nothing_goes(tmp_path: Path) -> None:
