@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from delta_pyds.errors import CorruptLogError, ProtocolError, StorageError, TimeTravelError
-from delta_pyds.log import cleanup
 from delta_pyds.log.cleanup import clean_log
 from delta_pyds.log.segment import load_segment
 from delta_pyds.protocol.actions import Protocol
@@ -116,30 +115,6 @@ def test_a_commit_a_millisecond_after_the_cutoff_is_young(tmp_path: Path) -> Non
     table = daily(tmp_path, 6, {3: "classic"})
     table.set_mtime(3, START + 4 * DAY + 1)
     assert clean(table, now_ms=START + 4 * DAY + RETENTION) == 0
-
-
-@pytest.mark.parametrize("own_times", [False, True])
-@pytest.mark.parametrize(("late_ms", "first"), [(0, 5), (1, 2)])
-def test_the_listing_goes_on_behind_a_commit_at_the_cutoff(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_times: bool, late_ms: int, first: int
-) -> None:
-    """Versions 3 to 5 are of the same time, in a listing that looks at every file by itself."""
-    monkeypatch.setattr(cleanup, "_LISTED_AT_ONCE", 1)
-    table = TableBuilder(tmp_path, {"id": "long"}, properties=ICT if own_times else None)
-    cutoff = START + 4 * DAY
-    # file times ascend by a millisecond each where they do not by themselves
-    times = [cutoff - DAY, cutoff - DAY + 1, cutoff - DAY + 2, *(cutoff + late_ms - back for back in (2, 1, 0))]
-    times[3:] = [cutoff + late_ms] * 3 if own_times and late_ms else times[3:]
-    for version, time_ms in enumerate([*times, cutoff + 2 * DAY]):
-        when = {"timestamp_ms": time_ms}
-        if version == 0:
-            table.create(**when)
-        else:
-            table.append([{"id": version}], commit=when)
-        if version in (2, 5):
-            table.checkpoint()
-    clean(table, now_ms=cutoff + RETENTION)
-    assert commits_left(table)[0] == first
 
 
 @pytest.mark.parametrize(("late_ms", "first"), [(0, 3), (1, 1)])
@@ -399,6 +374,16 @@ def test_sidecars_of_today_and_yesterday_stay_whatever_the_retention(tmp_path: P
     names = [file.name for file in folder.iterdir()]
     assert "yesterday" in names
     assert "before" not in names
+
+
+@pytest.mark.parametrize(("late_ms", "gone"), [(-1, True), (0, False)])
+def test_a_sidecar_at_the_cutoff_stays(tmp_path: Path, late_ms: int, gone: bool) -> None:
+    table = daily(tmp_path, 6, {2: "v2-json", 3: "v2-json"}, {"delta.checkpointPolicy": "v2"})
+    orphan = table.log_path / "_sidecars" / "orphan.parquet"
+    orphan.write_bytes(b"x")
+    age(orphan, START + 4 * DAY + late_ms)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) > 0
+    assert orphan.exists() is not gone
 
 
 def test_no_sidecar_goes_while_a_checkpoint_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
