@@ -792,24 +792,6 @@ def test_times_that_begin_later_say_since_when(storage: MemoryStorage) -> None:
     assert [table.snapshot().configuration.configuration[key] for key in ENABLEMENT] == ["2", str(file_time + 1)]
 
 
-def test_times_that_begin_with_the_feature_say_since_when(storage: MemoryStorage) -> None:
-    """The property stood there before the feature, and meant nothing; the commit changes no metadata of its own."""
-    table = Table(storage, clock=lambda: 1_000)
-    table.create(properties=ICT, protocol=Protocol(1, 2))
-    table.append("x")
-    mine = table.start()
-    mine.set_protocol(Protocol(1, 7, None, ["appendOnly", "invariants", "inCommitTimestamp"]))
-    table.append("y")
-    done = mine.commit(Operation("UPGRADE PROTOCOL"), policy=QUIET)
-    assert done.timestamp_ms == table.info(3)["inCommitTimestamp"]
-    configuration = table.actions(3, "metaData")[0]["configuration"]
-    assert configuration == {**ICT, **dict(zip(ENABLEMENT, ["3", str(done.timestamp_ms)], strict=True))}
-    # after that nothing is recorded again
-    table.append("z")
-    assert table.kinds(4) == ["commitInfo", "add"]
-    assert [table.snapshot().configuration.configuration[key] for key in ENABLEMENT] == ["3", str(done.timestamp_ms)]
-
-
 def test_metadata_set_anew_keeps_since_when_times_are_in_commits(storage: MemoryStorage) -> None:
     table = Table(storage)
     table.create()
