@@ -18,6 +18,7 @@ BASE_INDEX = -1
 METADATA_CHANGE_INDEX = -20
 _POST_METADATA_CHANGE_INDEX = -19
 _SOURCE_VERSIONS: dict[int, tuple[int, ...]] = {1: (), 3: (METADATA_CHANGE_INDEX, _POST_METADATA_CHANGE_INDEX)}
+_MAX_SHOWN = 300
 _KEYS = ("sourceVersion", "reservoirId", "reservoirVersion", "index", "isStartingVersion")
 
 
@@ -86,12 +87,14 @@ class StreamOffset:
 
 
 def _is_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _malformed(value: object) -> UserError:
+    text = repr(value)
+    shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
     return UserError(
-        f"the query's checkpoint holds an offset that is none of this source: {value!r}. The checkpoint belongs to "
+        f"the query's checkpoint holds an offset that is none of this source: {shown}. The checkpoint belongs to "
         "another source, or was damaged: start the query with a new checkpoint location.",
         code="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
     )

@@ -111,6 +111,55 @@ def test_a_commit_exactly_at_the_cutoff_is_old_enough(tmp_path: Path) -> None:
     assert commits_left(table)[0] == 3
 
 
+def test_a_commit_a_millisecond_after_the_cutoff_is_young(tmp_path: Path) -> None:
+    table = daily(tmp_path, 6, {3: "classic"})
+    table.set_mtime(3, START + 4 * DAY + 1)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) == 0
+
+
+@pytest.mark.parametrize(("late_ms", "first"), [(0, 3), (1, 1)])
+def test_a_commit_whose_own_time_is_the_cutoff_is_old_enough(tmp_path: Path, late_ms: int, first: int) -> None:
+    table = TableBuilder(tmp_path, {"id": "long"}, properties=ICT)
+    cutoff = START + 4 * DAY
+    for version, time_ms in enumerate([cutoff - 3, cutoff - 2, cutoff - 1, cutoff + late_ms, cutoff + 2]):
+        table.create(timestamp_ms=time_ms) if version == 0 else table.append([], commit={"timestamp_ms": time_ms})
+        table.set_mtime(version, START)
+        if version in (1, 3):
+            table.checkpoint()
+    clean(table, now_ms=cutoff + RETENTION)
+    assert commits_left(table)[0] == first
+
+
+@pytest.mark.parametrize(("late_ms", "first"), [(0, 3), (1, 1)])
+def test_in_commit_times_count_from_the_moment_that_they_were_enabled(tmp_path: Path, late_ms: int, first: int) -> None:
+    """Enabled exactly at the cutoff: by their own clock commit 3 is old. A millisecond later, files' times count."""
+    cutoff = START + 4 * DAY
+    since = {"delta.inCommitTimestampEnablementVersion": "3"}
+    since["delta.inCommitTimestampEnablementTimestamp"] = str(cutoff + late_ms)
+    table = TableBuilder(tmp_path, {"id": "long"})
+    for version in range(5):
+        time_ms = cutoff + late_ms + version - 3
+        if version == 0:
+            table.create(timestamp_ms=time_ms)
+        else:
+            changed = [table.metadata(properties={**ICT, **since})] if version == 3 else []
+            table.commit(changed, timestamp_ms=time_ms)
+        if version in (1, 3):
+            table.checkpoint()
+    clean(table, now_ms=cutoff + RETENTION, properties={**ICT, **since})
+    assert commits_left(table)[0] == first
+
+
+@pytest.mark.parametrize(("late_ms", "gone"), [(-1, True), (0, False)])
+def test_what_dead_writers_left_at_the_cutoff_stays(tmp_path: Path, late_ms: int, gone: bool) -> None:
+    table = daily(tmp_path, 6, {})
+    leftover = table.log_path / f".{'0' * 32}.tmp"
+    leftover.write_text("x")
+    age(leftover, START + 4 * DAY + late_ms)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) == int(gone)
+    assert leftover.exists() is not gone
+
+
 def test_without_a_checkpoint_nothing_goes(tmp_path: Path) -> None:
     table = daily(tmp_path, 20, {})
     before = left(table)
@@ -325,6 +374,16 @@ def test_sidecars_of_today_and_yesterday_stay_whatever_the_retention(tmp_path: P
     names = [file.name for file in folder.iterdir()]
     assert "yesterday" in names
     assert "before" not in names
+
+
+@pytest.mark.parametrize(("late_ms", "gone"), [(-1, True), (0, False)])
+def test_a_sidecar_at_the_cutoff_stays(tmp_path: Path, late_ms: int, gone: bool) -> None:
+    table = daily(tmp_path, 6, {2: "v2-json", 3: "v2-json"}, {"delta.checkpointPolicy": "v2"})
+    orphan = table.log_path / "_sidecars" / "orphan.parquet"
+    orphan.write_bytes(b"x")
+    age(orphan, START + 4 * DAY + late_ms)
+    assert clean(table, now_ms=START + 4 * DAY + RETENTION) > 0
+    assert orphan.exists() is not gone
 
 
 def test_no_sidecar_goes_while_a_checkpoint_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

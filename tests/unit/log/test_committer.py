@@ -157,7 +157,19 @@ def test_what_cannot_be_settled_says_so(faults: Faults) -> None:
     assert "Do not delete the data files" in caught.value.message
     assert commit_path(ROOT, 3) in caught.value.message
     assert "no answer" in caught.value.message
-    assert faults.puts == len(faults.sleeps) + 1 <= 10
+    # a pause between two attempts, none after the last
+    assert faults.sleeps == [0.1, 0.5, 2.0, 5.0]
+    assert faults.puts == 5
+
+
+def test_nothing_is_waited_for_once_it_is_settled(faults: Faults) -> None:
+    faults.before = dict.fromkeys(range(1, 5), TimeoutError("no answer"))
+    assert faults.put(3, commit("us"))
+    assert faults.sleeps == [0.1, 0.5, 2.0, 5.0]
+    faults.sleeps.clear()
+    faults.puts, faults.before, faults.after = 0, {1: TimeoutError()}, {2: TimeoutError()}
+    assert faults.put(4, commit("us"))
+    assert faults.sleeps == [0.1]
 
 
 def test_a_success_that_cannot_be_read_back_is_not_called_a_failure(faults: Faults) -> None:

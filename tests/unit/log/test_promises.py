@@ -55,6 +55,19 @@ def test_a_number_of_parts(table: TableBuilder, parts: str) -> None:
     assert "checkpoint.incomplete" in {finding.rule for finding in verify(str(table.path)).findings}
 
 
+@pytest.mark.parametrize("parts", [(1, 3), (0, 1), (0, 2), (2, 3), (1,), (1, 2, 3)])
+def test_parts_are_those_from_the_first_to_their_number(table: TableBuilder, parts: tuple[int, ...]) -> None:
+    one, two = table.checkpoint(kind="multipart", parts=2)
+    assert load_snapshot(str(table.path)).segment.checkpoint is not None
+    data = one.read_bytes()
+    one.unlink()
+    two.unlink()
+    for part in parts:
+        (table.log_path / f"{4:020d}.checkpoint.{part:010d}.{2:010d}.parquet").write_bytes(data)
+    assert load_snapshot(str(table.path)).segment.checkpoint is None
+    assert num_files(table) == 4
+
+
 @pytest.mark.parametrize("end", HUGE)
 @pytest.mark.parametrize("start", [0, 1, 5])
 def test_a_range_of_a_compaction(table: TableBuilder, start: int, end: int) -> None:

@@ -104,3 +104,12 @@ def test_another_source_version_is_named(source_version: int) -> None:
     with pytest.raises(UserError, match=f"source version {source_version}") as error:
         StreamOffset.from_json(reference(sourceVersion=source_version))
     assert error.value.code == "DELTA_INVALID_SOURCE_VERSION"
+
+
+@pytest.mark.parametrize("key", ["sourceVersion", "reservoirVersion", "index"])
+@pytest.mark.parametrize("number", [2**63, 10**4000])
+def test_numbers_are_of_64_bits(key: str, number: int) -> None:
+    with pytest.raises(UserError) as failure:
+        StreamOffset.from_json({**StreamOffset("t", 3, 1).to_json(), key: number})
+    assert failure.value.code == "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
+    assert len(str(failure.value)) < 700

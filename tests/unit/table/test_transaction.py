@@ -352,6 +352,38 @@ def test_after_the_last_attempt_it_gives_up_with_nothing_written(table: Table, s
     assert table.pauses == []  # after the last attempt there is nothing to wait for
 
 
+@pytest.mark.parametrize(("attempts", "pauses"), [(1, 0), (3, 0), (4, 0), (5, 1), (7, 3)])
+def test_after_the_last_attempt_nobody_waits(table: Table, storage: MemoryStorage, attempts: int, pauses: int) -> None:
+    mine = table.start()
+    mine.add(file("mine"))
+    rival = Rival(table, storage, most=100)
+    with pytest.raises(CommitRetriesExceededError):
+        mine.commit(WRITE, policy=CommitPolicy(max_attempts=attempts, post_commit=False))
+    assert rival.commits == attempts
+    assert len(table.pauses) == pauses
+
+
+def test_a_log_that_cannot_be_listed_is_tried_five_times(table: Table, storage: MemoryStorage) -> None:
+    mine = table.start()
+    mine.add(file("mine"))
+    table.append("winner")
+    listings = 0
+
+    def called(operation: str, path: str) -> None:
+        nonlocal listings
+        if operation == "list_from":
+            listings += 1
+            raise StorageError(f"{path} cannot be listed now.")
+
+    storage.on_call = called
+    with pytest.raises(StorageError, match="cannot be listed"):
+        mine.commit(WRITE, policy=QUIET)
+    assert listings == 5
+    assert len(table.pauses) == 4
+    storage.on_call = None
+    assert table.live() == ["winner"]
+
+
 def test_a_policy_allows_an_attempt_at_least() -> None:
     with pytest.raises(OptionError, match="0 attempts"):
         CommitPolicy(max_attempts=0)
