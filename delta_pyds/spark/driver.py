@@ -172,6 +172,7 @@ def plan(
             schema=user_schema,
             time_zone=opened.time_zone,
             storage_options=options.storage_options,
+            verify_page_checksums=options.verify_page_checksums,
         )
     return plan_scan(
         opened.snapshot,
@@ -183,6 +184,7 @@ def plan(
         row_position=options.row_position,
         row_ids=options.row_ids,
         storage_options=options.storage_options,
+        verify_page_checksums=options.verify_page_checksums,
     )
 
 

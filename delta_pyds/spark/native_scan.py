@@ -46,6 +46,7 @@ _PINNED = {
     # names are names: no star or brace in them means anything
     "__globPaths__": "false",
 }
+_VERIFY = "parquet.page.verify-checksum.enabled"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _DEFAULT_LISTING = 32
 
@@ -189,7 +190,8 @@ class _Source:
                 schema.append(_field(ROW, LONG))
             # values that nobody looks at may be of a type that directories do not tell
             schema += [_field(n, types.get(n, STRING)) for n in self._hive]
-            found = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED)
+            verify = "true" if self._scan.state.verify_page_checksums else "false"
+            found = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED, **{_VERIFY: verify})
             if self._hive:
                 root = spark_path(self._scan.snapshot.table_root)
                 found = found.options(basePath=root, timeZone=self._scan.state.time_zone)

@@ -25,6 +25,7 @@ READ_OPTIONS = {
     for name in (
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
         "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
+        "verifyPageChecksums",
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
@@ -56,6 +57,7 @@ class ReadOptions(Concealing):
     row_position: bool = False
     row_ids: bool = False
     push_filters: bool | None = None
+    verify_page_checksums: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     change_feed: bool = False
     starting_version: int | Literal["latest"] | None = None
@@ -109,6 +111,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         row_position=boolean_option(given, "rowposition", "rowPosition") or False,
         row_ids=boolean_option(given, "rowids", "rowIds") or False,
         push_filters=boolean_option(given, "pushfilters", "pushFilters"),
+        verify_page_checksums=boolean_option(given, "verifypagechecksums", "verifyPageChecksums") is not False,
         storage_options=storage_options(given),
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),

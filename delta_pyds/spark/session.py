@@ -45,6 +45,7 @@ def read(
     row_position: bool = False,
     row_ids: bool = False,
     min_partitions: int | None = None,
+    verify_page_checksums: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     engine: str = "auto",
 ) -> DataFrame:
@@ -54,7 +55,8 @@ def read(
     exactly the rows for which ``where`` (a Spark SQL predicate) is true.
     ``timestamp``: text, or a datetime; without a zone it is in the session's
     time zone, as are the timestamps in ``where``. ``min_partitions``: by
-    default the session's parallelism.
+    default the session's parallelism. ``verify_page_checksums``: false leaves the checksums of Parquet pages,
+    where a file has them, unlooked at.
 
     ``engine``: ``native`` plans here and reads with Spark's own Parquet reader,
     which prunes columns and partitions, hands filters down and knows sizes, for
@@ -83,6 +85,7 @@ def read(
         "timeZone": time_zone or spark.conf.get("spark.sql.session.timeZone"),
         "rowPosition": row_position,
         "rowIds": row_ids,
+        "verifyPageChecksums": verify_page_checksums,
         "minPartitions": min_partitions or _parallelism(spark),
         "storageOptions": json.dumps(dict(storage_options)) if storage_options else None,
     }

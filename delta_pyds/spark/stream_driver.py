@@ -61,6 +61,7 @@ def open_stream(
         schema=user_schema,
         time_zone=opened.time_zone,
         storage_options=options.storage_options,
+        verify_page_checksums=options.verify_page_checksums,
     )
     source = StreamSource(
         opened.snapshot.storage,

@@ -193,6 +193,7 @@ def plan_changes(
     schema: StructType | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
+    verify_page_checksums: bool = True,
 ) -> ChangeScan:
     """Plan a read of the changes of the range; the other arguments are those of ``table.scan.plan_scan``.
 
@@ -216,6 +217,7 @@ def plan_changes(
         schema=schema,
         time_zone=time_zone,
         storage_options=storage_options,
+        verify_page_checksums=verify_page_checksums,
     )
     return ChangeScan(selection, versions, latest, start, read)
 

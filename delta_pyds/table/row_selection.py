@@ -142,6 +142,7 @@ def select_rows(
     row_position: bool = False,
     row_ids: RowIdColumns | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    verify_page_checksums: bool = True,
 ) -> RowSelection:
     """Choose rows and columns; the arguments are those of ``table.scan.plan_scan``.
 
@@ -185,6 +186,7 @@ def select_rows(
         row_position=row_position,
         row_ids=row_ids,
         time_zone=time_zone,
+        verify_page_checksums=verify_page_checksums,
     )
     return RowSelection(relation, state, where, uses_time_zone, filters)
 

@@ -166,6 +166,7 @@ def plan_scan(
     row_position: bool = False,
     row_ids: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    verify_page_checksums: bool = True,
 ) -> Scan:
     """Plan a read of a snapshot.
 
@@ -174,6 +175,7 @@ def plan_scan(
     only rule out files and row groups. ``columns``: names, nested by dots;
     ``schema``: a user's schema instead. ``row_position`` and ``row_ids`` add
     ``_file_path, _row_position`` and ``_row_id, _row_commit_version`` at the end.
+    ``verify_page_checksums``: of the data files, where they have them.
 
     Raises: ExpressionError, ColumnNotFoundError, UserError, UnsupportedFeatureError.
     """
@@ -190,5 +192,6 @@ def plan_scan(
             row_position=row_position,
             row_ids=configuration.row_id_columns() if row_ids else None,
             storage_options=storage_options,
+            verify_page_checksums=verify_page_checksums,
         ),
     )

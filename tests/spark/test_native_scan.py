@@ -545,6 +545,19 @@ def test_files_that_spark_does_not_read_as_we_do_are_found_by_their_footers(
         assert native(spark, table, columns="id").count() == len(content)
 
 
+def test_damaged_pages_are_noticed_by_sparks_reader_too(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    delta_pyds.write(spark.range(1000), path, options={"compression": "none"})
+    file = next(iter(Path(path).glob("*.parquet")))
+    content = file.read_bytes()
+    file.write_bytes(content[:2000] + bytes([content[2000] ^ 1]) + content[2001:])
+    for engine in ("native", "arrow"):
+        with pytest.raises(Exception, match=r"checksum|CRC|crc"):
+            delta_pyds.read(spark, path, engine=engine).agg({"id": "sum"}).collect()
+        lax = delta_pyds.read(spark, path, engine=engine, verify_page_checksums=False)
+        assert lax.agg({"id": "sum"}).collect()[0][0] != 499500
+
+
 def test_one_strange_file_among_many_is_found(spark: SparkSession, tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long", "c": "long"})
     for i in range(40):
