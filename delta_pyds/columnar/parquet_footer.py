@@ -58,7 +58,7 @@ _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums: bool = True) -> pq.ParquetFile:
     """Open a Parquet file, and make sure that its footer does not contradict itself.
 
-    ``source``: what ``pyarrow.parquet.ParquetFile`` opens; it stays the caller's to close, unless it is a path.
+    ``source``: an open file, which stays the caller's to close.
     ``verify_page_checksums``: of pages that have one (a footer has none).
 
     Raises: what Arrow raises; pa.ArrowInvalid.
@@ -69,12 +69,7 @@ def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums
         )
     except UnicodeDecodeError as e:
         raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e
-    try:
-        _check(parquet.metadata)
-    except BaseException:
-        if isinstance(source, str):
-            parquet.close(force=True)
-        raise
+    _check(parquet.metadata)
     return parquet
 
 

@@ -9,6 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import delta_pyds
+from delta_pyds.errors import DeltaError
 from tests.support.table_builder import TableBuilder
 
 
@@ -154,3 +156,30 @@ def test_a_catalog_managed_table_needs_its_catalog(spark: SparkSession, tmp_path
     table.create()
     message = failure(spark, table.path)
     assert "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED" in message and "catalog" in message
+
+
+def test_allowed_roots_hold_in_both_engines_and_in_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    origin = TableBuilder(tmp_path / "origin", {"id": "long"})
+    origin.create()
+    [add] = origin.append([{"id": 7}])
+    clone = TableBuilder(tmp_path / "clone", {"id": "long"})
+    clone.create([{"add": {**add["add"], "path": f"file://{tmp_path}/origin/{add['add']['path']}"}}])
+    refusal = "below neither the table nor one of the directories that allowed_roots allows"
+    assert refusal in failure(spark, clone.path, allowedRoots="[]")
+    frame = spark.read.format("deltapy").option("allowedRoots", f"{tmp_path}/origin").load(str(clone.path))
+    assert [row.id for row in frame.collect()] == [7]
+    with pytest.raises(DeltaError, match=refusal):
+        delta_pyds.read(spark, str(clone.path), engine="native", storage_options={"allowed_roots": []})
+    allowed = delta_pyds.read(
+        spark, str(clone.path), engine="native", storage_options={"allowed_roots": [str(tmp_path)]}
+    )
+    assert [row.id for row in allowed.collect()] == [7]
+
+
+def test_no_secret_of_a_path_or_an_option_reaches_spark(spark: SparkSession) -> None:
+    for options in ({"path": "s3://user:s3cr3t@bucket/t"},
+                    {"path": "nope://u:s3cr3t@host/t", "storageOptions": '{"secret": "s3cr3t"}'},
+                    {"path": "nope://host/t?sig=s3cr3t", "storageOptions": '{"secret": "s3cr3t"}'}):  # fmt: skip
+        with pytest.raises(PySparkException) as error:
+            spark.read.format("deltapy").options(**options).load().collect()
+        assert "s3cr3t" not in str(error.value).split("JVM stacktrace")[0]

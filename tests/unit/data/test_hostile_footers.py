@@ -56,7 +56,7 @@ def test_what_arrow_says_of_its_own_files_is_what_is_read(tmp_path: Path) -> Non
     )
     path = tmp_path / "f"
     pq.write_table(table, path, row_group_size=2, compression={"i": "zstd", "l": "none", "f": "gzip"})
-    metadata = open_parquet(str(path)).metadata
+    metadata = open_parquet(pa.OSFile(str(path))).metadata
     footer = ParquetFooter(metadata)
     codecs = {"LZ4": "LZ4_RAW"}
     for group in range(metadata.num_row_groups):

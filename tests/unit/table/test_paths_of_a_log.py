@@ -264,3 +264,16 @@ def test_the_formats_options_say_the_same() -> None:
     for text in ("[1]", '["/a"', '[""]'):
         with pytest.raises(OptionError, match="the option allowedRoots"):
             parse_read_options({"path": "/t", "allowedRoots": text})
+
+
+def test_the_prefix_of_a_deletion_vector_leads_nowhere_else(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties={"delta.enableDeletionVectors": "true"})
+    table.create()
+    [add] = table.append([{"id": 1}, {"id": 2}])
+    new = table.delete(add, [0])["add"]
+    file = table.vector_file({"add": new})
+    file.rename(tmp_path / file.name)
+    vector = {**new["deletionVector"], "pathOrInlineDv": "../t/.." + new["deletionVector"]["pathOrInlineDv"][-20:]}
+    table.commit([table.remove({"add": new}), {"add": {**new, "deletionVector": vector}}])
+    with pytest.raises(DeltaError, match=r"names the file '\.\./t/\.\./"):
+        rows(table.path)
