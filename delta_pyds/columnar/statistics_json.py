@@ -9,6 +9,7 @@ Protocol: "Per-file Statistics".
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -46,7 +47,7 @@ class StatisticsReader:
         texts = stats.cast(pa.string())
         rows = self._decode(texts)
         if rows is None:
-            return pa.array([_row(text or "{}", self.wanted) for text in texts.to_pylist()], self.wanted)
+            return pa.array([_row(text or b"{}", self.wanted) for text in texts.cast(pa.binary()).to_pylist()], self.wanted)
         return _to_struct(rows, self.wanted, "")
 
     def _decode(self, texts: pa.StringArray) -> list[Any] | None:
@@ -61,7 +62,8 @@ class StatisticsReader:
         )
         try:
             rows = self._decoder.decode_lines(_contents(lines))
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
+            # the depth of JSON is the writer's choice, also where nothing is wanted of it
             return None
         return rows if len(rows) == len(texts) else None
 
@@ -112,16 +114,23 @@ def _to_struct(rows: Sequence[Any], wanted: pa.StructType, prefix: str) -> pa.St
 
 
 def _to_array(values: list[Any], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(data_type) and any(v is not None and not _has_few_digits(v) for v in values):
+        return pa.array([_fit(v, data_type) for v in values], data_type)
     try:
         return pa.array(values, data_type)
     except (pa.ArrowException, OverflowError, TypeError):
         return pa.array([_fit(v, data_type) for v in values], data_type)
 
 
-def _row(text: str, wanted: pa.StructType) -> dict[str, Any]:
+def _has_few_digits(value: Decimal) -> bool:
+    """Whether a number can be had at its full length: 1e9999999 could not."""
+    return value.is_finite() and abs(value.adjusted()) <= _MAX_DIGITS
+
+
+def _row(text: bytes, wanted: pa.StructType) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, ArithmeticError, RecursionError):
         return {}
     read = _fit(value, wanted)
     return read if isinstance(read, dict) else {}
@@ -142,18 +151,23 @@ def _fit(value: Any, wanted: pa.DataType) -> Any:
         if isinstance(value, bool):
             return None
         if pa.types.is_floating(wanted):
-            return float(value)
+            return _floating(value)
         if pa.types.is_int64(wanted):
-            if isinstance(value, Decimal) and value.adjusted() > _MAX_DIGITS:
+            if isinstance(value, Decimal) and not _has_few_digits(value):
                 return None  # int() of 1e9999999 would not come back
             return int(value) if value == int(value) and abs(int(value)) <= _MAX_INT64 else None
         if pa.types.is_decimal(wanted):
-            if abs(Decimal(value).adjusted()) > _MAX_DIGITS:
-                return None
-            return pa.scalar(Decimal(value), wanted).as_py()
+            number = Decimal(value)
+            return pa.scalar(number, wanted).as_py() if _has_few_digits(number) else None
     except (ValueError, ArithmeticError, TypeError, pa.ArrowException):
         return None
     return None
+
+
+def _floating(value: Any) -> float | None:
+    """Infinities and NaN stand as texts; a number that is too large for a double was not a double's value."""
+    number = float(value)
+    return number if isinstance(value, (str, float)) or math.isfinite(number) else None
 
 
 def struct_of(tree: dict[str, Any]) -> pa.StructType:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.evaluate import searched
 from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, null_where, some
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.errors import ExpressionError
@@ -228,11 +229,11 @@ def _hashed(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _matches(call: Call, args: list[Any], rows: Rows) -> Any:
-    return pc.match_substring_regex(_checked(args[0]), str(call.options[0]))
+    return searched(pc.match_substring_regex, _checked(args[0]), str(call.options[0]))
 
 
 def _replaced_pattern(call: Call, args: list[Any], rows: Rows) -> Any:
-    return pc.replace_substring_regex(_checked(args[0]), str(call.options[0]), str(call.options[1]))
+    return searched(pc.replace_substring_regex, _checked(args[0]), str(call.options[0]), str(call.options[1]))
 
 
 TEXTS: dict[str, Kernel] = {

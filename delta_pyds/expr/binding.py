@@ -35,6 +35,8 @@ from delta_pyds.expr.scope import Scope, expect_count
 from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Interval, Name, Syntax, TypedText
 from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
 
+# binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
+_MAX_DEPTH = 180
 _ZERO = Literal(0, INTEGER)
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 # operators that are functions too
@@ -48,12 +50,24 @@ class Binder:
     def __init__(self, schema: StructType, scope: Scope) -> None:
         self.schema = schema
         self.scope = scope
+        self._depth = 0
 
     def bind(self, syntax: Syntax) -> Expr:
-        if isinstance(syntax, Name):
-            return self._name(syntax)
-        if isinstance(syntax, Constant):
-            return syntax.literal
+        if isinstance(syntax, (Name, Constant)):
+            return syntax.literal if isinstance(syntax, Constant) else self._name(syntax)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ExpressionError(
+                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and so deep stands what is at position "
+                f"{getattr(syntax, 'position', 0)} of the expression. Chains of AND, OR and || may be of any length; "
+                "cut a chain of other operators in two with brackets, or compute a part in a column of its own.",
+                construct="nesting",
+            )
+        expr = self._bind(syntax)
+        self._depth -= 1
+        return expr
+
+    def _bind(self, syntax: Syntax) -> Expr:
         if isinstance(syntax, TypedText):
             return self._typed_text(syntax)
         if isinstance(syntax, CastTo):
@@ -66,6 +80,7 @@ class Binder:
                 "timestamp.",
                 construct="INTERVAL",
             )
+        assert isinstance(syntax, Apply)
         return self._apply(syntax)
 
     def _name(self, syntax: Name) -> Expr:
@@ -112,7 +127,7 @@ class Binder:
         name = syntax.function
         if name in ("+", "-") and any(isinstance(arg, Interval) for arg in syntax.args):
             return self._interval(name, syntax.args)
-        args = tuple(self.bind(arg) for arg in syntax.args)
+        args = tuple([self.bind(arg) for arg in syntax.args])
         if name in ("AND", "OR"):
             sides = tuple(self._boolean(arg) for arg in args)
             return And(sides) if name == "AND" else Or(sides)

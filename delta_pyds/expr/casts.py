@@ -28,6 +28,8 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.temporal import DAY_MICROS, TimeZone, parse_date, parse_timestamp
 
 EXACT = Context(prec=1000)
+# longer than the text of any value that is not a string, blanks around it included
+_MAX_TEXT = 4_000
 _BLANK = " \t\n\r\f\v"
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?)([dDfF]?)")
@@ -54,9 +56,9 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
     if source == STRING and isinstance(value, str):
         try:
             return _from_text(value, target, zone)
-        except (ValueError, OverflowError):
+        except (ValueError, ArithmeticError):
             raise ExpressionError(
-                f"the text '{value}' is not a {display(target).upper()} in a form that is supported: correct it, or "
+                f"the text '{_shortened(value)}' is not a {display(target).upper()} in a form that is supported: correct it, or "
                 f"compare with a value of type {display(target).upper()}.",
                 code="CAST_INVALID_INPUT",
             ) from None
@@ -86,6 +88,10 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
     )
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
+
+
 def _is_number(data_type: DataType) -> bool:
     return isinstance(data_type, DecimalType) or is_integral(data_type) or is_floating(data_type)
 
@@ -93,6 +99,8 @@ def _is_number(data_type: DataType) -> bool:
 def _from_text(text: str, target: DataType, zone: TimeZone) -> LiteralValue:
     if target == BINARY:
         return text.encode("utf-8")
+    if len(text) > _MAX_TEXT:
+        raise ValueError(text)
     if target == DATE:
         return parse_date(text)
     if target == TIMESTAMP:
@@ -159,6 +167,8 @@ def _fit_integer(value: int, target: DataType) -> int:
 
 def fit_decimal(value: Decimal, target: DecimalType) -> Decimal:
     """Round half up to the scale. Raises: ExpressionError (CAST_OVERFLOW) beyond the precision."""
+    if value and value.adjusted() >= target.precision:
+        raise _overflow(f"{value:.10E}", target)
     rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, EXACT)
     if rounded and rounded.adjusted() >= target.precision - target.scale:
         raise _overflow(value, target)
@@ -167,6 +177,9 @@ def fit_decimal(value: Decimal, target: DecimalType) -> Decimal:
 
 def nearest_float(value: int | float | Decimal) -> float:
     """The 32-bit float nearest to a number, ties to even; beyond the largest, infinity."""
+    if isinstance(value, Decimal) and value and not -100 < value.adjusted() < 100:
+        # far beyond both ends: fractions of such numbers would have as many digits
+        return math.copysign(0.0 if value.adjusted() < 0 else math.inf, value)
     try:
         guess = float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
     except OverflowError:

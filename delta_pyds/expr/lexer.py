@@ -27,6 +27,10 @@ _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# characters of a text on either side of a place that are shown in an error
+_SHOWN = 200
+
 
 @dataclass(frozen=True)
 class Token:
@@ -53,6 +57,12 @@ def tokenize(text: str) -> list[Token]:
 
     Raises: ExpressionError (PARSE_SYNTAX_ERROR).
     """
+    if (surrogate := _SURROGATE.search(text)) is not None:
+        # no text that could be printed, stored or compared holds one
+        printable = _SURROGATE.sub("\ufffd", text)
+        raise syntax_error(
+            printable, surrogate.start(), f"near '\\u{ord(surrogate[0]):04x}': half of a surrogate pair is no character"
+        )
     tokens: list[Token] = []
     position = 0
     while True:
@@ -135,7 +145,7 @@ def unescape(quoted: str) -> str:
         return joined.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ExpressionError(
-            f"the string {quoted} holds half of a surrogate pair, which is no character.", code="PARSE_SYNTAX_ERROR"
+            f"the string {shortened(quoted)} holds half of a surrogate pair, which is no character.", code="PARSE_SYNTAX_ERROR"
         ) from None
 
 
@@ -152,16 +162,26 @@ def _escaped(match: re.Match[str]) -> str:
     return _ESCAPED.get(match[4], match[4])
 
 
+def shortened(text: str, position: int = 0) -> str:
+    """The text, or of a long one what is around a place in it, for an error."""
+    first, last = max(0, position - _SHOWN), position + _SHOWN
+    if len(text) <= 2 * _SHOWN:
+        return text
+    return f"{'...' if first else ''}{text[first:last]}{'...' if last < len(text) else ''}"
+
+
 def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
     """A syntax error that shows the text with a mark under the place."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
-    line = text[line_start : line_end if line_end >= 0 else len(text)]
     number = text.count("\n", 0, position) + 1
     column = position - line_start
+    # of a long line, what is around the place
+    first = max(line_start, position - _SHOWN)
+    line = text[first : min(line_end if line_end >= 0 else len(text), position + _SHOWN)]
     return ExpressionError(
         f"the predicate is not Spark SQL: syntax error {reason} (line {number}, pos {column})\n"
-        f"{line}\n{'-' * column}^^^",
+        f"{line}\n{'-' * (position - first)}^^^",
         code="PARSE_SYNTAX_ERROR",
         multiline=True,
         position=position,

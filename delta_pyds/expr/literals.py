@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from delta_pyds.errors import ExpressionError
@@ -11,6 +12,10 @@ from delta_pyds.expr.nodes import Literal
 from delta_pyds.expr.types import INTEGER_BITS
 from delta_pyds.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DecimalType, PrimitiveType, display
 
+# more than a number of any type can use, and few enough to be converted in no time
+MAX_DIGITS = 2_000
+_EXPONENT = re.compile(r"[^eE]*(?:[eE][+-]?0*[0-9]{1,4})?")
+
 
 def number_literal(token: Token, *, negative: bool) -> Literal:
     """A number token as a constant: whole numbers as int, bigint or decimal, by their size.
@@ -18,6 +23,8 @@ def number_literal(token: Token, *, negative: bool) -> Literal:
     Raises: ExpressionError (INVALID_NUMERIC_LITERAL_RANGE).
     """
     digits, suffix = str(token.value), token.suffix
+    if len(digits) > MAX_DIGITS or not _EXPONENT.fullmatch(digits):
+        raise _out_of_range(token, {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}.get(suffix, "decimal"))
     if negative:
         digits = "-" + digits
     if suffix in ("L", "S", "Y") or (not suffix and digits.lstrip("-").isdigit()):
@@ -60,6 +67,9 @@ def _decimal(value: Decimal, token: Token) -> Literal:
 
 
 def _out_of_range(token: Token, name: str) -> ExpressionError:
+    shown = token.text if len(token.text) <= 60 else f"{token.text[:50]}... ({len(token.text)} characters)"
     return ExpressionError(
-        f"the number {token.text} is out of range for {name.upper()}.", code="INVALID_NUMERIC_LITERAL_RANGE"
+        f"the number {shown} at position {token.start} is out of range for {name.upper()}.",
+        code="INVALID_NUMERIC_LITERAL_RANGE",
+        position=token.start,
     )

@@ -15,11 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from delta_pyds.errors import ExpressionError
 from delta_pyds.protocol.schema import BOOLEAN, DataType, DecimalType, PrimitiveType, display
 
 LiteralValue = bool | int | float | str | bytes | Decimal | None
 
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+# levels of a tree that its SQL shows
+_SHOWN_DEPTH = 60
 SWAPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -188,7 +191,47 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def may_fail(expr: Expr) -> bool:
     """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
-    return isinstance(expr, Call) or any(may_fail(child) for child in children(expr))
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call):
+            return True
+        pending.extend(children(node))
+    return False
+
+
+# what a tree may take of Python's stack where it is pickled, hashed, compared and evaluated, which allow a thousand
+# frames: one frame is a third of a call's, half of a comparison's
+MAX_FRAMES = 620
+
+
+def require_moderate_depth(expr: Expr) -> None:
+    """Refuse a tree that could not be handed to a task. Parts that are shared are looked at once.
+
+    Raises: ExpressionError, which shows the beginning of the deepest part.
+    """
+    frames: dict[int, int] = {}
+    pending: list[tuple[Expr, bool]] = [(expr, False)]
+    while pending:
+        node, seen = pending.pop()
+        if id(node) in frames:
+            continue
+        inner = children(node)
+        if not inner:
+            frames[id(node)] = 2
+        elif not seen:
+            pending.append((node, True))
+            pending.extend((child, False) for child in inner)
+        else:
+            own = 4 if isinstance(node, Case) else 3 if isinstance(node, (And, Or, Call, Coalesce)) else 2
+            frames[id(node)] = deepest = own + max(frames[id(child)] for child in inner)
+            if deepest > MAX_FRAMES:
+                raise ExpressionError(
+                    f"nesting deeper than about {MAX_FRAMES // 3} levels is not supported, and this expression goes "
+                    f"deeper: {to_sql(node)[:200]}... Chains of AND, OR and || may be of any length; cut a chain of "
+                    "other operators in two with brackets, or compute a part of it in a column of its own.",
+                    construct="nesting",
+                )
 
 
 def columns(expr: Expr) -> Iterator[Column]:
@@ -214,55 +257,61 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def to_sql(expr: Expr) -> str:
-    """The expression as SQL, for people: what ``explain`` prints.
+    """The expression as SQL, for people: what ``explain`` prints. What lies very deep is left out.
 
     Comparisons show the column's own type, so ``i < 1.5`` over whole numbers reads ``i < 2``.
     """
+    return _sql(expr, _SHOWN_DEPTH)
+
+
+def _sql(expr: Expr, depth: int) -> str:
+    if depth == 0:
+        return "..."
+    depth -= 1
     if isinstance(expr, Column):
         return ".".join(_name(part) for part in expr.path)
     if isinstance(expr, Literal):
         return literal_to_sql(expr)
     if isinstance(expr, Cast):
-        return f"CAST({to_sql(expr.child)} AS {display(expr.data_type).upper()})"
+        return f"CAST({_sql(expr.child, depth)} AS {display(expr.data_type).upper()})"
     if isinstance(expr, Remainder):
-        return f"{to_sql(expr.child)} % {expr.divisor}"
+        return f"{_sql(expr.child, depth)} % {expr.divisor}"
     if isinstance(expr, Comparison):
-        return f"{_operand(expr.left)} {expr.op} {_operand(expr.right)}"
+        return f"{_operand(expr.left, depth)} {expr.op} {_operand(expr.right, depth)}"
     if isinstance(expr, In):
         data_type = type_of(expr.child)
         shown = ", ".join(literal_to_sql(Literal(v, data_type)) for v in expr.values[:20])
         more = f", ... {len(expr.values) - 20} more" if len(expr.values) > 20 else ""
-        return f"{_operand(expr.child)} IN ({shown}{more})"
+        return f"{_operand(expr.child, depth)} IN ({shown}{more})"
     if isinstance(expr, Like):
-        return f"{_operand(expr.child)} LIKE {_quote(like_pattern(expr.parts))}"
+        return f"{_operand(expr.child, depth)} LIKE {_quote(like_pattern(expr.parts))}"
     if isinstance(expr, IsNull):
-        return f"{_operand(expr.child)} IS NULL"
+        return f"{_operand(expr.child, depth)} IS NULL"
     if isinstance(expr, Not):
         if isinstance(expr.child, IsNull):
-            return f"{_operand(expr.child.child)} IS NOT NULL"
-        return f"NOT {_operand(expr.child)}"
+            return f"{_operand(expr.child.child, depth)} IS NOT NULL"
+        return f"NOT {_operand(expr.child, depth)}"
     if isinstance(expr, Call):
-        return _call_to_sql(expr)
+        return _call_sql(expr, depth)
     if isinstance(expr, Case):
-        branches = " ".join(f"WHEN {to_sql(test)} THEN {to_sql(value)}" for test, value in expr.branches)
-        return f"CASE {branches} ELSE {to_sql(expr.otherwise)} END"
+        branches = " ".join(f"WHEN {_sql(test, depth)} THEN {_sql(value, depth)}" for test, value in expr.branches)
+        return f"CASE {branches} ELSE {_sql(expr.otherwise, depth)} END"
     if isinstance(expr, Coalesce):
-        return f"COALESCE({', '.join(to_sql(child) for child in expr.children)})"
+        return f"COALESCE({', '.join(_sql(child, depth) for child in expr.children)})"
     word = " AND " if isinstance(expr, And) else " OR "
-    return word.join(_operand(child) for child in expr.children)
+    return word.join(_operand(child, depth) for child in expr.children)
 
 
-def _call_to_sql(call: Call) -> str:
-    args = [to_sql(arg) for arg in call.args]
+def _call_sql(call: Call, depth: int) -> str:
     if call.function in ("cast", "try_cast"):
-        return f"{call.function.upper()}({args[0]} AS {display(call.data_type).upper()})"
-    if len(args) == 2 and not call.function[0].isalpha():
-        return f" {call.function} ".join(_operand(arg) for arg in call.args)
-    return f"{call.function}({', '.join([*map(str, call.options), *args])})"
+        return f"{call.function.upper()}({_sql(call.args[0], depth)} AS {display(call.data_type).upper()})"
+    if len(call.args) == 2 and not call.function[0].isalpha():
+        return f" {call.function} ".join(_operand(arg, depth) for arg in call.args)
+    return f"{call.function}({', '.join([*map(str, call.options), *(_sql(arg, depth) for arg in call.args)])})"
 
 
-def _operand(expr: Expr) -> str:
-    text = to_sql(expr)
+def _operand(expr: Expr, depth: int) -> str:
+    text = _sql(expr, depth)
     named = isinstance(expr, Call) and expr.function[0].isalpha()
     plain = named or isinstance(expr, (Column, Literal, Cast, IsNull, Case, Coalesce))
     return text if plain or (isinstance(expr, Not) and isinstance(expr.child, IsNull)) else f"({text})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from delta_pyds.expr.build import Builder
 from delta_pyds.expr.grammar import PREDICATE, read_expression
 from delta_pyds.expr.logic import as_filter
-from delta_pyds.expr.nodes import Expr, Predicate
+from delta_pyds.expr.nodes import Expr, Predicate, require_moderate_depth
 from delta_pyds.expr.predicate_binding import PredicateBinder
 from delta_pyds.protocol.schema import StructType
 
@@ -26,6 +26,7 @@ def parse_predicate(text: str, schema: StructType, *, time_zone: str) -> Predica
     """
     builder = Builder(time_zone)
     expr = PredicateBinder(text, schema, builder).whole(read_expression(text, PREDICATE))
+    require_moderate_depth(expr)
     return Predicate(as_filter(expr), builder.zone.used)
 
 
@@ -60,4 +61,5 @@ def parse_expression(
     now = time.time_ns() // 1000 if now_micros is None else now_micros
     scope = Scope(time_zone=time_zone, ansi=ansi, now_micros=now)
     expr = Binder(schema, scope).bind(read_expression(text))
+    require_moderate_depth(expr)
     return Bound(expr, scope.zone.used, not scope.clock_read)

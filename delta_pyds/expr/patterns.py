@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.lexer import shortened
 from delta_pyds.expr.logic import always, require_comparable
 from delta_pyds.expr.nodes import (
     ANY_CHARACTER,
@@ -18,6 +19,9 @@ from delta_pyds.expr.nodes import (
 )
 from delta_pyds.protocol.schema import STRING
 
+# beyond this, matching takes memory and time out of proportion, and Arrow gives up at some length
+MAX_PATTERN = 10_000
+
 
 def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
     """``expr LIKE pattern ESCAPE escape``; the pattern is a constant.
@@ -29,42 +33,64 @@ def like(expr: Expr, pattern: Expr, escape: str = "\\") -> Expr:
 
 
 def like_parts(text: str, escape: str) -> list[str | Wildcard]:
-    """The parts of a LIKE pattern. Raises: ExpressionError as ``like``."""
+    """The parts of a LIKE pattern, no two texts or ANY_STRINGs beside each other.
+
+    Raises: ExpressionError as ``like``, and for a pattern of wildcards that is too long to be matched.
+    """
     parts: list[str | Wildcard] = []
+    characters: list[str] = []
+
+    def end_text() -> None:
+        if characters:
+            parts.append("".join(characters))
+            characters.clear()
+
     position = 0
     while position < len(text):
         character = text[position]
         position += 1
         if character == escape:
-            if position == len(text):
-                raise ExpressionError(
-                    f"the pattern '{text}' ends with its escape character '{escape}'.",
-                    code="INVALID_FORMAT.ESC_AT_THE_END",
-                )
-            character = text[position]
+            characters.append(_escaped(text, position, escape))
             position += 1
-            if character not in ("_", "%", escape):
-                raise ExpressionError(
-                    f"in the pattern '{text}' the escape character '{escape}' stands before '{character}': it may "
-                    "only stand before '_', '%' and itself.",
-                    code="INVALID_FORMAT.ESC_IN_THE_MIDDLE",
-                )
-            _append_text(parts, character)
         elif character == "%":
+            end_text()
             if not parts or parts[-1] != ANY_STRING:
                 parts.append(ANY_STRING)
         elif character == "_":
+            end_text()
             parts.append(ANY_CHARACTER)
         else:
-            _append_text(parts, character)
+            characters.append(character)
+    end_text()
+    if len(text) > MAX_PATTERN and len(_between(parts)) > 1:
+        raise ExpressionError(
+            f"the pattern '{shortened(text)}' of LIKE has {len(text)} characters, and at most {MAX_PATTERN} are "
+            "supported in one with wildcards inside: shorten it, or use startswith, endswith and contains.",
+            construct="LIKE",
+        )
     return parts
 
 
-def _append_text(parts: list[str | Wildcard], text: str) -> None:
-    if parts and isinstance(parts[-1], str):
-        parts[-1] += text
-    else:
-        parts.append(text)
+def _between(parts: list[str | Wildcard]) -> list[str | Wildcard]:
+    """The parts without ANY_STRING at either end, which costs nothing."""
+    first = 1 if parts[:1] == [ANY_STRING] else 0
+    return parts[first : len(parts) - 1 if parts[-1:] == [ANY_STRING] else len(parts)]
+
+
+def _escaped(text: str, position: int, escape: str) -> str:
+    if position == len(text):
+        raise ExpressionError(
+            f"the pattern '{shortened(text)}' ends with its escape character '{escape}'.",
+            code="INVALID_FORMAT.ESC_AT_THE_END",
+        )
+    character = text[position]
+    if character not in ("_", "%", escape):
+        raise ExpressionError(
+            f"in the pattern '{shortened(text, position)}' the escape character '{escape}' stands before "
+            f"'{character}': it may only stand before '_', '%' and itself.",
+            code="INVALID_FORMAT.ESC_IN_THE_MIDDLE",
+        )
+    return character
 
 
 def text_match(function: str, expr: Expr, text: Expr) -> Expr:

@@ -8,8 +8,9 @@ from typing import NoReturn
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.build import Builder, bind_column, remainder
 from delta_pyds.expr.grammar import PREDICATE
+from delta_pyds.expr.lexer import shortened
 from delta_pyds.expr.logic import and_, is_null, not_, or_, require_boolean
-from delta_pyds.expr.nodes import NULL, Expr, Literal, to_sql, type_of
+from delta_pyds.expr.nodes import NULL, Expr, Literal, require_moderate_depth, to_sql, type_of
 from delta_pyds.expr.patterns import like, text_match
 from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Interval, Name, Syntax, TypedText
 from delta_pyds.expr.token_reader import not_supported
@@ -26,6 +27,8 @@ _REFUSED = {
 # words that begin a construct of their own, where there is no column of that name
 _CONSTRUCTS = frozenset(("CASE", "EXISTS", "SELECT", "WITH", "INTERVAL", "EXTRACT", "TIME"))
 _NAMELESS = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_USER", "USER", "SESSION_USER", "CURRENT_TIME"))
+# links of a chain after which its depth is looked at: what is bound in between is within reach of the stack
+_CHECKED_EVERY = 100
 _WORD = re.compile(r"\w*")
 
 
@@ -48,7 +51,7 @@ class PredicateBinder:
             return NULL
         if display(type_of(expr)) != "boolean":
             raise ExpressionError(
-                f"the predicate '{self.text}' is of type {display(type_of(expr)).upper()}, not BOOLEAN.",
+                f"the predicate '{shortened(self.text)}' is of type {display(type_of(expr)).upper()}, not BOOLEAN.",
                 code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
             )
         return expr
@@ -67,6 +70,8 @@ class PredicateBinder:
         expr = self._leaf(syntax)
         while outer:
             node = outer.pop()
+            if len(outer) % _CHECKED_EVERY == 1:
+                require_moderate_depth(expr)
             expr = self.builder.cast(expr, node.data_type) if isinstance(node, CastTo) else self._apply(node, expr)
         return expr
 

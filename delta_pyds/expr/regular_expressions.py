@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.lexer import shortened
+from delta_pyds.expr.patterns import MAX_PATTERN
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _CLASSES = {
@@ -178,7 +180,10 @@ def cannot_match_empty(pattern: str) -> bool:
 
 
 def _translated(pattern: str, replacing: bool) -> tuple[str, bool]:
-    translator = _Translator(pattern, replacing)
+    translator = _Translator(shortened(pattern), replacing)
+    if len(pattern) > MAX_PATTERN:
+        raise translator.refuse(f"it has {len(pattern)} characters, and at most {MAX_PATTERN} are supported")
+    translator.pattern = pattern
     if not all(ord(c) >= 0x20 and not 0xD800 <= ord(c) < 0xE000 for c in pattern):
         raise translator.refuse("it holds control characters")
     text, empty = translator.alternatives(0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.intervals import read_interval
-from delta_pyds.expr.lexer import Token, syntax_error, tokenize
+from delta_pyds.expr.lexer import Token, shortened, syntax_error, tokenize
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.expr.syntax import Constant, Interval, Syntax, TypedText
 from delta_pyds.expr.type_names import TYPE_NAMES
@@ -23,6 +24,7 @@ from delta_pyds.protocol.schema import (
 )
 
 _TYPED = {"DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "X": BINARY}
+_SIZE = re.compile(r"0*[0-9]{1,2}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class TokenReader:
             self.fail(f"expected {word}")
 
     def fail(self, reason: str = "") -> NoReturn:
-        near = "end of the text" if self.token.kind == "end" else f"'{self.token.text}'"
+        near = "end of the text" if self.token.kind == "end" else f"'{shortened(self.token.text)}'"
         raise syntax_error(self.text, self.token.start, f"near {near}" + (f": {reason}" if reason else ""))
 
     def refuse(self, what: str) -> NoReturn:
@@ -100,7 +102,7 @@ class TokenReader:
 
     def size(self) -> int:
         token = self.take()
-        if token.kind != "number" or not token.text.isdigit() or int(token.text) > 38:
+        if token.kind != "number" or not _SIZE.fullmatch(token.text) or int(token.text) > 38:
             self.index -= 1
             self.fail("expected a number up to 38")
         return int(token.text)
@@ -122,7 +124,7 @@ class TokenReader:
         try:
             return Constant(Literal(bytes.fromhex(text if len(text) % 2 == 0 else "0" + text), BINARY))
         except ValueError:
-            raise syntax_error(self.text, token.start, f"near '{text}': not a hexadecimal number") from None
+            raise syntax_error(self.text, token.start, f"near '{shortened(text)}': not a hexadecimal number") from None
 
     def interval(self) -> Interval:
         parts: list[tuple[str, str]] = []
@@ -151,6 +153,6 @@ class TokenReader:
 def not_supported(what: str, purpose: Purpose, position: int, text: str) -> ExpressionError:
     """The refusal of a construct by its name, with its place."""
     return ExpressionError(
-        f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: {text}",
+        f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: {shortened(text, position)}",
         construct=what,
     )

@@ -6,7 +6,7 @@ Protocol: "Partition Value Serialization".
 from __future__ import annotations
 
 import re
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from functools import lru_cache
 
 from delta_pyds.errors import ExpressionError, ProtocolError
@@ -20,6 +20,8 @@ _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
+# a decimal has 38 digits: what lies beyond is none, and could not be held at its full length
+_MAX_DIGITS = 50
 
 
 def parse_partition_value(text: str | None, data_type: DataType, time_zone: str = "UTC") -> PartitionValue:
@@ -40,19 +42,20 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: str 
             return _decimal(text, data_type)
         if isinstance(data_type, PrimitiveType):
             return _primitive(text, data_type.name, time_zone)
-    except (ValueError, OverflowError, InvalidOperation, ExpressionError):
+    except (ValueError, ArithmeticError, ExpressionError):
         pass
     raise ProtocolError(
-        f"the partition value {text!r} is not a {display(data_type)}: the log is damaged or was written by a "
+        f"the partition value {text[:200]!r}{'...' if len(text) > 200 else ''} is not a {display(data_type)}: the log is damaged or was written by a "
         "program that does not follow the protocol.",
         code="DELTA_PARTITION_COLUMN_CAST_FAILED",
-        value=text,
+        value=text[:200],
         type=display(data_type),
     )
 
 
 def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name == "string":
+        text.encode("utf-8")  # half of a surrogate pair is no text
         return text
     if name in _INTEGER_RANGES:
         if not _INTEGER.fullmatch(text.strip()):
@@ -63,6 +66,8 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
             raise ValueError(text)
         return value
     if name in ("float", "double"):
+        if "_" in text:
+            raise ValueError(text)  # Python's own way to write a number
         return float(text)  # NaN, Infinity and their like in any case
     if name == "boolean":
         known = {"true": True, "false": False}
@@ -129,10 +134,16 @@ def _no() -> PartitionValue:
 
 
 def _decimal(text: str, data_type: DecimalType) -> Decimal:
+    if "_" in text:
+        raise ValueError(text)  # Python's own way to write a number
     value = Decimal(text.strip())
-    if not value.is_finite():
+    if not value.is_finite() or (value and not -_MAX_DIGITS <= value.adjusted() <= _MAX_DIGITS):
         raise ValueError(text)
+    if not value:
+        return Decimal(0)
     scaled = _EXACT.scaleb(value, data_type.scale)
     if scaled != scaled.to_integral_value() or scaled.adjusted() >= data_type.precision:
         raise ValueError(text)
-    return value
+    # as many digits after the point as the type has at most: more could only be zeros
+    exponent = value.as_tuple().exponent
+    return value if exponent == 0 or int(exponent) >= -data_type.scale else _EXACT.scaleb(scaled.to_integral_value(), -data_type.scale)
