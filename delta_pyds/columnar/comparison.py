@@ -48,6 +48,8 @@ def compare_constant(op: str, values: Any, constant: Literal) -> Any:
 
 def is_in(values: Any, wanted: tuple[LiteralValue, ...], data_type: DataType) -> Any:
     """``values IN (wanted)``: null for null."""
+    if isinstance(values, pa.Scalar):
+        return is_in(pa.repeat(values, 1), wanted, data_type)[0]
     if pa.types.is_floating(values.type) and 0.0 in wanted:
         # the kernel looks values up by their bits
         wanted = (*(v for v in wanted if v != 0.0), 0.0, -0.0)

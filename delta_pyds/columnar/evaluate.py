@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.comparison import compare, compare_constant, is_in
+from delta_pyds.columnar.kernel import searched
 from delta_pyds.columnar.rows import Resolver, Rows, batch_resolver
 from delta_pyds.columnar.values import cast_total, scalar
-from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
@@ -110,20 +110,6 @@ def _like(values: Any, parts: tuple[str | Wildcard, ...]) -> Any:
             return pc.match_substring(values, middle[0])
         return pc.ends_with(values, middle[0]) if before else pc.starts_with(values, middle[0])
     return searched(pc.match_substring_regex, _decodable(values), _regex(parts))
-
-
-def searched(kernel: Callable[..., Any], values: Any, pattern: str, *others: str) -> Any:
-    """A kernel that searches by a regular expression. Raises: ExpressionError for one that needs too much memory."""
-    try:
-        return kernel(values, pattern, *others)
-    except pa.ArrowInvalid as e:
-        if "regular expression" not in str(e):
-            raise
-        raise ExpressionError(
-            f"a pattern of LIKE or RLIKE takes too much memory to be matched ({str(e)[:200]}): shorten it, or repeat "
-            f"less often in it. It begins with: {pattern[:200]}",
-            construct="LIKE",
-        ) from None
 
 
 def _decodable(values: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.errors import ExpressionError
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.expr.nodes import Call
 
@@ -56,3 +57,17 @@ def by_row(args: list[Any], function: Callable[..., Any], data_type: pa.DataType
         [None if None in row else function(*row) for row in zip(*columns, strict=True)],
         data_type,
     )
+
+
+def searched(kernel: Callable[..., Any], values: Any, pattern: str, *others: str) -> Any:
+    """A kernel that searches by a regular expression. Raises: ExpressionError for one that needs too much memory."""
+    try:
+        return kernel(values, pattern, *others)
+    except pa.ArrowInvalid as e:
+        if "regular expression" not in str(e):
+            raise
+        raise ExpressionError(
+            f"a pattern of LIKE or RLIKE takes too much memory to be matched ({str(e)[:200]}): shorten it, or repeat "
+            f"less often in it. It begins with: {pattern[:200]}",
+            construct="LIKE",
+        ) from None

@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.evaluate import searched
-from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, null_where, some
+from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, null_where, searched, some
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Call, Literal

@@ -13,7 +13,7 @@ from delta_pyds.expr.build import bind_column
 from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
 from delta_pyds.expr.dates import add_interval
 from delta_pyds.expr.functions import FUNCTIONS
-from delta_pyds.expr.logic import require_boolean
+from delta_pyds.expr.logic import fold_equalities, require_boolean
 from delta_pyds.expr.nodes import (
     FALSE,
     NULL,
@@ -24,15 +24,19 @@ from delta_pyds.expr.nodes import (
     Column,
     Comparison,
     Expr,
+    In,
     IsNull,
     Literal,
+    LiteralValue,
     Not,
     Or,
+    may_fail,
     to_sql,
     type_of,
 )
 from delta_pyds.expr.scope import Scope, expect_count
-from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Interval, Name, Syntax, TypedText
+from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, ConstantList, Interval, Name, Syntax, TypedText
+from delta_pyds.expr.types import is_integral
 from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
 
 # binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
@@ -127,10 +131,11 @@ class Binder:
         name = syntax.function
         if name in ("+", "-") and any(isinstance(arg, Interval) for arg in syntax.args):
             return self._interval(name, syntax.args)
+        if name == "IN" and isinstance(syntax.args[1], ConstantList):
+            return self._in_lists(self.bind(syntax.args[0]), [a for a in syntax.args[1:] if isinstance(a, ConstantList)])
         args = tuple([self.bind(arg) for arg in syntax.args])
         if name in ("AND", "OR"):
-            sides = tuple(self._boolean(arg) for arg in args)
-            return And(sides) if name == "AND" else Or(sides)
+            return self._logic(And if name == "AND" else Or, [self._boolean(arg) for arg in args])
         if name == "NOT":
             return Not(self._boolean(args[0]))
         if name in _COMPARISONS:
@@ -154,6 +159,12 @@ class Binder:
         if rule is None:
             raise _unknown(name)
         return rule(self.scope, name, args)
+
+    def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
+        # where a part may fail, it matters what stands before it
+        if len(sides) > 2 and not any(may_fail(side) for side in sides):
+            sides = fold_equalities(sides, kind)
+        return kind(tuple(sides)) if len(sides) > 1 else sides[0]
 
     def _interval(self, op: str, args: tuple[Syntax, ...]) -> Expr:
         left, right = args
@@ -200,6 +211,25 @@ class Binder:
         target = branch_type(args, ansi=self.scope.ansi, what="IN")
         cast = [self.scope.cast(arg, target) for arg in args]
         return self.scope.call("in", cast, BOOLEAN)
+
+    def _in_lists(self, child: Expr, lists: list[ConstantList]) -> Expr:
+        """``IN`` over plain constants, of which there may be many."""
+        _refuse_collations(child)
+        require_operands("IN", child)
+        samples = [Literal(many.values[0], many.data_type) for many in lists]
+        target = branch_type([child, *samples], ansi=self.scope.ansi, what="IN")
+        values: dict[LiteralValue, None] = {}
+        for many in lists:
+            if many.data_type == target or (is_integral(many.data_type) and is_integral(target)):
+                values.update(dict.fromkeys(many.values))
+                continue
+            for value in dict.fromkeys(many.values):
+                constant = self.scope.cast(Literal(value, many.data_type), target)
+                if not isinstance(constant, Literal) or constant.value is None or constant.value != constant.value:
+                    constants = [Literal(v, each.data_type) for each in lists for v in each.values]
+                    return self._in("IN", (child, *constants))
+                values[constant.value] = None
+        return In(self.scope.cast(child, target), tuple(values))
 
     def _if(self, name: str, args: tuple[Expr, ...]) -> Expr:
         expect_count(name, args, 3)

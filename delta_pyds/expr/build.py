@@ -34,10 +34,12 @@ from delta_pyds.expr.nodes import (
 )
 from delta_pyds.expr.ordering import cut, domain, image, is_nan, unwrap
 from delta_pyds.expr.placement import compare_boolean, compare_nan, place
+from delta_pyds.expr.syntax import ConstantList
 from delta_pyds.expr.types import common_type, common_type_of_list, is_integral, is_total_cast
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     COLLATIONS,
+    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     DataType,
@@ -232,36 +234,47 @@ class Builder:
         known = [not_(is_null(left)), not_(is_null(other)), equal]
         return or_([and_(known), and_([is_null(left), is_null(other)])])
 
-    def is_in(self, expr: Expr, values: Sequence[object]) -> Expr:
-        """``expr IN (values)``: constants, or Python values of ``expr``'s type. An empty list matches nothing."""
+    def is_in(self, expr: Expr, values: Sequence[object], lists: Sequence[ConstantList] = ()) -> Expr:
+        """``expr IN (values)``: constants, or Python values of ``expr``'s type. An empty list matches nothing.
+
+        ``lists``: further constants, of which there may be many.
+        """
         literals = [v if isinstance(v, Literal) else literal_of(v, type_of(expr)) for v in values]
-        if not literals:
+        samples = [*literals, *(Literal(many.values[0], many.data_type) for many in lists)]
+        if not samples:
             return FALSE
-        for literal in literals:
+        for literal in samples:
             require_comparable(expr, literal)
-        target = common_type_of_list([type_of(expr), *(literal.data_type for literal in literals)])
+        target = common_type_of_list([type_of(expr), *(literal.data_type for literal in samples)])
+        inside: dict[LiteralValue, None] = {}
+        for many in lists:
+            own = None if isinstance(expr, Literal) else _own_values(expr, many, target)
+            if own is None:
+                literals += [Literal(v, many.data_type) for v in dict.fromkeys(many.values)]
+            else:
+                inside.update(own)
         constants = [self._constant(literal, target).value for literal in literals]
         known = [Literal(c, target) for c in dict.fromkeys(constants) if c is not None]
         nulls: list[Expr] = [NULL] if None in constants else []
         if isinstance(expr, Literal) or target == BOOLEAN or (target == TIMESTAMP and type_of(expr) == TIMESTAMP_NTZ):
             return or_([self.compare("=", expr, literal) for literal in known] + nulls)
-        if not known:
+        if not known and not lists:
             return NULL
         side = self._side(expr, target)
         base = unwrap(side)
-        inside: dict[LiteralValue, None] = {}
+        impossible = never(base)
         others: list[Expr] = []
         for literal in known:
             equal = self._compare_constant("=", side, literal.value)
             if isinstance(equal, Comparison) and isinstance(equal.right, Literal) and not is_nan(equal.right.value):
                 inside[equal.right.value] = None
-            elif equal != never(base):
+            elif equal != impossible:
                 others.append(equal)
         if len(inside) == 1:
             others.insert(0, Comparison("=", base, Literal(next(iter(inside)), type_of(base))))
         elif inside:
             others.insert(0, In(base, tuple(inside)))
-        return or_([*(others or [never(base)]), *nulls])
+        return or_([*(others or [impossible]), *nulls])
 
     def between(self, expr: Expr, low: Expr, high: Expr) -> Expr:
         return and_([self.compare(">=", expr, low), self.compare("<=", expr, high)])
@@ -284,6 +297,19 @@ def remainder(expr: Expr, divisor: Expr) -> Expr:
         size = abs(expr.value) % abs(divisor.value)
         return Literal(-size if expr.value < 0 else size, target)
     return Remainder(expr if type_of(expr) == target else Cast(expr, target), divisor.value, target)
+
+
+def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[LiteralValue, None] | None:
+    """The constants as values of ``expr``'s own type, less those that it cannot have; None where it takes more to tell."""
+    own = type_of(unwrap(expr))
+    if own == target == many.data_type == STRING:
+        return dict.fromkeys(many.values)
+    whole = is_integral(own) and is_integral(target)
+    if is_integral(many.data_type) and whole:
+        values = domain(own)
+        assert values is not None
+        return {v: None for v in many.values if isinstance(v, int) and values.first <= v <= values.last}
+    return None
 
 
 def _operand(left: Expr, right: object) -> Expr:

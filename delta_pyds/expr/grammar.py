@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_pyds.errors import ExpressionError
-from delta_pyds.expr.literals import number_literal
+from delta_pyds.expr.literals import list_literals, number_literal
 from delta_pyds.expr.nodes import FALSE, TRUE, Literal
 from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Name, Syntax
 from delta_pyds.expr.token_reader import Purpose, TokenReader
@@ -154,6 +154,8 @@ class _Grammar(TokenReader):
         return Apply("NOT", (expr,), position) if negated else expr
 
     def in_list(self, expr: Syntax, position: int) -> Syntax:
+        if self.token.kind == "list":
+            return Apply("IN", (expr, *list_literals(self.take())), position)
         self.expect("(")
         if self.at("SELECT", "WITH"):
             self.refuse("a subquery")

@@ -8,7 +8,7 @@ backticks, and numbers with a suffix for their type.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from delta_pyds.errors import ExpressionError
 
@@ -22,6 +22,12 @@ _NUMBER = re.compile(
     r"|(?P<whole>\d+)(?P<suffix>BD|[DFLSY])?(?!\w)",
     re.IGNORECASE | re.ASCII,
 )
+# a word that begins neither a raw string nor is followed by a quote, a small whole number, a symbol of its own
+_SIMPLE = re.compile(r"([A-Za-z_]\w*)(?![\w'\"])|([0-9]{1,18})(?![\w.])|([(),+*%=])(?![=>])")
+_BLANKS = " \t\r\n\f\v"
+_LONG_LIST = 1_000
+_NUMBERS = re.compile(r"\(([-0-9, \t\r\n]{1000,})\)")
+_STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
 _WORD = re.compile(r"\w+")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
@@ -32,11 +38,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 200
 
 
-@dataclass(frozen=True)
-class Token:
-    """``kind``: word, name (in backticks), number, string, symbol, end.
+class Token(NamedTuple):
+    """``kind``: word, name (in backticks), number, string, symbol, list, end.
 
     ``text`` is as written, ``value`` what it stands for, ``suffix`` the type letter of a number, in capitals.
+    ``values``: of a list, from bracket to bracket, of whole numbers or of strings.
     """
 
     kind: str
@@ -44,6 +50,7 @@ class Token:
     start: int
     value: str = ""
     suffix: str = ""
+    values: tuple[int, ...] | tuple[str, ...] = ()
 
     def is_word(self, *words: str) -> bool:
         return self.kind == "word" and self.text.upper() in words
@@ -69,12 +76,37 @@ def tokenize(text: str) -> list[Token]:
         position = _skip_blank(text, position)
         if position == len(text):
             return [*tokens, Token("end", "", position)]
-        token = _token(text, position)
+        token = _plain_list(text, position) if text[position] == "(" and tokens and tokens[-1].is_word("IN") else None
+        token = token or _token(text, position)
         tokens.append(token)
         position += len(token.text)
 
 
+def _plain_list(text: str, position: int) -> Token | None:
+    """A long list of plain numbers or of plain strings after IN: as one token, since there may be a million of them."""
+    match = _NUMBERS.match(text, position)
+    if match is not None:
+        try:
+            numbers = tuple(map(int, match[1].split(",")))
+        except ValueError:
+            return None  # a comment, two signs, a number that is missing
+        return Token("list", match[0], position, values=numbers) if -(1 << 63) <= min(numbers) <= max(numbers) < 1 << 63 else None
+    match = _STRINGS.match(text, position)
+    if match is None or len(match[0]) < _LONG_LIST:
+        return None
+    # between the quotes there is neither a quote nor a backslash: every other piece is a string
+    pieces = match[1].split("'")
+    if len(pieces) % 2 == 0 or any(between.strip(_BLANKS) != "," for between in pieces[2:-1:2]):
+        return None
+    return Token("list", match[0], position, values=tuple(pieces[1::2]))
+
+
 def _token(text: str, position: int) -> Token:
+    # most tokens are words, numbers and symbols
+    match = _SIMPLE.match(text, position)
+    if match:
+        kind = "word" if match[1] else "number" if match[2] else "symbol"
+        return Token(kind, match[0], position, "" if match[3] else match[0])
     match = _RAW.match(text, position)
     if match:
         return Token("string", match[0], position, match[1] if match[1] is not None else match[2])

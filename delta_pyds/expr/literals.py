@@ -9,8 +9,9 @@ from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.casts import nearest_float
 from delta_pyds.expr.lexer import Token
 from delta_pyds.expr.nodes import Literal
+from delta_pyds.expr.syntax import ConstantList
 from delta_pyds.expr.types import INTEGER_BITS
-from delta_pyds.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DecimalType, PrimitiveType, display
+from delta_pyds.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, DecimalType, PrimitiveType, display
 
 # more than a number of any type can use, and few enough to be converted in no time
 MAX_DIGITS = 2_000
@@ -34,6 +35,16 @@ def number_literal(token: Token, *, negative: bool) -> Literal:
     if suffix == "D" or (not suffix and "e" in digits.lower()):
         return _floating(float(digits), DOUBLE, token)
     return _decimal(Decimal(digits), token)
+
+
+def list_literals(token: Token) -> list[ConstantList]:
+    """The values of a list of plain numbers or plain strings, by their types."""
+    if isinstance(token.values[0], str):
+        return [ConstantList(token.values, STRING)]
+    limit = 1 << (INTEGER_BITS[INTEGER.name] - 1)
+    small = tuple([v for v in token.values if isinstance(v, int) and -limit <= v < limit])
+    large = tuple([v for v in token.values if isinstance(v, int) and not -limit <= v < limit])
+    return [ConstantList(values, kind) for values, kind in ((small, INTEGER), (large, LONG)) if values]
 
 
 def _whole_number(value: int, data_type: PrimitiveType | None, token: Token) -> Literal:

@@ -21,8 +21,10 @@ from delta_pyds.expr.nodes import (
     Column,
     Comparison,
     Expr,
+    In,
     IsNull,
     Literal,
+    LiteralValue,
     Not,
     Or,
     children,
@@ -32,6 +34,10 @@ from delta_pyds.expr.nodes import (
 from delta_pyds.expr.ordering import unwrap
 from delta_pyds.expr.types import is_comparable
 from delta_pyds.protocol.schema import BOOLEAN, display
+
+
+# shorter chains stay as they are written, which is as fast
+_FOLDED_FROM = 16
 
 
 def and_(parts: Sequence[Expr]) -> Expr:
@@ -59,7 +65,36 @@ def _flat(parts: Sequence[Expr], kind: type[And] | type[Or], neutral: Literal) -
         for inner in part.children if isinstance(part, kind) else (part,):
             if inner != neutral:
                 flat[inner] = None
-    return list(flat)
+    return fold_equalities(list(flat), kind) if len(flat) >= _FOLDED_FROM else list(flat)
+
+
+def fold_equalities(parts: list[Expr], kind: type[And] | type[Or]) -> list[Expr]:
+    """``a = 1 OR a = 2 ...`` as one ``IN``, and ``a <> 1 AND a <> 2 ...`` as its negation, from some length on.
+
+    The same for every row, null too; and as fast for a hundred thousand constants as for one.
+    """
+    op = "=" if kind is Or else "<>"
+    groups: dict[Expr, dict[LiteralValue, None]] = {}
+    for part in parts:
+        if isinstance(part, Comparison) and part.op == op and _is_plain(part.right):
+            assert isinstance(part.right, Literal)
+            groups.setdefault(part.left, {})[part.right.value] = None
+    result: list[Expr] = []
+    done: set[Expr] = set()
+    for part in parts:
+        left = part.left if isinstance(part, Comparison) and part.op == op and _is_plain(part.right) else None
+        if left is None or len(groups[left]) < _FOLDED_FROM:
+            result.append(part)
+        elif left not in done:
+            done.add(left)
+            among = In(left, tuple(groups[left]))
+            result.append(among if kind is Or else Not(among))
+    return result
+
+
+def _is_plain(expr: Expr) -> bool:
+    """A constant, neither null nor NaN."""
+    return isinstance(expr, Literal) and expr.value is not None and expr.value == expr.value
 
 
 def not_(expr: Expr) -> Expr:

@@ -12,7 +12,7 @@ from delta_pyds.expr.lexer import shortened
 from delta_pyds.expr.logic import and_, is_null, not_, or_, require_boolean
 from delta_pyds.expr.nodes import NULL, Expr, Literal, require_moderate_depth, to_sql, type_of
 from delta_pyds.expr.patterns import like, text_match
-from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, Interval, Name, Syntax, TypedText
+from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, ConstantList, Interval, Name, Syntax, TypedText
 from delta_pyds.expr.token_reader import not_supported
 from delta_pyds.protocol.schema import STRING, StructType, display
 
@@ -117,6 +117,8 @@ class PredicateBinder:
         name, position = syntax.function, syntax.position
         if name in _REFUSED:
             self._refuse(_REFUSED[name], position)
+        if name == "IN" and isinstance(syntax.args[1], ConstantList):
+            return self.builder.is_in(first, (), [arg for arg in syntax.args[1:] if isinstance(arg, ConstantList)])
         args = [first]
         for arg in syntax.args[1:]:
             # a comprehension would be one more frame per level

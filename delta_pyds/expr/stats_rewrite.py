@@ -46,6 +46,9 @@ class Constant:
     value: bool
 
 
+# statistics are held against so many conditions of one AND or OR; beyond, files are kept rather than planning slow
+_MAX_PARTS = 1_000
+
 KEEP = Constant(True)
 DROP = Constant(False)
 
@@ -172,8 +175,9 @@ def _on_partition(expr: Expr, partitions: frozenset[str]) -> bool:
 
 def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
     """The children, those over partition columns alone gathered into one, to be evaluated at once."""
-    exact = [child for child in expr.children if _on_partition(child, partitions)]
-    others = [child for child in expr.children if child not in exact]
+    exact, others = [], []
+    for child in expr.children:
+        (exact if _on_partition(child, partitions) else others).append(child)
     return [type(expr)(tuple(exact)), *others] if len(exact) > 1 else list(expr.children)
 
 
@@ -231,6 +235,9 @@ def _all(parts: list[Skip]) -> Skip:
                 return DROP
             if inner != KEEP:
                 flat[inner] = None
+    if len(flat) > _MAX_PARTS:
+        # what is exact and cheap first; fewer conditions only keep more files
+        flat = dict.fromkeys(sorted(flat, key=lambda part: not isinstance(part, OnPartition))[:_MAX_PARTS])
     return All(tuple(flat)) if len(flat) > 1 else next(iter(flat), KEEP)
 
 
@@ -242,6 +249,8 @@ def _any(parts: list[Skip]) -> Skip:
                 return KEEP
             if inner != DROP:
                 flat[inner] = None
+    if len(flat) > _MAX_PARTS:
+        return KEEP
     return Any(tuple(flat)) if len(flat) > 1 else next(iter(flat), DROP)
 
 

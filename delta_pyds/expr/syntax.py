@@ -27,6 +27,14 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class ConstantList:
+    """Constants of one type, none null: only as an argument of ``IN``, which may have a million."""
+
+    values: tuple[int, ...] | tuple[str, ...]
+    data_type: DataType
+
+
+@dataclass(frozen=True)
 class TypedText:
     """``DATE '2020-01-01'`` and the like: read by the session's rules."""
 
@@ -74,4 +82,4 @@ class CaseOf:
     position: int
 
 
-Syntax = Name | Constant | TypedText | Interval | Apply | CastTo | CaseOf
+Syntax = Name | Constant | ConstantList | TypedText | Interval | Apply | CastTo | CaseOf

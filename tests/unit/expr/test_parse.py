@@ -387,7 +387,7 @@ def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
 
 
 def test_a_long_chain_is_no_deep_nesting() -> None:
-    expr = parse(" OR ".join(f"i = {n}" for n in range(5000))).expr
+    expr = parse(" OR ".join(f"i > {n}" for n in range(5000))).expr
     assert len(getattr(expr, "children", ())) == 5000
     assert sql("i" + " % 7" * 300 + " = 1").endswith("= 1")
     assert sql("b" + " = true" * 3000) == "b"
