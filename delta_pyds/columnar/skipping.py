@@ -94,7 +94,10 @@ def _may(skip: Skip, facts: FileFacts) -> Anything:
         return True if nulls is None else _unless_false(pc.not_equal(nulls, 0))
     if isinstance(skip, HasValue):
         nulls, rows = facts.null_count(skip.column.path), facts.num_records()
-        return True if nulls is None or rows is None else _unless_false(pc.not_equal(nulls, rows))
+        if nulls is None or rows is None:
+            return True
+        # counts below zero are none
+        return _unless_false(pc.or_(pc.not_equal(nulls, rows), pc.less(nulls, 0)))
     if isinstance(skip, Bounds):
         return _bounds(skip.column, skip.op, skip.value, facts)
     if isinstance(skip, Prefix):

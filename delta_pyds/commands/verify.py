@@ -11,6 +11,7 @@ from typing import Any
 
 from delta_pyds.commands.verification.log import LogWalk
 from delta_pyds.commands.verification.report import Checked, Finding, Findings, VerifyReport
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
@@ -23,6 +24,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     data: bool = True,
     max_findings: int = 1000,
+    time_zone: str | None = None,
 ) -> VerifyReport:
     """Derive every invariant of the protocol anew from the table's files, and report what does not hold.
 
@@ -33,10 +35,15 @@ def verify(
     change data files that are still there. Memory grows with the number of
     live files and of change data files. Nothing is written.
 
+    ``time_zone``: that of the sessions which wrote the table, for constraints and generated columns that depend on
+    it, such as ``CAST(ts AS DATE)``. A table does not record it: without it a row is right if it is so in any zone.
+
     Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
         What cannot be read is a finding, never an exception.
-    Raises: TableNotFoundError where there is no table.
+    Raises: TableNotFoundError where there is no table; ExpressionError for a time zone that there is not.
     """
+    if time_zone is not None:
+        TimeZone(time_zone)
     root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     findings = Findings(max_findings)
@@ -50,7 +57,7 @@ def verify(
             from delta_pyds.commands.verification.change_data import check_change_data
             from delta_pyds.commands.verification.files import FileChecks
 
-            files = FileChecks(storage, root, storage_options or {}, walk.state, findings)
+            files = FileChecks(storage, root, storage_options or {}, walk.state, findings, time_zone)
             files.run()
             check_change_data(root, storage_options or {}, walk.change_files, findings)
             checked = replace(checked, files=files.num_files, rows=files.num_rows)

@@ -308,6 +308,8 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
     if is_integral(many.data_type) and whole:
         values = domain(own)
         assert values is not None
+        if values.first <= min(many.values) and max(many.values) <= values.last:
+            return dict.fromkeys(many.values)
         return {v: None for v in many.values if isinstance(v, int) and values.first <= v <= values.last}
     return None
 

@@ -25,6 +25,8 @@ _NEGATED = ("BETWEEN", "IN", "LIKE", "RLIKE", "REGEXP", "ILIKE")
 # words that go on after a column
 _GOING_ON = frozenset(("AND", "OR", "IS", *_NEGATED, "DIV", "COLLATE", "ESCAPE", "AS", "FROM", "THEN", "ELSE", "END"))
 # each level takes about ten Python frames to read, of the thousand that there are, and binding it may take thirty
+# symbols that end a value, or join it to another
+_AFTER_A_VALUE = frozenset((")", ",", "+", "*", "%", "/", *_COMPARISONS))
 _PLAIN = (Name, Constant)
 EXPRESSION = Purpose("an", "expression", max_depth=40)
 PREDICATE = Purpose("a", "predicate", max_depth=64)
@@ -242,7 +244,12 @@ class _Grammar(TokenReader):
 
     def postfixed(self, expr: Syntax) -> Syntax:
         while True:
-            position = self.token.start
+            token = self.token
+            if token.kind == "word" and not token.is_word("COLLATE"):
+                return expr
+            if token.kind == "symbol" and token.text in _AFTER_A_VALUE:
+                return expr
+            position = token.start
             if self.accept("::"):
                 expr = CastTo(expr, self.data_type(), position)
             elif self.accept("["):

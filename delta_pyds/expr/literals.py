@@ -42,6 +42,8 @@ def list_literals(token: Token) -> list[ConstantList]:
     if isinstance(token.values[0], str):
         return [ConstantList(token.values, STRING)]
     limit = 1 << (INTEGER_BITS[INTEGER.name] - 1)
+    if -limit <= min(token.values) and max(token.values) < limit:
+        return [ConstantList(token.values, INTEGER)]
     small = tuple([v for v in token.values if isinstance(v, int) and -limit <= v < limit])
     large = tuple([v for v in token.values if isinstance(v, int) and not -limit <= v < limit])
     return [ConstantList(values, kind) for values, kind in ((small, INTEGER), (large, LONG)) if values]

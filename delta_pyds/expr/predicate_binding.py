@@ -43,6 +43,7 @@ class PredicateBinder:
         self.text = text
         self.schema = schema
         self.builder = builder
+        self._columns: dict[tuple[str, ...], Expr] = {}
 
     def whole(self, syntax: Syntax) -> Expr:
         """Raises: ExpressionError when it is not a BOOLEAN, too."""
@@ -106,6 +107,12 @@ class PredicateBinder:
         return self._refuse("CASE" if isinstance(syntax, CaseOf) else "INTERVAL", syntax.position)
 
     def _name(self, syntax: Name) -> Expr:
+        # backticks or not, once it is a column it is one in the whole text
+        if syntax.path not in self._columns:
+            self._columns[syntax.path] = self._resolved(syntax)
+        return self._columns[syntax.path]
+
+    def _resolved(self, syntax: Name) -> Expr:
         name = syntax.path[0]
         word = name.upper()
         special = word in _NAMELESS or word in _CONSTRUCTS

@@ -18,9 +18,6 @@ from typing import TypeGuard
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
-    Call,
-    Case,
-    Coalesce,
     Column,
     Comparison,
     Expr,
@@ -196,7 +193,7 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 def _takes_null(expr: Expr) -> bool:
     """Whether the expression may have a value where one of its columns is null."""
-    may = isinstance(expr, (And, Or, IsNull, Call, Case, Coalesce))
+    may = isinstance(expr, (And, Or, IsNull))
     return may or any(_takes_null(child) for child in children(expr))
 
 

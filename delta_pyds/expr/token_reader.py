@@ -62,7 +62,8 @@ class TokenReader:
         return self.token.is_word(*words)
 
     def accept(self, word: str) -> bool:
-        if self.token.is_word(word) or self.token.is_symbol(word):
+        token = self.tokens[self.index]
+        if token.kind in ("word", "symbol") and (token.text == word or token.text.upper() == word):
             self.index += 1
             return True
         return False

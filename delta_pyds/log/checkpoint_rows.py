@@ -53,8 +53,7 @@ class CheckpointSettings:
     ``statistics_columns``: the columns that ``stats_parsed`` covers, as paths
     of logical names. ``tombstones_since_ms``: removes before that time are
     left out. ``transactions_since_ms``: so are transactions not updated after
-    it; None keeps all. ``time_zone``: of partition values that are timestamps
-    without a zone. ``sidecar_actions``: how many a sidecar of a V2 checkpoint holds at most.
+    it; None keeps all. ``sidecar_actions``: how many a sidecar of a V2 checkpoint holds at most.
     """
 
     schema: StructType
@@ -65,7 +64,6 @@ class CheckpointSettings:
     stats_as_struct: bool = True
     tombstones_since_ms: int = 0
     transactions_since_ms: int | None = None
-    time_zone: str = "UTC"
     sidecar_actions: int = 50_000
 
 
@@ -167,7 +165,7 @@ class CheckpointRows:
         # the same values come again in every batch
         @lru_cache(maxsize=_KNOWN_PARTITION_VALUES)
         def parse(text: str, data_type: DataType) -> PartitionValue:
-            return parse_partition_value(text, data_type, self._settings.time_zone)
+            return parse_partition_value(text, data_type)
 
         return parse
 

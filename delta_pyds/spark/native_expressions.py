@@ -7,7 +7,6 @@ of the session takes part in what it means.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from operator import and_, or_
 
 from pyspark.sql import Column as SparkColumn
@@ -26,11 +25,15 @@ from delta_pyds.expr.nodes import (
     Not,
     Or,
     Remainder,
+    children,
     like_pattern,
     type_of,
 )
 from delta_pyds.protocol.schema import PrimitiveType, display
 from delta_pyds.protocol.temporal import show_timestamp
+
+# some seconds of calls to Spark's driver
+MAX_PARTS = 5_000
 
 _COMPARE: dict[str, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
     "=": lambda a, b: a == b,
@@ -48,7 +51,12 @@ def quoted(*path: str) -> str:
 
 
 def to_column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn | None:
-    """The predicate over the columns that ``resolve`` gives; None where it has a part without a counterpart."""
+    """The predicate over the columns that ``resolve`` gives.
+
+    None where it has a part without a counterpart, or so many that telling Spark would take longer than reading.
+    """
+    if _size(expr) > MAX_PARTS:
+        return None
     try:
         return _column(expr, resolve)
     except _NoCounterpartError:
@@ -66,7 +74,7 @@ def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> Sp
         return literal(expr)
     if isinstance(expr, (And, Or)):
         parts = [_column(child, resolve) for child in expr.children]
-        return reduce(and_ if isinstance(expr, And) else or_, parts)
+        return _joined(and_ if isinstance(expr, And) else or_, parts)
     if isinstance(expr, Comparison):
         return _COMPARE[expr.op](_column(expr.left, resolve), _column(expr.right, resolve))
     if isinstance(expr, (Cast, Remainder, In, Like, IsNull, Not)):
@@ -81,6 +89,24 @@ def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> Sp
             return child.like(like_pattern(expr.parts))
         return child.isNull() if isinstance(expr, IsNull) else ~child
     raise _NoCounterpartError
+
+
+def _joined(join: Callable[[SparkColumn, SparkColumn], SparkColumn], parts: list[SparkColumn]) -> SparkColumn:
+    """As a tree of little depth: Spark walks it by recursion."""
+    while len(parts) > 1:
+        pairs = zip(parts[0::2], parts[1::2], strict=False)
+        parts = [*(join(one, other) for one, other in pairs), *parts[len(parts) // 2 * 2 :]]
+    return parts[0]
+
+
+def _size(expr: Expr) -> int:
+    """Columns and constants of Spark that the predicate becomes, each of which costs calls to Spark's driver."""
+    total, pending = 0, [expr]
+    while pending:
+        node = pending.pop()
+        total += 1 + (len(node.values) if isinstance(node, In) else 0)
+        pending.extend(children(node))
+    return total
 
 
 def literal(constant: Literal) -> SparkColumn:

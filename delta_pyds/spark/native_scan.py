@@ -19,7 +19,7 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
 from delta_pyds.spark.native_columns import from_file, is_plain, nested, output, physical_type, spark_type
-from delta_pyds.spark.native_expressions import quoted, to_column
+from delta_pyds.spark.native_expressions import MAX_PARTS, quoted, to_column
 from delta_pyds.spark.native_parts import Part, parts_of
 from delta_pyds.spark.native_side_table import (
     ROW,
@@ -74,7 +74,7 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
     if scan.state.predicate is not None:
         condition = to_column(scan.state.predicate, lambda path: nested(column(path[0]), path[1:]))
         if condition is None:
-            raise NativeScanError("where has a part that has no counterpart in Spark's columns")
+            raise NativeScanError(f"where has more than {MAX_PARTS:,} parts, or one that has no counterpart in Spark's columns")
         rows = rows.filter(condition)
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):

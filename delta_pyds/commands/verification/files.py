@@ -45,6 +45,7 @@ class FileChecks:
         storage_options: Mapping[str, Any],
         state: TableState,
         findings: Findings,
+        time_zone: str | None = None,
     ) -> None:
         self._storage = storage
         self._root = table_root
@@ -53,7 +54,7 @@ class FileChecks:
         self._view = state.view
         self._findings = findings
         self._paths = ColumnPaths(self._view.data_schema)
-        self._rows = RowChecks(self._view, findings)
+        self._rows = RowChecks(self._view, findings, time_zone)
         self._identities = {f.name: UniqueValues() for f in self._view.columns if "delta.identity.step" in f.metadata}
         self._row_ids = UniqueValues()
         self.num_files = 0

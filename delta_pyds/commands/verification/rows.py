@@ -6,8 +6,9 @@ Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,11 @@ from delta_pyds.columnar.evaluate import matches
 from delta_pyds.commands.verification.arrow import column as column_of
 from delta_pyds.commands.verification.arrow import nested
 from delta_pyds.commands.verification.report import Findings
+from delta_pyds.commands.verification.unknown_zone import ZonedCondition
 from delta_pyds.commands.verification.view import TableView, fields_of
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, type_of
-from delta_pyds.expr.parse import parse_expression
+from delta_pyds.expr.parse import Bound, parse_expression
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import BOOLEAN, ArrayType, DataType, MapType, StructType
@@ -32,14 +34,18 @@ _LENGTH = re.compile(r"(?:var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
 class _Constraint:
     name: str
     text: str
-    expr: Expr
+    holds: Callable[[pa.RecordBatch], pa.BooleanArray]
 
 
 class RowChecks:
-    """Holds rows against the rules of one view; a rule that cannot be evaluated here is a warning, once."""
+    """Holds rows against the rules of one view; a rule that cannot be evaluated here is a warning, once.
 
-    def __init__(self, view: TableView, findings: Findings) -> None:
+    ``time_zone``: that of the sessions which wrote the table; None where it is not known, and a row may be right in any.
+    """
+
+    def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:
         self._view = view
+        self._time_zone = time_zone
         self._findings = findings
         self._lengths = [
             (at.path, int(match[1]))
@@ -85,18 +91,24 @@ class RowChecks:
     def _parsed(self) -> Iterator[_Constraint]:
         for name, text in self._texts():
             try:
-                bound = parse_expression(text, self._view.columns, time_zone="UTC", ansi=True)
+                bound = self._bound(text, self._time_zone or "UTC")
             except DeltaError as e:
                 self._not_checked(name, text, e.message)
                 continue
-            if bound.uses_time_zone:
-                self._not_checked(name, text, "it depends on the time zone of the writer's session")
-            elif not bound.deterministic:
+            if not bound.deterministic:
                 self._not_checked(name, text, "it depends on the time of the write")
             elif type_of(bound.expr) != BOOLEAN:
                 self._findings.error("rows.invariant", name, f"the expression {text} is no condition.")
+            elif bound.uses_time_zone and self._time_zone is None:
+                yield _Constraint(name, text, ZonedCondition(partial(self._meaning, text)).holds)
             else:
-                yield _Constraint(name, text, bound.expr)
+                yield _Constraint(name, text, partial(_matches, bound.expr))
+
+    def _bound(self, text: str, time_zone: str) -> Bound:
+        return parse_expression(text, self._view.columns, time_zone=time_zone, ansi=True)
+
+    def _meaning(self, text: str, time_zone: str) -> Expr:
+        return self._bound(text, time_zone).expr
 
     def _not_checked(self, name: str, text: str, reason: str) -> None:
         self._findings.warning(
@@ -125,7 +137,7 @@ class RowChecks:
 
     def _check_constraint(self, rows: pa.RecordBatch, constraint: _Constraint, path: str) -> None:
         try:
-            holds = matches(constraint.expr, rows, rows.num_rows)
+            holds = constraint.holds(rows)
         except (DeltaError, pa.ArrowException) as e:
             self._constraints.remove(constraint)
             self._not_checked(constraint.name, constraint.text, str(e))
@@ -133,6 +145,10 @@ class RowChecks:
         broken = rows.num_rows - holds.true_count
         if broken:
             self._findings.error("rows.constraint", path, f"{broken} rows break {constraint.name}: {constraint.text}.")
+
+
+def _matches(expr: Expr, rows: pa.RecordBatch) -> pa.BooleanArray:
+    return matches(expr, rows, rows.num_rows)
 
 
 def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[tuple[str, int]]:
