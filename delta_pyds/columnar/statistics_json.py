@@ -47,7 +47,9 @@ class StatisticsReader:
         texts = stats.cast(pa.string())
         rows = self._decode(texts)
         if rows is None:
-            return pa.array([_row(text or b"{}", self.wanted) for text in texts.cast(pa.binary()).to_pylist()], self.wanted)
+            return pa.array(
+                [_row(text or b"{}", self.wanted) for text in texts.cast(pa.binary()).to_pylist()], self.wanted
+            )
         return _to_struct(rows, self.wanted, "")
 
     def _decode(self, texts: pa.StringArray) -> list[Any] | None:

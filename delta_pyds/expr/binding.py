@@ -132,7 +132,9 @@ class Binder:
         if name in ("+", "-") and any(isinstance(arg, Interval) for arg in syntax.args):
             return self._interval(name, syntax.args)
         if name == "IN" and isinstance(syntax.args[1], ConstantList):
-            return self._in_lists(self.bind(syntax.args[0]), [a for a in syntax.args[1:] if isinstance(a, ConstantList)])
+            return self._in_lists(
+                self.bind(syntax.args[0]), [a for a in syntax.args[1:] if isinstance(a, ConstantList)]
+            )
         args = tuple([self.bind(arg) for arg in syntax.args])
         if name in ("AND", "OR"):
             return self._logic(And if name == "AND" else Or, [self._boolean(arg) for arg in args])
@@ -223,10 +225,10 @@ class Binder:
             if many.data_type == target or (is_integral(many.data_type) and is_integral(target)):
                 values.update(dict.fromkeys(many.values))
                 continue
-            for value in dict.fromkeys(many.values):
-                constant = self.scope.cast(Literal(value, many.data_type), target)
+            for literal in many.literals:
+                constant = self.scope.cast(literal, target)
                 if not isinstance(constant, Literal) or constant.value is None or constant.value != constant.value:
-                    constants = [Literal(v, each.data_type) for each in lists for v in each.values]
+                    constants = [literal for each in lists for literal in each.literals]
                     return self._in("IN", (child, *constants))
                 values[constant.value] = None
         return In(self.scope.cast(child, target), tuple(values))

@@ -250,7 +250,7 @@ class Builder:
         for many in lists:
             own = None if isinstance(expr, Literal) else _own_values(expr, many, target)
             if own is None:
-                literals += [Literal(v, many.data_type) for v in dict.fromkeys(many.values)]
+                literals += many.literals
             else:
                 inside.update(own)
         constants = [self._constant(literal, target).value for literal in literals]
@@ -300,7 +300,7 @@ def remainder(expr: Expr, divisor: Expr) -> Expr:
 
 
 def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[LiteralValue, None] | None:
-    """The constants as values of ``expr``'s own type, less those that it cannot have; None where it takes more to tell."""
+    """The constants as values of ``expr``'s own type, less those it cannot have; None where it takes more to tell."""
     own = type_of(unwrap(expr))
     if own == target == many.data_type == STRING:
         return dict.fromkeys(many.values)
@@ -308,9 +308,10 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
     if is_integral(many.data_type) and whole:
         values = domain(own)
         assert values is not None
-        if values.first <= min(many.values) and max(many.values) <= values.last:
-            return dict.fromkeys(many.values)
-        return {v: None for v in many.values if isinstance(v, int) and values.first <= v <= values.last}
+        numbers = [v for v in many.values if isinstance(v, int)]
+        if min(numbers) < values.first or max(numbers) > values.last:
+            numbers = [v for v in numbers if values.first <= v <= values.last]
+        return dict.fromkeys(numbers)
     return None
 
 

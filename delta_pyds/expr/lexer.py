@@ -90,7 +90,11 @@ def _plain_list(text: str, position: int) -> Token | None:
             numbers = tuple(map(int, match[1].split(",")))
         except ValueError:
             return None  # a comment, two signs, a number that is missing
-        return Token("list", match[0], position, values=numbers) if -(1 << 63) <= min(numbers) <= max(numbers) < 1 << 63 else None
+        return (
+            Token("list", match[0], position, values=numbers)
+            if -(1 << 63) <= min(numbers) <= max(numbers) < 1 << 63
+            else None
+        )
     match = _STRINGS.match(text, position)
     if match is None or len(match[0]) < _LONG_LIST:
         return None
@@ -177,7 +181,8 @@ def unescape(quoted: str) -> str:
         return joined.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise ExpressionError(
-            f"the string {shortened(quoted)} holds half of a surrogate pair, which is no character.", code="PARSE_SYNTAX_ERROR"
+            f"the string {shortened(quoted)} holds half of a surrogate pair, which is no character.",
+            code="PARSE_SYNTAX_ERROR",
         ) from None
 
 

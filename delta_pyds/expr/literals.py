@@ -11,7 +11,18 @@ from delta_pyds.expr.lexer import Token
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.expr.syntax import ConstantList
 from delta_pyds.expr.types import INTEGER_BITS
-from delta_pyds.protocol.schema import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, DecimalType, PrimitiveType, display
+from delta_pyds.protocol.schema import (
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    DecimalType,
+    PrimitiveType,
+    display,
+)
 
 # more than a number of any type can use, and few enough to be converted in no time
 MAX_DIGITS = 2_000
@@ -25,7 +36,9 @@ def number_literal(token: Token, *, negative: bool) -> Literal:
     """
     digits, suffix = str(token.value), token.suffix
     if len(digits) > MAX_DIGITS or not _EXPONENT.fullmatch(digits):
-        raise _out_of_range(token, {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}.get(suffix, "decimal"))
+        raise _out_of_range(
+            token, {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}.get(suffix, "decimal")
+        )
     if negative:
         digits = "-" + digits
     if suffix in ("L", "S", "Y") or (not suffix and digits.lstrip("-").isdigit()):

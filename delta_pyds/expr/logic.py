@@ -35,7 +35,6 @@ from delta_pyds.expr.ordering import unwrap
 from delta_pyds.expr.types import is_comparable
 from delta_pyds.protocol.schema import BOOLEAN, display
 
-
 # shorter chains stay as they are written, which is as fast
 _FOLDED_FROM = 16
 

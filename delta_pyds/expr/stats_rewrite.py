@@ -172,7 +172,8 @@ def _on_partition(expr: Expr, partitions: frozenset[str]) -> bool:
 
 def _grouped(expr: And | Or, partitions: frozenset[str]) -> list[Expr]:
     """The children, those over partition columns alone gathered into one, to be evaluated at once."""
-    exact, others = [], []
+    exact: list[Expr] = []
+    others: list[Expr] = []
     for child in expr.children:
         (exact if _on_partition(child, partitions) else others).append(child)
     return [type(expr)(tuple(exact)), *others] if len(exact) > 1 else list(expr.children)

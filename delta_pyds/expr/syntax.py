@@ -7,6 +7,7 @@ the text the name, the word or the symbol stands that a refusal would name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from delta_pyds.expr.nodes import Literal
@@ -32,6 +33,12 @@ class ConstantList:
 
     values: tuple[int, ...] | tuple[str, ...]
     data_type: DataType
+
+    @property
+    def literals(self) -> list[Literal]:
+        """Each different constant."""
+        values: Iterable[int | str] = self.values
+        return [Literal(value, self.data_type) for value in dict.fromkeys(values)]
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,7 @@ class TokenReader:
 def not_supported(what: str, purpose: Purpose, position: int, text: str) -> ExpressionError:
     """The refusal of a construct by its name, with its place."""
     return ExpressionError(
-        f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: {shortened(text, position)}",
+        f"{what} is not supported in {purpose.article} {purpose.noun}, at position {position} of: "
+        f"{shortened(text, position)}",
         construct=what,
     )

@@ -45,7 +45,8 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: str 
     except (ValueError, ArithmeticError, ExpressionError):
         pass
     raise ProtocolError(
-        f"the partition value {text[:200]!r}{'...' if len(text) > 200 else ''} is not a {display(data_type)}: the log is damaged or was written by a "
+        f"the partition value {text[:200]!r}{'...' if len(text) > 200 else ''} is not a {display(data_type)}: "
+        "the log is damaged or was written by a "
         "program that does not follow the protocol.",
         code="DELTA_PARTITION_COLUMN_CAST_FAILED",
         value=text[:200],
@@ -146,4 +147,8 @@ def _decimal(text: str, data_type: DecimalType) -> Decimal:
         raise ValueError(text)
     # as many digits after the point as the type has at most: more could only be zeros
     exponent = value.as_tuple().exponent
-    return value if exponent == 0 or int(exponent) >= -data_type.scale else _EXACT.scaleb(scaled.to_integral_value(), -data_type.scale)
+    return (
+        value
+        if exponent == 0 or int(exponent) >= -data_type.scale
+        else _EXACT.scaleb(scaled.to_integral_value(), -data_type.scale)
+    )

@@ -74,7 +74,9 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
     if scan.state.predicate is not None:
         condition = to_column(scan.state.predicate, lambda path: nested(column(path[0]), path[1:]))
         if condition is None:
-            raise NativeScanError(f"where has more than {MAX_PARTS:,} parts, or one that has no counterpart in Spark's columns")
+            raise NativeScanError(
+                f"where has more than {MAX_PARTS:,} parts, or one that has no counterpart in Spark's columns"
+            )
         rows = rows.filter(condition)
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):

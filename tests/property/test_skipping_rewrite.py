@@ -328,6 +328,45 @@ def make_files(expr: Expr, seed: int, num_files: int = 40) -> Files:
     return files
 
 
+_TEXTS = ["", "a", "ab", "abb", "axb", "b", "bc", "a\nb", "aé"]
+_PATTERNS = [
+    "a%",
+    "ab%",
+    "a_%",
+    "a%b",
+    "a%b%",
+    "a_b",
+    "a__%",
+    "_%",
+    "%b",
+    "%a%",
+    "ab_%",
+    "b%_",
+    "a%%",
+    "ab",
+    "é%",
+    "a_",
+]
+
+
+@pytest.mark.parametrize("pattern", _PATTERNS)
+@pytest.mark.parametrize("negated", [False, True])
+def test_no_pattern_skips_a_file_with_a_matching_row(pattern: str, negated: bool) -> None:
+    """All pairs of texts as a file with tight bounds: for a prefix that both have, the rest of the pattern decides."""
+    spec = ("like", "s", pattern)
+    expr = build(("not", spec) if negated else spec)
+    files = Files([[{"s": low}, {"s": high}] for low in _TEXTS for high in _TEXTS if low <= high])
+    files.bounds["s"] = [(file[0]["s"], file[1]["s"]) for file in files.rows]
+    files.nulls["s"], files.records = [0] * files.num_files, [2] * files.num_files
+    check_skipping(expr, files)
+    kept = keep(skipping(expr, PARTITIONS), files).to_pylist()
+    prefix = pattern.rstrip("%")
+    if pattern.endswith("%") and "%" not in prefix and "_" not in prefix:
+        # bounds tell all there is to know of these
+        inside = [[row["s"].startswith(prefix) != negated for row in file] for file in files.rows]
+        assert [any(i) for i in inside] == kept or not negated
+
+
 def _bounds(rng: random.Random, name: str, values: list[Any]) -> tuple[Any, Any]:
     present = [v for v in values if v is not None]
     plain = [v for v in present if v == v]  # writers leave NaN out

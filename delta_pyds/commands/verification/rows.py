@@ -40,7 +40,7 @@ class _Constraint:
 class RowChecks:
     """Holds rows against the rules of one view; a rule that cannot be evaluated here is a warning, once.
 
-    ``time_zone``: that of the sessions which wrote the table; None where it is not known, and a row may be right in any.
+    ``time_zone``: that of the sessions which wrote the table; None where it is not known: a row may be right in any.
     """
 
     def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:

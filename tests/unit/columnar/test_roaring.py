@@ -111,3 +111,18 @@ def test_mask_of_blocks_with_few_rows_left() -> None:
     mask = live_mask(bitmap, 0, 400_010).to_pylist()
     kept = [i for i, live in enumerate(mask) if live]
     assert kept == [3, 9, 70_000, *range(140_000, 140_100), *range(399_999, 400_010)]
+
+
+@pytest.mark.parametrize("count", [4095, 4096, 4097])
+def test_a_container_of_as_many_values_as_an_array_may_have(count: int) -> None:
+    # up to 4096 values stand one by one, more are a bitmap: of two apart, for no runs to be made of them
+    values = list(range(1, 2 * count, 2))
+    data = serialize(BitMap64(values))
+    assert len(data) == 4 + 8 + 4 + 4 + 4 + 4 + 4 + (2 * count if count <= 4096 else 8192)
+    assert list(deserialize(data)) == values
+    assert live_mask(BitMap64(values), 0, 65536).to_pylist() == [n not in set(values) for n in range(65536)]
+    # what is left is an array of exactly so many
+    left = BitMap64(range(65536)) - BitMap64(values)
+    assert live_mask(left, 0, 2 * count).to_pylist() == [n % 2 == 1 for n in range(2 * count)]
+    with pytest.raises(BitmapError):
+        deserialize(data[:-1])

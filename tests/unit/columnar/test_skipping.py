@@ -193,3 +193,9 @@ def test_the_first_part_that_rules_a_file_out_is_told() -> None:
     assert ruled_out.type == pa.int32()
     assert ruled_out.to_pylist() == [None, 0, 1, 1, 0]
     assert first_ruling_out([], facts).to_pylist() == [None] * 5
+
+
+def test_counts_below_zero_prove_nothing() -> None:
+    assert kept("i IS NOT NULL", Facts("i", [(None, None, -1), (None, None, 4)], [-1, 4])) == [True, False]
+    assert kept("i = 1", Facts("i", [(1, 1, -1)], [-1])) == [True]
+    assert kept("i IS NULL", Facts("i", [(1, 1, -1)], [4])) == [True]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds import verify
+from delta_pyds.errors import ExpressionError
 from tests.support.table_builder import Action, TableBuilder
 from tests.support.verification import messages, rules
 
@@ -337,6 +338,70 @@ def test_generated_columns(tmp_path: Path) -> None:
     assert rules(t) == ["warning schema.column-name"]
     t.append([{"id": 1, "odd one": None}])
     assert rules(t) == ["error rows.constraint", "warning schema.column-name"]
+
+
+def dated(path: Path, rows: list[Any], text: str = "CAST(ts AS DATE)", kind: str = "date") -> TableBuilder:
+    schema = struct(field("ts", "timestamp"), field("g", kind, **{"delta.generationExpression": text}))
+    return make(path, schema, rows=rows, protocol=(1, 4))
+
+
+EVENING, MORNING = (
+    dt.datetime(2020, 6, 1, 23, 30, tzinfo=dt.timezone.utc),
+    dt.datetime(2020, 6, 1, 3, tzinfo=dt.timezone.utc),
+)
+
+
+@pytest.mark.parametrize(
+    ("moment", "day", "clean"),
+    [(EVENING, 1, True), (EVENING, 2, True), (EVENING, 3, False), (MORNING, 1, True), (MORNING, 2, False),
+     (EVENING, None, False)],
+)  # fmt: skip
+def test_a_day_is_right_if_it_is_so_in_some_time_zone(
+    tmp_path: Path, moment: dt.datetime, day: int | None, clean: bool
+) -> None:
+    dated(tmp_path, [{"ts": moment, "g": None if day is None else dt.date(2020, 6, day)}])
+    assert rules(tmp_path) == ([] if clean else ["error rows.constraint"])
+
+
+def test_the_day_before_is_right_west_of_greenwich_and_no_further_west_than_people_live(tmp_path: Path) -> None:
+    dated(tmp_path / "near", [{"ts": MORNING, "g": dt.date(2020, 5, 31)}])
+    assert rules(tmp_path / "near") == []
+    dated(tmp_path / "far", [{"ts": EVENING, "g": dt.date(2020, 5, 31)}])
+    assert rules(tmp_path / "far") == ["error rows.constraint"]
+
+
+def test_a_time_zone_that_is_told_is_the_only_one(tmp_path: Path) -> None:
+    dated(tmp_path, [{"ts": EVENING, "g": dt.date(2020, 6, 2)}, {"ts": MORNING, "g": dt.date(2020, 6, 1)}])
+    assert rules(tmp_path, time_zone="Europe/Berlin") == []
+    assert rules(tmp_path, time_zone="UTC") == ["error rows.constraint"]
+    with pytest.raises(ExpressionError, match="Mars"):
+        verify(str(tmp_path), time_zone="Mars/Olympus")
+
+
+def test_months_of_a_region_are_right_though_no_offset_explains_them(tmp_path: Path) -> None:
+    # on 1 June 00:00 in Berlin, and on 1 November too, when the clocks are set back in between
+    rows = [
+        {
+            "ts": dt.datetime(2020, 10, 20, 12, tzinfo=dt.timezone.utc),
+            "g": dt.datetime(2020, 9, 30, 22, tzinfo=dt.timezone.utc),
+        },
+        {
+            "ts": dt.datetime(2020, 10, 31, 12, tzinfo=dt.timezone.utc),
+            "g": dt.datetime(2020, 9, 30, 22, tzinfo=dt.timezone.utc),
+        },
+    ]
+    dated(tmp_path / "right", rows, "date_trunc('MONTH', ts)", "timestamp")
+    assert rules(tmp_path / "right") == []
+    rows[1]["g"] = dt.datetime(2020, 9, 30, 22, 7, tzinfo=dt.timezone.utc)
+    t = dated(tmp_path / "wrong", rows, "date_trunc('MONTH', ts)", "timestamp")
+    assert rules(t) == ["error rows.constraint"] and "1 rows break" in messages(t)
+
+
+def test_rows_of_several_zones_and_a_broken_one_among_them(tmp_path: Path) -> None:
+    rows = [{"ts": EVENING, "g": dt.date(2020, 6, 2)}, {"ts": MORNING, "g": dt.date(2020, 5, 31)},
+            {"ts": EVENING, "g": dt.date(2020, 6, 1)}, {"ts": EVENING, "g": dt.date(2020, 7, 1)}]  # fmt: skip
+    t = dated(tmp_path, rows)
+    assert rules(t) == ["error rows.constraint"] and "1 rows break" in messages(t)
 
 
 IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1}
