@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.errors import ExpressionError
 from delta_pyds.columnar.rows import Rows
+from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Call
 
 # arguments are arrays or scalars, at least one an array; the result is an array

@@ -58,8 +58,8 @@ def _cast(value: LiteralValue, source: DataType, target: DataType, zone: TimeZon
             return _from_text(value, target, zone)
         except (ValueError, ArithmeticError):
             raise ExpressionError(
-                f"the text '{_shortened(value)}' is not a {display(target).upper()} in a form that is supported: correct "
-                f"it, or compare with a value of type {display(target).upper()}.",
+                f"the text '{_shortened(value)}' is not a {display(target).upper()} in a form that is supported: "
+                f"correct it, or compare with a value of type {display(target).upper()}.",
                 code="CAST_INVALID_INPUT",
             ) from None
     if isinstance(value, bool):

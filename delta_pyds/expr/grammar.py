@@ -180,13 +180,10 @@ class _Grammar(TokenReader):
                 self.refuse(f"the operator {op}")
             position = self.take().start
             right = self.unary() if level == _TIGHTEST else self.operators(level + 1)
-            if op == "||" and self.token.is_symbol("||"):
-                parts = [expr, right]
-                while self.accept("||"):
-                    parts.append(self.operators(level + 1))
-                expr = Apply(op, tuple(parts), position)
-            else:
-                expr = Apply(op, (expr, right), position)
+            parts = [expr, right]
+            while op == "||" and self.accept("||"):
+                parts.append(self.operators(level + 1))
+            expr = Apply(op, tuple(parts), position)
 
     def unary(self) -> Syntax:
         if self.token.is_symbol("-", "+", "~"):

@@ -234,17 +234,6 @@ def require_moderate_depth(expr: Expr) -> None:
                 )
 
 
-def may_fail(expr: Expr) -> bool:
-    """Whether the expression may be an error for some row, so that it matters which rows it is asked for."""
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Call):
-            return True
-        pending.extend(children(node))
-    return False
-
-
 def columns(expr: Expr) -> Iterator[Column]:
     """All columns in the expression, as often as they occur."""
     pending = [expr]
