@@ -71,6 +71,7 @@ _NAMES = (
     "{v:020d}.{w:020d}.compacted.json", "{w:020d}.{v:020d}.compacted.json", "{v:020d}.crc", "{w:020d}.crc",
     "99999999999999999999.json", "09223372036854775807.json", "09223372036854775808.json", "{w:020d}.json",
     "{v:020d}.JSON", "{v:019d}.json", "{v:021d}.json", "-000000000000000001.json", "_last_checkpoint",
-    "_last_checkpoint.tmp", "{v:020d}.json.tmp", "\udcff.json", "{v:020d}.\udcff.json", "a\nb.json", "{v:020d}.\x1b.crc",
-    "_sidecars", "_commits", "09223372036854775807.checkpoint.parquet", "{w:020d}.checkpoint.parquet", "\u0660" * 20 + ".json",
+    "_last_checkpoint.tmp", "{v:020d}.json.tmp", "\udcff.json", "{v:020d}.\udcff.json", "a\nb.json",
+    "{v:020d}.\x1b.crc", "_sidecars", "_commits",
+    "09223372036854775807.checkpoint.parquet", "{w:020d}.checkpoint.parquet", "\u0660" * 20 + ".json",
 )  # fmt: skip

@@ -127,8 +127,8 @@ _ARROW_TYPES: Sequence[pa.DataType] = (
     pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.binary(), pa.large_string(),
     pa.binary(16), pa.bool_(), pa.decimal128(38, 10), pa.decimal256(70, 2), pa.timestamp("ns"),
     pa.timestamp("ms", "UTC"), pa.date32(), pa.time64("us"), pa.list_(pa.int64()), pa.map_(pa.string(), pa.string()),
-    pa.float16(), pa.null(), pa.struct([("x", pa.int64())]), pa.list_(pa.list_(pa.string())), pa.map_(pa.int64(), pa.binary()),
-    pa.duration("us"),
+    pa.float16(), pa.null(), pa.struct([("x", pa.int64())]), pa.list_(pa.list_(pa.string())),
+    pa.map_(pa.int64(), pa.binary()), pa.duration("us"),
 )  # fmt: skip
 
 
