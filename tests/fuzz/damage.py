@@ -17,6 +17,7 @@ from tests.fuzz.byte_damage import footer_start
 from tests.fuzz.file_damage import add_file, replace_file, swap_file
 from tests.fuzz.json_damage import damaged_lines
 from tests.fuzz.parquet_damage import rewritten
+from tests.fuzz.seals import damaged_vector, sealed_hint
 
 _KINDS = (
     ("hint", r"_delta_log/_last_checkpoint"),
@@ -38,7 +39,8 @@ _WEIGHTS = {"commit": 3, "checkpoint": 4, "sidecar": 4, "hint": 3, "checksum": 2
 class Damage:
     """What was done.
 
-    ``kind``: of the file. ``how``: "bytes", "footer bytes", "json", "parquet", "swap", "place" or "name".
+    ``kind``: of the file. ``how``: "bytes", "footer bytes", "json", "parquet", "sealed" (changed, with a checksum that
+    fits), "swap", "place" or "name".
     """
 
     kind: str
@@ -53,12 +55,15 @@ class Damage:
         Commits, compactions and JSON checkpoints are plain text; a Parquet file's pages have checksums and its
         footer has none; a file of the right kind from elsewhere, or rewritten, is valid. Hints and deletion vectors
         have checksums, and what is added under another name, or is no file, is no valid other file.
+        No hint and no checksum file decides which rows a table has, whatever they say.
         """
         if self.kind == "commit":
             return True
+        if self.kind == "vector":
+            return self.how == "sealed"
         if self.kind in ("compaction", "checkpoint") and self.file.endswith(".json"):
             return self.how in ("bytes", "json", "swap")
-        return self.how in ("footer bytes", "parquet", "swap") and self.kind not in ("hint", "checksum", "vector")
+        return self.how in ("footer bytes", "parquet", "swap") and self.kind not in ("hint", "checksum")
 
 
 def kind_of(file: str) -> str | None:
@@ -79,14 +84,15 @@ def files_of(root: Path) -> dict[str, list[str]]:
 
 def apply(root: Path, others: Sequence[Path], random: Random) -> list[Damage]:
     """Damage the table at ``root``, once or now and then twice. ``others``: roots of tables to take files from."""
-    done = [_apply_one(root, others, random)]
+    done = [_apply_one(root, others, random, "")]
     if random.random() < 0.08:
-        done.append(_apply_one(root, others, random))
+        done.append(_apply_one(root, others, random, done[0].file))
     return done
 
 
-def _apply_one(root: Path, others: Sequence[Path], random: Random) -> Damage:
-    files = files_of(root)
+def _apply_one(root: Path, others: Sequence[Path], random: Random, damaged: str) -> Damage:
+    """``damaged``: a file that is so already."""
+    files = {kind: left for kind, names in files_of(root).items() if (left := [n for n in names if n != damaged])}
     kinds = sorted(files)
     if not kinds or random.random() < 0.05:
         return Damage("log", "name", "_delta_log", add_file(root / "_delta_log", random))
@@ -103,14 +109,19 @@ def _apply_one(root: Path, others: Sequence[Path], random: Random) -> Damage:
             return Damage(kind, how, name, swap_file(file, like, random))
     if how == "content":
         if file.suffix == ".parquet":
-            found = rewritten(content, random) if content[:4] == b"PAR1" == content[-4:] else None
+            found = rewritten(content, random)
             if found is not None:
                 file.write_bytes(found[0])
                 return Damage(kind, "parquet", name, found[1])
-        elif file.suffix != ".bin":
+        elif file.suffix == ".bin":
+            new, what = damaged_vector(content, random)
+            file.write_bytes(new)
+            return Damage(kind, "sealed", name, what)
+        else:
             text, what = damaged_lines(content.decode(errors="replace"), random)
-            file.write_bytes(text.encode("utf-8", "surrogatepass"))
-            return Damage(kind, "json", name, what)
+            sealed = sealed_hint(text) if kind == "hint" and random.random() < 0.7 else None
+            file.write_bytes((sealed or text).encode("utf-8", "surrogatepass"))
+            return Damage(kind, "sealed" if sealed else "json", name, what)
     new, what = damaged_bytes(content, random)
     file.write_bytes(new)
     return Damage(kind, _region(content, new), name, what)

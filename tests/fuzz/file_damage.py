@@ -48,7 +48,10 @@ def add_file(log: Path, random: Random) -> str:
     name = random.choice(_NAMES).format(v=version, w=random.choice([0, 1, 3, 10**9, 10**19]))
     content = random.choice([b"", b"x", b"{}", b"PAR1", b"null\n", b'{"commitInfo":{}}\n', b"{" * 6_000, b"\0" * 4_096])
     target = log / name if "\udcff" not in name else Path(os.fsdecode(os.fsencode(str(log / name))))
-    if target.exists() or target.is_symlink():
+    if target.is_dir():
+        target = target / "x.json"
+        target.mkdir()
+    elif target.exists() or target.is_symlink():
         shutil.copy(target, log / f"{name}.copy")
         name += ".copy"
     elif random.random() < 0.15:

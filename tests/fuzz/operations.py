@@ -69,7 +69,7 @@ def outcome_of(operation: Callable[[str], Any], root: str) -> Outcome:
     except DeltaError as error:
         return _of_message(str(error))
     except (Exception, RecursionError):
-        return Outcome("exception", text=_short(traceback.format_exc()))
+        return Outcome("exception", text=short(traceback.format_exc()))
     if isinstance(found, str):
         report = _of_message(found, longest=10 * LONGEST_MESSAGE)
         return report if report.kind == "bad message" else Outcome("rows", text=found)
@@ -83,7 +83,7 @@ def _of_message(text: str, longest: int = LONGEST_MESSAGE) -> Outcome:
     if odd := sorted({c for c in text if not c.isprintable() and c not in _ALLOWED_CONTROLS and _is_control(c)}):
         faults.append(f"it holds {odd[:5]!r}")
     if faults:
-        return Outcome("bad message", text=f"{'; '.join(faults)}: {_short(ascii(text))}")
+        return Outcome("bad message", text=f"{'; '.join(faults)}: {short(ascii(text))}")
     return Outcome("error", text=text)
 
 
@@ -91,7 +91,7 @@ def _is_control(c: str) -> bool:
     return ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000
 
 
-def _short(text: str, most: int = 6_000) -> str:
+def short(text: str, most: int = 6_000) -> str:
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= most else f"{text[: most // 2]}\n...\n{text[-most // 2 :]}"
 

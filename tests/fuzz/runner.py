@@ -27,10 +27,13 @@ from typing import Any
 from delta_pyds import verify
 from tests.fuzz.damage import apply
 from tests.fuzz.operations import Outcome, chosen, operations, outcome_of, quiet
+from tests.fuzz.spark_operations import spark_operations, spark_outcome, start_spark
 from tests.fuzz.tables import TABLES, BaseTable, build
 from tests.fuzz.verdicts import UNCHECKED, Result, Verdict, verdict
 
 SECONDS = 20
+# A stream of Spark takes seconds for itself, and more where others work.
+SPARK_SECONDS = 90
 MEMORY_BYTES = 2 << 30
 _NUMBERS_PER_PROCESS = 100
 _CHECK_WHOLE_TABLE_EACH = 4
@@ -40,10 +43,14 @@ Expected = dict[str, dict[str, Outcome]]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process damages its tables. ``keep``: damaged tables stay as they are."""
+    """Where a process damages its tables.
+
+    ``keep``: damaged tables stay as they are. ``through``: what reads them, "core" or "spark".
+    """
 
     folder: Path
     keep: bool = False
+    through: str = "core"
 
     def root(self, table: BaseTable) -> Path:
         return self.folder / "tables" / table.name
@@ -53,14 +60,23 @@ class Place:
         return self.folder / "sound" / table.name
 
 
-def run(seed: str, numbers: Iterable[int], processes: int = 2, keep: Path | None = None) -> Iterator[Result]:
-    """Yield the results of the numbers, as they come."""
+def run(
+    seed: str,
+    numbers: Iterable[int],
+    processes: int = 2,
+    *,
+    keep: Path | None = None,
+    through_spark: Iterable[int] = (),
+) -> Iterator[Result]:
+    """Yield the results of the numbers through the core, and of others through Spark, as they come."""
     folder = Path(keep or tempfile.mkdtemp(prefix="delta_pyds_fuzz_"))
     places = [Place(folder / f"{i:02d}", keep is not None) for i in range(processes)]
+    spark = Place(folder / "spark", keep is not None, through="spark")
     try:
-        _in_a_process(lambda: _prepare(places, folder / "expected"))
+        _in_a_process(lambda: _prepare([*places, spark], folder / "expected"))
         expected: Expected = pickle.loads((folder / "expected").read_bytes())
-        yield from _results(seed, iter(numbers), places, expected)
+        work = [(place, core) for core in [iter(numbers)] for place in places]
+        yield from _results(seed, [*work, (spark, iter(through_spark))], expected)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -98,29 +114,39 @@ def _prepare(places: list[Place], target: Path) -> None:
 
 
 class _Worker:
-    """One process, its place, and what it works on."""
+    """One process, its place, and what it works on; it is started when there is work."""
 
-    def __init__(self, seed: str, place: Place, expected: Expected) -> None:
-        self._given = (seed, place, expected)
+    def __init__(self, seed: str, place: Place, expected: Expected, numbers: Iterator[int]) -> None:
+        self._seed, self._place, self._expected = f"{seed}-{place.through}", place, expected
+        self._numbers = numbers
+        self._seconds = SPARK_SECONDS if place.through == "spark" else SECONDS
         self.number: int | None = None
         self.operation = "damage"
         self.deadline = 0.0
-        self._start()
+        self._process: Any = None
+        self._done = 0
 
     def _start(self) -> None:
         context = mp.get_context("fork")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, *self._given), daemon=True)
+        work = _work_with_spark if self._place.through == "spark" else _work
+        self._process = context.Process(target=work, args=(theirs, self._seed, self._place, self._expected))
         self._process.start()
         theirs.close()
         self._done = 0
+        assert self.connection.recv() == "ready"
 
-    def give(self, number: int) -> None:
-        if self._done >= _NUMBERS_PER_PROCESS:
+    def give_next(self) -> None:
+        """Begin with the next number, if there is one."""
+        number = next(self._numbers, None)
+        if number is None:
+            return
+        if self._process is not None and self._done >= _NUMBERS_PER_PROCESS:
             self.end()
+        if self._process is None:
             self._start()
         self._done += 1
-        self.number, self.operation, self.deadline = number, "damage", time.monotonic() + SECONDS
+        self.number, self.operation, self.deadline = number, "damage", time.monotonic() + self._seconds
         self.connection.send(number)
 
     def take(self) -> Result | None:
@@ -133,46 +159,52 @@ class _Worker:
             self.operation = said
             return None
         self.number = None
-        if said.faults:
+        if said.faults and self._place.through == "core":
             self.end()
-            self._start()
         return said
 
     def lost(self, kind: str) -> Result:
         """The result of a process that ended, or is ended here."""
         assert self.number is not None
-        if kind == "hang" and self._process.pid:
-            os.kill(self._process.pid, signal.SIGKILL)
+        if kind == "hang":
+            self._process.kill()
         self._process.join()
-        self.connection.close()
         code = self._process.exitcode or 0
+        self._forget()
         text = (
-            f"no end after {SECONDS} seconds"
+            f"no end after {self._seconds} seconds"
             if kind == "hang"
             else f"signal {signal.Signals(-code).name}"
             if code < 0
             else f"exit {code}"
         )
-        table, damages = _damage_again(*self._given[:2], self.number)
-        result = Result(self.number, table, damages, [Verdict(self.operation, kind, text)])
+        table, damages = _damage_again(self._seed, self._place, self.number)
+        said = [Verdict(self.operation, kind, text)]
+        result = Result(self.number, table, damages, said, through=self._place.through)
         self.number = None
-        self._start()
         return result
 
     def end(self) -> None:
+        """Let the process end, if there is one."""
+        if self._process is None:
+            return
         with suppress(OSError):
             self.connection.send(None)
-        self._process.join(5)
+        self._process.join(10)
         if self._process.is_alive():
             self._process.kill()
+        self._forget()
+
+    def _forget(self) -> None:
         self.connection.close()
+        self._process = None
 
 
-def _results(seed: str, numbers: Iterator[int], places: list[Place], expected: Expected) -> Iterator[Result]:
-    workers = [_Worker(seed, place, expected) for place in places]
+def _results(seed: str, work: list[tuple[Place, Iterator[int]]], expected: Expected) -> Iterator[Result]:
+    workers = [_Worker(seed, place, expected, numbers) for place, numbers in work]
     try:
         for worker in workers:
-            _give_next(worker, numbers)
+            worker.give_next()
         while busy := [w for w in workers if w.number is not None]:
             wait = max(0.0, min(w.deadline for w in busy) - time.monotonic())
             ready = mpc.wait([w.connection for w in busy], wait)
@@ -184,16 +216,10 @@ def _results(seed: str, numbers: Iterator[int], places: list[Place], expected: E
                     result = worker.lost("hang")
                 if result is not None:
                     yield result
-                    _give_next(worker, numbers)
+                    worker.give_next()
     finally:
         for worker in workers:
             worker.end()
-
-
-def _give_next(worker: _Worker, numbers: Iterator[int]) -> None:
-    number = next(numbers, None)
-    if number is not None:
-        worker.give(number)
 
 
 def _damage_again(seed: str, place: Place, number: int) -> tuple[str, list[Any]]:
@@ -218,13 +244,40 @@ def _damage_again(seed: str, place: Place, number: int) -> tuple[str, list[Any]]
 # ---- the process that asks
 
 
-def _work(connection: Any, seed: str, place: Place, expected: Expected) -> None:
+def _begin_process(place: Place) -> dict[str, SoundCopy]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     copies = {table.name: SoundCopy(place.sound(table), place.root(table)) for table in TABLES}
     for copy in copies.values():
         copy.restore()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    return copies
+
+
+def _work_with_spark(connection: Any, seed: str, place: Place, expected: Expected) -> None:
+    copies = _begin_process(place)
+    scratch = Path(tempfile.mkdtemp(dir=place.folder))
+    spark = start_spark(scratch)
+    connection.send("ready")
+    try:
+        while (number := connection.recv()) is not None:
+            table, random = _begin(seed, number)
+            damages = apply(place.root(table), _others(place, table), random)
+            verdicts = []
+            for name, (like, operation) in spark_operations(table, random, spark, scratch).items():
+                connection.send(name)
+                outcome = spark_outcome(operation, str(place.root(table)))
+                verdicts.append(verdict(name, outcome, expected[table.name][like], damages))
+            if not place.keep:
+                copies[table.name].restore()
+            connection.send(Result(number, table.name, damages, verdicts, through="spark"))
+    finally:
+        spark.stop()
+
+
+def _work(connection: Any, seed: str, place: Place, expected: Expected) -> None:
+    copies = _begin_process(place)
+    connection.send("ready")
     with quiet():
         while (number := connection.recv()) is not None:
             table, random = _begin(seed, number)

@@ -28,7 +28,7 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_some_hundred_damaged_tables_bring_no_fault() -> None:
-    done = _python("-m", "tests.fuzz", "--seed", "bounded", "--count", "150")
+    done = _python("-m", "tests.fuzz", "--seed", "bounded", "--count", "150", "--spark", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 damaged tables" in done.stdout
 

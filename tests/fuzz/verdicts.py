@@ -27,7 +27,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Result:
-    """Of one damaged table. ``verify_names_it``: whether ``verify`` found something; None where nobody asked."""
+    """Of one damaged table.
+
+    ``verify_names_it``: whether ``verify`` found something; None where nobody asked. ``through``: "core" or "spark".
+    """
 
     number: int
     table: str
@@ -35,6 +38,7 @@ class Result:
     verdicts: Sequence[Verdict]
     verify_names_it: bool | None = None
     memory_mb: int = 0
+    through: str = "core"
 
     @property
     def faults(self) -> list[Verdict]:
@@ -118,7 +122,8 @@ class Summary:
             yield f"{len(found)} times: {place}"
             for result, v in found[:4]:
                 what = "; ".join(f"{d.kind} {d.file}: {d.how}: {d.what}" for d in result.damages)
-                yield f"  --only {result.number}  ({result.table}, {v.operation})  {ascii(what)[:300]}"
+                through = "" if result.through == "core" else f" --through {result.through}"
+                yield f"  --only {result.number}{through}  ({result.table}, {v.operation})  {ascii(what)[:300]}"
             yield "    " + "\n    ".join(found[0][1].text.splitlines()[-_LINES_OF_A_TRACEBACK:])
 
 
