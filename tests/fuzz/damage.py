@@ -54,13 +54,14 @@ class Damage:
 
         Commits, compactions and JSON checkpoints are plain text; a Parquet file's pages have checksums and its
         footer has none; a file of the right kind from elsewhere, or rewritten, is valid. Hints and deletion vectors
-        have checksums, and what is added under another name, or is no file, is no valid other file.
+        have checksums, which a whole vector from elsewhere fits. What is added under another name, or is no file, is
+        no valid other file.
         No hint and no checksum file decides which rows a table has, whatever they say.
         """
         if self.kind == "commit":
             return True
         if self.kind == "vector":
-            return self.how == "sealed"
+            return self.how in ("sealed", "swap")
         if self.kind in ("compaction", "checkpoint") and self.file.endswith(".json"):
             return self.how in ("bytes", "json", "swap")
         return self.how in ("footer bytes", "parquet", "swap") and self.kind not in ("hint", "checksum")

@@ -29,6 +29,9 @@ _ENDED = re.compile(r"Python worker exited unexpectedly|Crash|SIGABRT|SIGSEGV")
 
 def start_spark(scratch: Path) -> SparkSession:
     """A session of one thread, whose JVM and Python processes are of this process's limits."""
+    # what its processes say of damaged tables is expected
+    with open(scratch / "stderr", "wb") as target:
+        os.dup2(target.fileno(), 2)
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     from pyspark.sql import SparkSession
 
@@ -36,6 +39,7 @@ def start_spark(scratch: Path) -> SparkSession:
         SparkSession.builder.master("local[1]")
         .appName("delta_pyds fuzz")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "600m")
         .config("spark.driver.extraJavaOptions", f"{QUICK_COMPILER} -XX:+UseSerialGC")
         .config("spark.driver.bindAddress", "127.0.0.1")
