@@ -17,7 +17,7 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,17 +66,19 @@ def run(
     processes: int = 2,
     *,
     keep: Path | None = None,
-    through_spark: Iterable[int] = (),
+    through_spark: Collection[int] = (),
 ) -> Iterator[Result]:
     """Yield the results of the numbers through the core, and of others through Spark, as they come."""
     folder = Path(keep or tempfile.mkdtemp(prefix="delta_pyds_fuzz_"))
     places = [Place(folder / f"{i:02d}", keep is not None) for i in range(processes)]
-    spark = Place(folder / "spark", keep is not None, through="spark")
+    core = iter(numbers)
+    work = [(place, core) for place in places]
+    if through_spark:
+        work.append((Place(folder / "spark", keep is not None, through="spark"), iter(through_spark)))
     try:
-        _in_a_process(lambda: _prepare([*places, spark], folder / "expected"))
+        _in_a_process(lambda: _prepare([place for place, _ in work], folder / "expected"))
         expected: Expected = pickle.loads((folder / "expected").read_bytes())
-        work = [(place, core) for core in [iter(numbers)] for place in places]
-        yield from _results(seed, [*work, (spark, iter(through_spark))], expected)
+        yield from _results(seed, work, expected)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
