@@ -107,7 +107,7 @@ def _near(old: Any, random: Random) -> str:
 
 def raw_value(random: Random) -> str:
     """JSON of a value that is rarely meant."""
-    kind = random.randrange(12)
+    kind = random.randrange(13)
     if kind == 0:
         depth = random.choice([64, 600, 5_000, 100_000])
         begin, end = random.choice([("[", "]"), ('{"a":', "}")])
@@ -120,6 +120,8 @@ def raw_value(random: Random) -> str:
         return json.dumps(random.choice(_PATHS))
     if kind == 4:
         return json.dumps(random.choice(_TYPES))
+    if kind == 5:
+        return json.dumps(random.choice(_EXPRESSIONS))
     return random.choice(_RAW)
 
 
@@ -143,6 +145,13 @@ _TYPES = (
     "variant", "interval", "timestamp_ntz", "binary", "varchar(10)", "char(99999999999)", "array", "map", "struct",
     "name", "id", "none", "v2", "interval 1 day", "interval 99999999999999 years", "deletionVectors", "i", "u",
     "p", "z",
+)  # fmt: skip
+_EXPRESSIONS = (
+    "id" + " + 1" * 10_000, "id > 0" + " OR id > 0" * 10_000, "(" * 10_000, "NOT " * 10_000 + "true",
+    "id" + " % 7" * 10_000, f"id IN ({', '.join(map(str, range(20_000)))})", f"short LIKE '{'%_' * 20_000}'",
+    "id > 1e999999999", "id >", "x.y.z = 1", "short RLIKE '(a+)+$'", "1 / 0 > 0", "CAST('x' AS INT) > 0", "\x00",
+    "\ud800", "repeat('x', 2000000000) = 'x'", "id > 0 -- ", "CAST(id AS DECIMAL(38, 38)) > 0", "unknown(id)",
+    "size(sequence(0, 1000000000000)) > 0", "space(2147483647) = ' '", "repeat(short, id * 1000000000) = 'x'",
 )  # fmt: skip
 _LINES = (
     "null", "[]", "{}", "1", '""', "{", "\x00", "\ufeff{}", '{"add":null}', '{"add":{}}', '{"remove":{}}',

@@ -21,6 +21,7 @@ from unittest import mock
 import pyarrow.parquet as pq
 
 from tests.support.change_feed import cdc_file
+from tests.support.delta_types import field
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
 
@@ -180,6 +181,23 @@ def _high_water_mark(last: int) -> dict[str, Any]:
     return {"domainMetadata": {"domain": "delta.rowTracking", "configuration": configuration, "removed": False}}
 
 
+def _checked(root: Path) -> Rows:
+    """Expressions in the definition: ``verify`` evaluates them."""
+    fields = [
+        field("id", "long", False),
+        field("half", "long", True, {"delta.generationExpression": "id % 2"}),
+        field("short", "string", True, {"__CHAR_VARCHAR_TYPE_STRING": "varchar(8)"}),
+    ]
+    properties = {"delta.constraints.positive": "id >= 0", "delta.constraints.known": "short IN ('a', 'b') OR id > 3"}
+    features = ([], ["generatedColumns", "checkConstraints"])
+    t = TableBuilder(root, {"type": "struct", "fields": fields}, ["half"], properties, features=features)
+    t.create()
+    for n in range(3):
+        t.append([{"id": n * 4 + i, "half": i % 2, "short": "ab"[i % 2]} for i in range(4)])
+    t.checkpoint(version=1)
+    return t.expected_rows()
+
+
 def _written(root: Path, policy: str) -> None:
     """A table of our own writer, with the files that it adds by itself."""
     schema = {"id": "long", "p": "integer", "s": "string", "r": {"y": "double"}, "z": "timestamp"}
@@ -219,6 +237,7 @@ TABLES: Sequence[BaseTable] = (
     BaseTable("mapped", _mapped, ("id < 5", "`p x` = 'a'", "s.`a b` > 3"), (1,)),
     BaseTable("changes", _changes, _BY_ID, (2, 3), changes=True),
     BaseTable("tracked", _tracked, _BY_ID, (2, 3)),
+    BaseTable("checked", _checked, ("id > 5", "short = 'a'", "half = 1 AND id < 6")),
     BaseTable("written", functools.partial(_written, policy="classic"), ("id < 8", "p = 1", "r.y > 4.0"), (2, 3)),
     BaseTable("written-v2", functools.partial(_written, policy="v2"), ("id < 8", "p = 1", "s >= 's3'"), (2, 3)),
 )
