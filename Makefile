@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming test test-exhaustive test-crashes check conformance interop bench bench-peers format setup clean python java
+.PHONY: help demo demo-streaming test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -40,6 +40,9 @@ test-exhaustive: java setup ## Hold every predicate and expression against Spark
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
+
+fuzz: setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--seed 2 --count 500', ARGS='--only 17')
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter
 	@$(BIN)/ruff check .

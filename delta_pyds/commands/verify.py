@@ -12,6 +12,7 @@ from typing import Any
 from delta_pyds.commands.verification.log import LogWalk
 from delta_pyds.commands.verification.report import Checked, Finding, Findings, VerifyReport
 from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.errors import StorageError
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
@@ -47,7 +48,11 @@ def verify(
     root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     findings = Findings(max_findings)
-    walk = LogWalk(storage, root, findings)
+    try:
+        walk = LogWalk(storage, root, findings)
+    except StorageError as error:
+        findings.error("log.unreadable", root, f"the log cannot be listed: {error.message}")
+        return VerifyReport(root, -1, Checked(), findings.all())
     walk.run()
     checked = walk.checked
     if data:

@@ -82,7 +82,11 @@ class CheckpointPart:
     @cached_property
     def _file(self) -> pq.ParquetFile:
         with self.explaining():
-            return open_parquet(self._source, pre_buffer=True)
+            parquet = open_parquet(self._source, pre_buffer=True)
+            # columns are told apart by dotted paths, as Parquet names its leaves
+            if dotted := [name for name in parquet.schema_arrow.names if "." in name]:
+                raise pa.ArrowInvalid(f"its column {dotted[0]!r} has a dot in its name")
+            return parquet
 
     @cached_property
     def _footer(self) -> ParquetFooter:

@@ -12,15 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from delta_pyds.columnar.scan_files import to_scan_files
-from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import is_absolute
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+from delta_pyds.table.row_counts import row_counts
 from delta_pyds.table.scan import Scan
 
 # Spark takes such names for its own unfinished work and leaves them out.
@@ -73,21 +71,14 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
         rows = scan.selection.to_scan_batch(batch.files)
         names = rows.column("path").to_pylist()
         for offset, file in enumerate(to_scan_files(rows, scan.snapshot.table_root)):
-            if file.deletion_vector is not None:
-                count = _num_records(batch.files.column("stats")[offset])
+            # a table without the feature should have no vectors, but one may have, and then their rows are not known
+            if file.deletion_vector is not None and with_vectors:
+                count = row_counts(batch.files.column("stats")[offset].as_py()).num_records
                 if count is not None:
                     records[len(files)] = count
             relative.append(None if is_absolute(names[offset]) else file.path)
             files.append(file)
     return NativeFiles(tuple(files), _hive_columns(scan, files, relative), records)
-
-
-def _num_records(stats: pa.Scalar) -> int | None:
-    try:
-        found = decode_json(stats.as_py() or "{}").get("numRecords")
-    except (ValueError, AttributeError):
-        return None
-    return found if isinstance(found, int) else None
 
 
 def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:

@@ -91,3 +91,14 @@ def test_an_add_of_another_shape_is_refused_by_name(
         with pytest.raises(CorruptLogError, match=r"checkpoint\.parquet") as error:
             paths(table, where)
         assert error.value.code == "DELTA_CORRUPT_CHECKPOINT"
+
+
+@pytest.mark.parametrize("name", ["add", "protocol", "metaData"])
+def test_a_column_named_as_the_path_of_a_field_is_refused_by_name(table: TableBuilder, name: str) -> None:
+    (file,) = table.checkpoint()
+    content = pq.read_table(file)
+    pq.write_table(content.rename_columns([f"{n}.path" if n == name else n for n in content.column_names]), file)
+    table.cleanup_log(table.version)
+    for where in (None, "p = 'x1'"):
+        with pytest.raises(CorruptLogError, match=f"{name}.path' has a dot"):
+            paths(table, where)

@@ -142,6 +142,23 @@ def test_a_remote_session_may_see_another_disk(tmp_path: Path) -> None:
 # --- files
 
 
+def test_a_vector_in_a_table_without_the_feature_leaves_the_number_of_rows_unknown(tmp_path: Path) -> None:
+    table = build(tmp_path / "t", {"id": "long"})
+    [add] = table.append([{"id": 1}, {"id": 2}])
+    table.delete(add, [0], "i")
+    found = files_of(plan(table))
+    assert [f.deletion_vector is None for f in found.files] == [False]
+    assert found.num_records == {}
+
+
+@pytest.mark.parametrize("count", [-1, 10**400, "2", None])
+def test_an_absurd_number_of_rows_is_unknown(tmp_path: Path, count: Any) -> None:
+    table = build(tmp_path / "t", {"id": "long"}, properties={"delta.enableDeletionVectors": "true"})
+    [add] = table.append([{"id": 1}, {"id": 2}], stats={"numRecords": count})
+    table.delete(add, [0], "i")
+    assert files_of(plan(table)).num_records == {}
+
+
 def test_more_files_than_the_limit_are_not_listed(tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long"})
     for i in range(3):

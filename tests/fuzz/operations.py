@@ -1,0 +1,173 @@
+"""What is asked of a damaged table, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from delta_pyds import explain, verify
+from delta_pyds.data.footer_types import first_foreign_to_spark, forget_footers
+from delta_pyds.data.reader import read
+from delta_pyds.errors import DeltaError
+from delta_pyds.protocol.stream_offset import StreamOffset
+from delta_pyds.table.native_files import list_files, reasons_against_files
+from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from tests.fuzz.tables import BaseTable
+from tests.support.change_feed import change_rows
+from tests.support.stream_query import Query
+
+# An error is read by a person.
+LONGEST_MESSAGE = 10_000
+_ALLOWED_CONTROLS = "\n\t"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one operation.
+
+    ``kind``: "rows", "error" (a DeltaError), "bad message" (a DeltaError that nobody can read) or "exception".
+    ``rows``: how often each row came. ``text``: of an error its message, of an exception its traceback.
+    """
+
+    kind: str
+    rows: Counter[str] = field(default_factory=Counter)
+    text: str = ""
+
+
+def operations(table: BaseTable) -> dict[str, Callable[[str], Any]]:
+    """Every operation of the core on the table, by name. What returns rows, returns them as texts."""
+    found: dict[str, Callable[[str], Any]] = {"read": _read, "verify": _verify, "stream": _stream, "native": _native}
+    found |= {f"where {p}": _where(p) for p in table.predicates}
+    found |= {f"explain {p}": _explain(p) for p in table.predicates}
+    found |= {f"version {v}": _version(v) for v in table.versions}
+    if table.changes:
+        found["changes"] = _changes
+        found["stream changes"] = _stream_changes
+    return found
+
+
+def chosen(table: BaseTable, random: Random, most: int = 4) -> dict[str, Callable[[str], Any]]:
+    """``read`` and some of the other operations, in any order."""
+    all_of_them = operations(table)
+    names = random.sample(sorted(set(all_of_them) - {"read"}), min(most - 1, len(all_of_them) - 1))
+    names.insert(random.randrange(len(names) + 1), "read")
+    return {name: all_of_them[name] for name in names}
+
+
+def outcome_of(operation: Callable[[str], Any], root: str) -> Outcome:
+    """Run one operation; whatever it raises is an outcome."""
+    try:
+        found = operation(root)
+    except DeltaError as error:
+        return _of_message(str(error))
+    except (Exception, RecursionError):
+        return Outcome("exception", text=short(traceback.format_exc()))
+    if isinstance(found, str):
+        report = _of_message(found, longest=10 * LONGEST_MESSAGE)
+        return report if report.kind == "bad message" else Outcome("rows", text=found)
+    return Outcome("rows", found)
+
+
+def _of_message(text: str, longest: int = LONGEST_MESSAGE) -> Outcome:
+    faults = []
+    if len(text) > longest:
+        faults.append(f"it has {len(text)} characters")
+    if odd := sorted({c for c in text if not c.isprintable() and c not in _ALLOWED_CONTROLS and _is_control(c)}):
+        faults.append(f"it holds {odd[:5]!r}")
+    if faults:
+        return Outcome("bad message", text=f"{'; '.join(faults)}: {short(ascii(text))}")
+    return Outcome("error", text=text)
+
+
+def _is_control(c: str) -> bool:
+    return ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000
+
+
+def short(text: str, most: int = 6_000) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= most else f"{text[: most // 2]}\n...\n{text[-most // 2 :]}"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Warnings of damaged tables are expected."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+# ---- the operations
+
+
+def _rows(scan: Any) -> Counter[str]:
+    return Counter(repr(row) for file in scan.files() for batch in read(scan.state, file) for row in batch.to_pylist())
+
+
+def _read(root: str) -> Counter[str]:
+    return _rows(plan_scan(load_snapshot(root)))
+
+
+def _where(predicate: str) -> Callable[[str], Counter[str]]:
+    return lambda root: _rows(plan_scan(load_snapshot(root), where=predicate))
+
+
+def _explain(predicate: str) -> Callable[[str], str]:
+    return lambda root: str(explain(root, where=predicate))
+
+
+def _version(version: int) -> Callable[[str], Counter[str]]:
+    return lambda root: _rows(plan_scan(load_snapshot(root, version=version)))
+
+
+def _verify(root: str) -> str:
+    return str(verify(root))
+
+
+def _native(root: str) -> str:
+    """All that is asked of the files before Spark's own reader is given them."""
+    forget_footers()
+    scan = plan_scan(load_snapshot(root))
+    files = list_files(scan, 1000)
+    reasons = [] if files is None else list(reasons_against_files(files, scan.state))
+    if files is not None:
+        reasons.append(first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files) or "")
+    return "\n".join(reasons)
+
+
+def _changes(root: str) -> Counter[str]:
+    return Counter(map(repr, change_rows(Path(root))))
+
+
+def _stream(root: str) -> Counter[str]:
+    return _streamed(root)
+
+
+def _stream_changes(root: str) -> Counter[str]:
+    from delta_pyds.table.stream_source import StreamOptions
+
+    return _streamed(root, StreamOptions(read_change_feed=True))
+
+
+def _streamed(root: str, options: Any = None) -> Counter[str]:
+    query = Query(root, options)
+    query.run(limit=50)
+    source = query.open()
+    start, end = source.initial_offset(), StreamOffset.from_json(_last(query))
+    return Counter(map(repr, query.rows(start, end)))
+
+
+def _last(query: Query) -> Mapping[str, Any]:
+    import json
+
+    found: Mapping[str, Any] = json.loads(query.offsets[-1])
+    return found
