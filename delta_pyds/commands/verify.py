@@ -11,8 +11,8 @@ from typing import Any
 
 from delta_pyds.commands.verification.log import LogWalk
 from delta_pyds.commands.verification.report import Checked, Finding, Findings, VerifyReport
-from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.errors import StorageError
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
