@@ -73,7 +73,7 @@ def test_a_name_that_looks_like_a_uri_is_a_name(tmp_path: Path, monkeypatch: pyt
 def test_what_can_be_no_name_is_an_error_with_a_sentence(name: str, reason: str, tmp_path: Path) -> None:
     path = f"{tmp_path}/{name}"
     calls: list[Callable[[], Any]] = [
-        *(lambda call=call: call(path) for call in READS),  # type: ignore[misc]
+        *(lambda call=call: call(path) for call in READS),
         lambda: STORAGE.status(path),
         lambda: STORAGE.exists(path),
         lambda: STORAGE.put_if_absent(path, b""),
