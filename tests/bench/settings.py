@@ -21,6 +21,7 @@ class Settings:
     small_files: int = 1000
     native_files: tuple[int, ...] = (1000, 10_000, 100_000)
     small_file_rows: int = 5000
+    wide_columns: int = 5000
     short_rounds: int = 30
     write_commits: int = 50
     deltalake: str = "deltalake"
@@ -38,6 +39,7 @@ class Settings:
             small_files=50,
             native_files=(50,),
             small_file_rows=500,
+            wide_columns=200,
             short_rounds=3,
             write_commits=5,
         )

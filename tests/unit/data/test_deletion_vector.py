@@ -80,11 +80,11 @@ def test_size_that_is_not_the_promised_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", ["u", "i"])
-@pytest.mark.parametrize("field", ["sizeInBytes", "cardinality", "offset"])
+@pytest.mark.parametrize("field", ["size_in_bytes", "cardinality", "offset"])
 @pytest.mark.parametrize("number", [-1, -(2**63), 2**63, 2**64 - 1])
 def test_numbers_that_are_none_of_a_vector(tmp_path: Path, storage: str, field: str, number: int) -> None:
-    given = write_vectors(tmp_path, [[1, 2, 3]], storage=storage)[0]
-    error = _broken(tmp_path, _descriptor(given, **{field: number}))
+    given = _descriptor(write_vectors(tmp_path, [[1, 2, 3]], storage=storage)[0])
+    error = _broken(tmp_path, msgspec.structs.replace(given, **{field: number}))
     assert error.code == "DELTA_DELETION_VECTOR_SIZE_MISMATCH"
     assert str(number) in str(error)
 
@@ -94,7 +94,7 @@ def test_numbers_that_are_none_of_a_vector(tmp_path: Path, storage: str, field: 
 def test_a_size_takes_no_memory_before_the_file_is_known_to_be_that_long(
     tmp_path: Path, size: int, header: bool
 ) -> None:
-    descriptor = _descriptor(write_vectors(tmp_path, [[1, 2, 3]])[0], sizeInBytes=size)
+    descriptor = msgspec.structs.replace(_descriptor(write_vectors(tmp_path, [[1, 2, 3]])[0]), size_in_bytes=size)
     if header:  # the file says so too
         content = bytearray(_file(tmp_path).read_bytes())
         content[1:5] = (size & 0xFFFFFFFF).to_bytes(4, "big")
