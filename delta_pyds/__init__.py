@@ -15,8 +15,22 @@ if TYPE_CHECKING:
     from delta_pyds.api import explain
     from delta_pyds.commands.maintain import checkpoint, compact_log
     from delta_pyds.commands.verify import VerifyReport, verify
-    from delta_pyds.errors import DeltaError
+    from delta_pyds.errors import (
+        CommitOutcomeUnknownError,
+        CommitRetriesExceededError,
+        ConcurrentAppendError,
+        ConcurrentDeleteDeleteError,
+        ConcurrentDeleteReadError,
+        ConcurrentTransactionError,
+        ConcurrentWriteError,
+        ConflictError,
+        DeltaError,
+        MetadataChangedError,
+        ProtocolChangedError,
+    )
+    from delta_pyds.spark.error_transport import error_of
     from delta_pyds.spark.session import read, register, write
+    from delta_pyds.spark.write_result import WriteResult
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
 
 _EXPORTS = {
@@ -29,16 +43,40 @@ _EXPORTS = {
     "load_snapshot": "delta_pyds.table.snapshot",
     "Snapshot": "delta_pyds.table.snapshot",
     "DeltaError": "delta_pyds.errors",
+    "CommitOutcomeUnknownError": "delta_pyds.errors",
+    "CommitRetriesExceededError": "delta_pyds.errors",
+    "ConcurrentAppendError": "delta_pyds.errors",
+    "ConcurrentDeleteDeleteError": "delta_pyds.errors",
+    "ConcurrentDeleteReadError": "delta_pyds.errors",
+    "ConcurrentTransactionError": "delta_pyds.errors",
+    "ConcurrentWriteError": "delta_pyds.errors",
+    "ConflictError": "delta_pyds.errors",
+    "MetadataChangedError": "delta_pyds.errors",
+    "ProtocolChangedError": "delta_pyds.errors",
+    "error_of": "delta_pyds.spark.error_transport",
+    "WriteResult": "delta_pyds.spark.write_result",
     "verify": "delta_pyds.commands.verify",
     "VerifyReport": "delta_pyds.commands.verify",
 }
 
 __all__ = [
+    "CommitOutcomeUnknownError",
+    "CommitRetriesExceededError",
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConcurrentWriteError",
+    "ConflictError",
     "DeltaError",
+    "MetadataChangedError",
+    "ProtocolChangedError",
     "Snapshot",
     "VerifyReport",
+    "WriteResult",
     "checkpoint",
     "compact_log",
+    "error_of",
     "explain",
     "load_snapshot",
     "read",

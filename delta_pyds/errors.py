@@ -157,6 +157,12 @@ class UnsupportedOperationError(UserError):
     default_code = "DELTA_OPERATION_NOT_ALLOWED"
 
 
+class WorkerPythonError(UserError):
+    """The Python that Spark's workers run lacks this package, or is not the one that the session runs with."""
+
+    default_code = "DELTA_PYDS_NOT_INSTALLED_ON_WORKERS"
+
+
 # --- somebody else committed first
 
 

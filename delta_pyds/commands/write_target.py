@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_pyds.commands.existing_data import check_no_other_format, check_properties
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
@@ -36,7 +37,8 @@ class Target:
 def open_target(request: WriteRequest) -> Snapshot | None:
     """The table that is at the path now, None where there is none.
 
-    Raises: UserError where ``create_mode`` forbids that; whatever a damaged log raises.
+    Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
+        whatever a damaged log raises.
     """
     storage = resolve_storage(request.table_root, request.storage_options)
     try:
@@ -44,6 +46,7 @@ def open_target(request: WriteRequest) -> Snapshot | None:
     except TableNotFoundError:
         if request.create_mode == "errorIfNotExists":
             raise
+        check_no_other_format(storage, request.table_root)
         return None
     if request.create_mode == "errorIfExists":
         raise UserError(
@@ -65,6 +68,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         return _created(request)
     configuration = snapshot.configuration
     configuration.check_writable()
+    check_properties(request.properties, configuration)
     # asked only where they can be: domains may be in the checkpoint
     clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports("clustering") else ()
     if request.overwrite_schema:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from delta_pyds.errors import OptionError
+from delta_pyds.spark.error_transport import leaves_worker
 
 if TYPE_CHECKING:
     from delta_pyds.spark.driver import Opened
@@ -41,13 +42,17 @@ class DeltaDataSource(DataSource):
     def name(cls) -> str:
         return "deltapy"
 
+    @leaves_worker
     def schema(self) -> StructType:
         """The columns that the options select, at the version that this DataFrame is pinned to."""
         from delta_pyds.spark.driver import open_table, output_columns
         from delta_pyds.spark.extra_columns import extra_fields
         from delta_pyds.spark.stream_options import parse_stream_options, tracks_schema
         from delta_pyds.spark.types import to_spark
+        from delta_pyds.spark.write_result import RESULT_OPTION, schema_with_result
 
+        if RESULT_OPTION in self.options:
+            return schema_with_result(self.options[RESULT_OPTION])
         options = self._read_options()
         opened = open_table(options)
         configuration = opened.snapshot.configuration
@@ -80,6 +85,7 @@ class DeltaDataSource(DataSource):
                 self._pin(open_table(self._read_options(quiet=True)))
         return dict(self.__dict__)
 
+    @leaves_worker
     def reader(self, schema: StructType) -> DataSourceReader:
         from delta_pyds.spark.pinned import Pinned
         from delta_pyds.spark.pushdown import pushes_filters
@@ -103,12 +109,14 @@ class DeltaDataSource(DataSource):
 
         return parse_read_options(self.options, quiet=quiet)
 
+    @leaves_worker
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write: all that can be refused is refused here, before a task starts."""
         from delta_pyds.commands.write import plan_write
         from delta_pyds.spark.time_zone import assumed_time_zone
         from delta_pyds.spark.types import from_spark
         from delta_pyds.spark.write_options import parse_write_options
+        from delta_pyds.spark.write_result import RESULT_OPTION
         from delta_pyds.spark.writer import DeltaWriter
 
         request = parse_write_options(
@@ -117,8 +125,9 @@ class DeltaDataSource(DataSource):
             overwrite=overwrite,
             assumed_time_zone=assumed_time_zone(),
         )
-        return DeltaWriter(plan_write(request))
+        return DeltaWriter(plan_write(request), self.options.get(RESULT_OPTION))
 
+    @leaves_worker
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from delta_pyds.spark.pinned import Pinned
         from delta_pyds.spark.stream_options import parse_stream_options
@@ -132,6 +141,7 @@ class DeltaDataSource(DataSource):
             schema_is_ours=self._schema_is_ours,
         )
 
+    @leaves_worker
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Plan one batch of a stream, or commit one: Spark asks for both in the same way.
 

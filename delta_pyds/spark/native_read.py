@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_pyds.data.footer_types import first_foreign_to_spark
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.driver import open_table, plan
 from delta_pyds.spark.native_scan import NativeScanError, native_frame
 from delta_pyds.spark.options import ReadOptions, parse_read_options
@@ -35,17 +35,24 @@ from delta_pyds.table.read_report import ReadReport
 logger = safe_logger(__name__)
 
 
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises when it cannot list files."""
+    try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:  # the client of Spark Connect has no JVM beside it
+        return (PySparkException,)
+    return PySparkException, Py4JJavaError
+
+
+_SPARK_ERRORS = _spark_errors()
+
+
 @dataclass(frozen=True)
 class NativeAttempt:
     """``frame`` is None where the report says why."""
 
     report: ReadReport
     frame: DataFrame | None = None
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether the session is one of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def describe(spark: SparkSession) -> SessionDescription:
@@ -55,15 +62,18 @@ def describe(spark: SparkSession) -> SessionDescription:
     return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))
 
 
-def read_natively(spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool) -> NativeAttempt:
+def read_natively(
+    spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool = False
+) -> NativeAttempt:
     """Plan the read and give it to Spark's own reader, if that is certain to return the same rows.
 
-    ``given``: options as the format takes them. ``insist``: the user demands it.
+    ``given``: options as the format takes them. ``insist``: the user demands it. ``sure_of_files``: the user's word
+    that a remote Spark sees the same files under this path.
     Raises: with ``insist`` UnsupportedOperationError naming the reasons, and any DeltaError of planning;
         without it nothing, for the Python source says better what is wrong.
     """
     try:
-        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist)
+        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files)
     except DeltaError as e:
         if insist:
             raise
@@ -79,7 +89,7 @@ def read_natively(spark: SparkSession, path: str, given: Mapping[str, str], *, i
     return attempt
 
 
-def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeAttempt:
+def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> NativeAttempt:
     session = describe(spark)
     opened = open_table(options)
     scan = plan(opened, options)
@@ -91,7 +101,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
     if isinstance(scan, ChangeScan):
         return refused("the change feed is asked for")
     zone = scan.uses_time_zone
-    if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=insist):
+    if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=sure_of_files):
         return refused(*found)
     most = most_files(scan.state)
     files = list_files(scan, most)
@@ -106,6 +116,6 @@ def _attempt(spark: SparkSession, options: ReadOptions, insist: bool) -> NativeA
         frame = native_frame(spark, scan, files, remote=session.remote)
     except NativeScanError as e:
         return refused(str(e))
-    except (PySparkException, Py4JJavaError) as e:
+    except _SPARK_ERRORS as e:
         return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
     return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files)), frame)

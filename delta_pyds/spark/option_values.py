@@ -15,6 +15,21 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
+def no_path(call: str, statement: str) -> OptionError:
+    """The refusal where no path came. ``call``, ``statement``: how to give it in Python and in SQL.
+
+    The table of a catalog, made by USING deltapy LOCATION or saveAsTable, is asked without a path: Spark gives a
+    Python source neither the location nor the options of it.
+    """
+    return OptionError(
+        f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a catalog table '
+        f"does not bring it along, for Spark does not hand its location to a Python source: write {statement}, "
+        "CREATE VIEW v AS SELECT * FROM t WITH (path = '/path/of/table'), or CREATE TEMPORARY VIEW v USING deltapy "
+        "OPTIONS (path '/path/of/table').",
+        option="path",
+    )
+
+
 def boolean_option(given: Mapping[str, str], key: str, name: str) -> bool | None:
     text = given.get(key)
     if text is None:

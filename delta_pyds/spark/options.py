@@ -13,7 +13,14 @@ from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
 from delta_pyds.redaction import Concealing, safe_logger
-from delta_pyds.spark.option_values import boolean_option, bytes_option, count_option, storage_options, time_zone_option
+from delta_pyds.spark.option_values import (
+    boolean_option,
+    bytes_option,
+    count_option,
+    no_path,
+    storage_options,
+    time_zone_option,
+)
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
@@ -82,10 +89,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         )
     path = given.get("path", "")
     if not path.strip():
-        raise OptionError(
-            'the path of the table is missing: give it as .load("/path/of/table") or .option("path", ...).',
-            option="path",
-        )
+        raise no_path('.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
     for key in () if quiet else given:
         if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from delta_pyds.spark.error_transport import leaves_worker
 from delta_pyds.spark.task_scan import task_scan, to_stream
 
 if TYPE_CHECKING:
@@ -63,12 +64,14 @@ class DeltaReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         return {"task": self.task}
 
+    @leaves_worker
     def partitions(self) -> Sequence[InputPartition]:
         from delta_pyds.spark.driver import partitions
 
         assert self._scan is not None
         return [FilePartition(to_stream(batch)) for batch in partitions(self._scan.batches(), self._options)]
 
+    @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         self.task.check_zone()
         if isinstance(partition, FilePartition):  # else Spark's stand-in where there is nothing to read
@@ -82,6 +85,7 @@ class PushingDeltaReader(DeltaReader):
     with the scan: see ``delta_pyds.spark.pushdown``.
     """
 
+    @leaves_worker
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         from delta_pyds.spark.filters import to_expressions
 

@@ -1,15 +1,33 @@
-"""What a user calls with a session in hand: ``register`` and ``read``."""
+"""What a user calls with a session in hand: ``register``, ``read`` and ``write``."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from delta_pyds.errors import OptionError
+from delta_pyds.errors import DeltaError, OptionError
+from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
+from delta_pyds.spark.arguments import (
+    choice_argument,
+    flag_argument,
+    json_argument,
+    names_argument,
+    number_argument,
+    optional_flag_argument,
+    option_texts,
+    text_argument,
+    time_argument,
+)
 from delta_pyds.spark.datasource import DeltaDataSource
+from delta_pyds.spark.error_transport import error_of
+from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.worker_python import check_worker_python
+from delta_pyds.spark.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
+from delta_pyds.storage.resolve import has_scheme
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.read_report import ReadReport, remember
 
 if TYPE_CHECKING:
@@ -17,25 +35,41 @@ if TYPE_CHECKING:
 
     from delta_pyds.spark.native_read import NativeAttempt
 
-_ENGINES = ("auto", "native", "arrow")
+Engine = Literal["auto", "native", "arrow"]
+Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "ignore"]
+
+# to the option createMode
+_MODES = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
+          "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
+_TIME_ZONE = "spark.sql.session.timeZone"
 
 _registered: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``deltapy`` known to this session.
+    """Make the format ``deltapy`` known to this session, in all threads.
 
-    Needed only where Spark cannot find it by itself, because the package is not
-    installed beside Spark's own Python. Calling it again does nothing.
+    Needed where Spark cannot find it by itself, because the package is not installed beside Spark's own Python, and
+    where plain ``df.write.format("deltapy")`` is called in other threads than the session's own, or after Ctrl-C: Spark
+    does not look for a source there (see ``active_session``). Calling it again does nothing.
+
+    Raises: WorkerPythonError where Spark's workers run a Python without this package; OptionError for no session.
     """
-    if spark not in _registered:
+    if not hasattr(spark, "dataSource"):
+        raise OptionError(f"spark is a {type(spark).__name__}, but must be a SparkSession.", option="spark")
+    if spark in _registered:
+        return
+    check_worker_python(spark)
+    with active(spark):
         spark.dataSource.register(DeltaDataSource)
-        _registered[spark] = True
+    if not is_remote(spark):
+        find_source_in_every_thread()
+    _registered[spark] = True
 
 
 def read(
     spark: SparkSession,
-    path: str,
+    path: PathLike,
     *,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
@@ -47,7 +81,7 @@ def read(
     min_partitions: int | None = None,
     verify_page_checksums: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    engine: str = "auto",
+    engine: Engine = "auto",
 ) -> DataFrame:
     """A DataFrame of the table at ``path``: everything that the options of the format can say, in Python.
 
@@ -65,128 +99,180 @@ def read(
     are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
     which and why. The session's settings are looked at once, here.
 
-    Raises: OptionError for options that contradict each other; with ``native``
-        UnsupportedOperationError naming the reasons against it, and any DeltaError of planning.
-        Else what is wrong with the table shows as Spark's AnalysisException, with the DeltaError as its text.
+    Raises: OptionError for arguments that are none, or contradict each other; any DeltaError of planning, of its own
+        class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
+        wrong in an action on the DataFrame is Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
-    if engine not in _ENGINES:
-        raise OptionError(f"the engine is '{engine}', but must be one of {', '.join(_ENGINES)}.", option="engine")
+    chosen_engine = choice_argument("engine", engine, ("auto", "native", "arrow"))
     if version is not None and timestamp is not None:
         raise OptionError(
             "version and timestamp are both given: a table is read at a version or at a time, not both.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    register(spark)
+    names = names_argument("columns", columns)
     options: dict[str, Any] = {
-        "where": where,
-        "columns": columns if columns is None or isinstance(columns, str) else ",".join(columns),
-        "versionAsOf": version,
-        "timestampAsOf": timestamp.isoformat(" ") if isinstance(timestamp, dt.datetime) else timestamp,
-        "timeZone": time_zone or spark.conf.get("spark.sql.session.timeZone"),
-        "rowPosition": row_position,
-        "rowIds": row_ids,
-        "verifyPageChecksums": verify_page_checksums,
-        "minPartitions": min_partitions or _parallelism(spark),
-        "storageOptions": json.dumps(dict(storage_options)) if storage_options else None,
+        "where": text_argument("where", where),
+        "columns": names if names is None or isinstance(names, str) else ",".join(names),
+        "versionAsOf": number_argument("version", version, least=0),
+        "timestampAsOf": time_argument("timestamp", timestamp),
+        "rowPosition": flag_argument("row_position", row_position),
+        "rowIds": flag_argument("row_ids", row_ids),
+        "verifyPageChecksums": optional_flag_argument("verify_page_checksums", verify_page_checksums),
+        "minPartitions": number_argument("min_partitions", min_partitions, least=1),
+        "storageOptions": json_argument("storage_options", storage_options),
+        "timeZone": text_argument("time_zone", time_zone),
     }
-    given = {key: value for key, value in options.items() if value is not None}
-    report = ReadReport(path, "arrow")
+    register(spark)
+    options["timeZone"] = options["timeZone"] or spark.conf.get(_TIME_ZONE)
+    options["minPartitions"] = options["minPartitions"] or _parallelism(spark)
+    return _load(spark, path, _texts(options), chosen_engine)
+
+
+def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine: str) -> DataFrame:
+    root = absolute_table_path(path, remote=is_remote(spark))
+    report = ReadReport(root, "arrow")
     if engine != "arrow":
-        attempt = _natively(spark, path, given, insist=engine == "native")
+        # whoever writes a scheme says that it is the same file system everywhere
+        shared = has_scheme(path)
+        attempt = _natively(spark, root, given, insist=engine == "native", sure_of_files=shared)
         report = attempt.report
         if attempt.frame is not None:
             remember(attempt.frame, report)
             return attempt.frame
-    frame = spark.read.format(DeltaDataSource.name()).options(**given).load(path)
+    with _errors_as_they_were():
+        frame = spark.read.format(DeltaDataSource.name()).options(**given).load(root)
+        if is_remote(spark):
+            _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
     remember(frame, report)
     return frame
 
 
-def _natively(spark: SparkSession, path: str, given: Mapping[str, Any], *, insist: bool) -> NativeAttempt:
+def _natively(
+    spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool
+) -> NativeAttempt:
     # imported here: it loads what planning needs, and workers import this module too
     from delta_pyds.spark.native_read import read_natively
 
-    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
-    return read_natively(spark, path, texts, insist=insist)
+    return read_natively(spark, path, given, insist=insist, sure_of_files=sure_of_files)
 
 
 def write(
-    df: DataFrame,
-    path: str,
+    df: Any,
+    path: PathLike,
     *,
-    mode: str = "errorifexists",
+    mode: Mode = "errorifexists",
     partition_by: str | Sequence[str] | None = None,
     cluster_by: str | Sequence[str] | None = None,
     replace_where: str | None = None,
-    partition_overwrite: str | None = None,
+    partition_overwrite: Literal["static", "dynamic"] | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, Any] | None = None,
     user_metadata: str | None = None,
     txn: tuple[str, int] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> None:
-    """Write a DataFrame as one version of the table at ``path``: what the options of the format can say, in Python.
+    spark: SparkSession | None = None,
+) -> WriteResult:
+    """Write rows as one version of the table at ``path``: what the options of the format can say, in Python.
 
-    Either all rows of ``df`` are in the table afterwards, or none. ``mode``:
+    Either all rows of ``df`` are in the table afterwards, or none. ``df``: a DataFrame of Spark; or one of pandas, or
+    an Arrow table, batch or reader, which goes to Spark through ``spark`` (by default the active session). ``mode``:
     ``append``, ``overwrite``, ``errorifexists`` or ``ignore``, the four of
     Spark, of which it gives a Python source only two. ``partition_by``,
     ``cluster_by``: column names, for a table that the write creates, which
-    ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table. ``txn``:
-    application id and version, so that a repeated write is made once. ``options``: any other option of the format.
+    ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
+    have them already. ``txn``: application id and version, so that a repeated write is made once. ``options``: any
+    other option of the format.
 
-    Raises: OptionError for an unknown mode, or another key in ``properties``. What is wrong with the table or
-        the rows shows as Spark's AnalysisException, with the DeltaError as its text.
+    Works in any thread. Returns: what was done; its ``version`` is None where nothing had to be.
+    Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError
+        where another writer was first); WorkerPythonError. What goes wrong in making the rows is Spark's exception.
     """
-    known = {"append": None, "overwrite": None, "errorifexists": "errorIfExists", "error": "errorIfExists",
-             "default": "errorIfExists", "ignore": "ignore"}  # fmt: skip
-    if mode.lower() not in known:
-        raise OptionError(
-            f"the mode is '{mode}', but must be append, overwrite, errorifexists or ignore.", option="mode"
-        )
-    strange = [key for key in properties or {} if not key.lower().startswith("delta.")]
+    chosen_mode = choice_argument("mode", mode, tuple(_MODES))
+    app_id, app_version = _transaction(txn)
+    given: dict[str, Any] = {
+        "createMode": _MODES[chosen_mode],
+        "partitionBy": _column_list("partition_by", partition_by),
+        "clusterBy": _column_list("cluster_by", cluster_by),
+        "replaceWhere": text_argument("replace_where", replace_where),
+        "partitionOverwriteMode": text_argument("partition_overwrite", partition_overwrite),
+        "mergeSchema": flag_argument("merge_schema", merge_schema) or None,
+        "overwriteSchema": flag_argument("overwrite_schema", overwrite_schema) or None,
+        "userMetadata": text_argument("user_metadata", user_metadata),
+        "txnAppId": app_id,
+        "txnVersion": app_version,
+        "storageOptions": json_argument("storage_options", storage_options),
+        **_table_properties(properties),
+        **option_texts("options", options),
+    }
+    frame = to_frame(df, spark)
+    register(frame.sparkSession)
+    return _save(frame, path, _texts(given), overwrite=chosen_mode == "overwrite")
+
+
+def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwrite: bool) -> WriteResult:
+    spark = frame.sparkSession
+    root = absolute_table_path(path, remote=is_remote(spark))
+    result_id = new_result_id()
+    # whatever the user gave comes after the zone, and before what is not the user's
+    options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given, RESULT_OPTION: result_id}
+    with active(spark), _errors_as_they_were():
+        writer = frame.write.format(DeltaDataSource.name())
+        writer.mode("overwrite" if overwrite else "append").options(**options).save(root)
+        return take_result(spark, DeltaDataSource.name(), result_id)
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    return option_texts("options", {key: value for key, value in given.items() if value is not None})
+
+
+def _table_properties(properties: Any) -> dict[str, str]:
+    texts = option_texts("properties", properties)
+    strange = [key for key in texts if not key.lower().startswith("delta.")]
     if strange:
         raise OptionError(
             f"properties has the key {strange[0]!r}: only those that begin with 'delta.' can be set when a table is "
             "written. Options of the write go into options.",
             option="properties",
         )
-    spark = df.sparkSession
-    register(spark)
-    given: dict[str, Any] = {
-        "createMode": known[mode.lower()],
-        "partitionBy": _column_list(partition_by),
-        "clusterBy": _column_list(cluster_by),
-        "replaceWhere": replace_where,
-        "partitionOverwriteMode": partition_overwrite,
-        "mergeSchema": merge_schema or None,
-        "overwriteSchema": overwrite_schema or None,
-        "userMetadata": user_metadata,
-        "txnAppId": None if txn is None else txn[0],
-        "txnVersion": None if txn is None else txn[1],
-        "storageOptions": json.dumps(dict(storage_options)) if storage_options else None,
-        "timeZone": spark.conf.get("spark.sql.session.timeZone"),
-        **(properties or {}),
-        **(options or {}),
-    }
-    writer = df.write.format(DeltaDataSource.name()).mode("overwrite" if mode.lower() == "overwrite" else "append")
-    for key, value in given.items():
-        if value is not None:
-            writer = writer.option(key, value)
-    writer.save(path)
+    return texts
 
 
-def _column_list(columns: str | Sequence[str] | None) -> str | None:
+@contextmanager
+def _errors_as_they_were() -> Iterator[None]:
+    """What was a DeltaError in a worker of Spark is one again, without Spark's traceback of the worker above it."""
+    try:
+        yield
+    except DeltaError:
+        raise
+    except Exception as e:
+        error = error_of(e)
+        if error is None:
+            raise
+        raise error from None
+
+
+def _transaction(txn: Any) -> tuple[str | None, int | None]:
+    if txn is None:
+        return None, None
+    if not isinstance(txn, (tuple, list)) or len(txn) != 2:
+        raise OptionError(
+            f"the argument txn is {txn!r:.200}, but must be a pair: an application's id and a version, as ('job', 7).",
+            code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+            option="txn",
+        )
+    return text_argument("txn[0]", txn[0]), number_argument("txn[1]", txn[1], least=0)
+
+
+def _column_list(name: str, value: Any) -> str | None:
     """Names as the options take them; in a list each is one whole name, whatever is in it."""
+    columns = names_argument(name, value)
     if columns is None or isinstance(columns, str):
         return columns
-    return ",".join("`" + name.replace("`", "``") + "`" for name in columns)
+    return ",".join("`" + column.replace("`", "``") + "`" for column in columns)
 
 
 def _parallelism(spark: SparkSession) -> int | None:
     """How many tasks run at once; None on Spark Connect, where only the server knows."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:
-        return None
+    return None if is_remote(spark) else int(spark.sparkContext.defaultParallelism)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
+from delta_pyds.spark.error_transport import leaves_worker
 from delta_pyds.spark.task_scan import TaskScan, to_stream
 
 if TYPE_CHECKING:
@@ -77,22 +78,27 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark has no limit of files and bytes together; the source applies its own, and tells Trigger.Once by this
         return ReadMaxFiles(self._stream.max_files or 1)
 
+    @leaves_worker
     def initialOffset(self) -> dict[str, Any]:
         return self._opened.source.initial_offset().to_json()
 
+    @leaves_worker
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         from delta_pyds.protocol.stream_offset import StreamOffset
 
         unlimited = isinstance(limit, ReadAllAvailable)
         return self._opened.source.latest_offset(StreamOffset.from_json(start), unlimited=unlimited).to_json()
 
+    @leaves_worker
     def reportLatestOffset(self) -> dict[str, Any] | None:
         newest = self._opened.source.newest_offset()
         return None if newest is None else newest.to_json()
 
+    @leaves_worker
     def prepareForTriggerAvailableNow(self) -> None:
         self._opened.source.fix_end()
 
+    @leaves_worker
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         from delta_pyds.protocol.stream_offset import StreamOffset
         from delta_pyds.spark.driver import partitions
@@ -100,12 +106,14 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = self._opened.source.batches(StreamOffset.from_json(start), StreamOffset.from_json(end))
         return [StreamPartition(self._task, to_stream(batch)) for batch in partitions(files, self._options)]
 
+    @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, StreamPartition):
             task: TaskScan = pickle.loads(partition.task)
             task.check_zone()
             yield from task.read(partition.files)
 
+    @leaves_worker
     def commit(self, end: dict[str, Any]) -> None:
         from delta_pyds.protocol.stream_offset import StreamOffset
 

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.write_handoff import StreamOrigin, TaskOutput, WriteState
+from delta_pyds.spark.error_transport import leaves_worker
 from delta_pyds.spark.writer import task_session
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         self._named = plan is not None and plan.application is not None
         self._plan = None if plan is None else pickle.dumps(plan)
 
+    @leaves_worker
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from delta_pyds.data.write_task import write
 
@@ -67,6 +69,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         output = write(self.state, iterator, session)
         return StreamMessage(output, origin, self._plan if session.partition_id == 0 else None)
 
+    @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         import pickle
 
@@ -82,6 +85,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         plan: StreamPlan = pickle.loads(plans[0])
         commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told])
 
+    @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         from delta_pyds.commands.commit import discard_files
         from delta_pyds.spark.write_options import parse_table_options

@@ -24,6 +24,7 @@ from delta_pyds.spark.option_values import (
     bytes_option,
     choice_option,
     count_option,
+    no_path,
     storage_options,
     time_zone_option,
 )
@@ -38,7 +39,7 @@ _WRITE_OPTIONS = frozenset(
         "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-        "storageOptions", "allowedRoots",
+        "storageOptions", "allowedRoots", "writeResult",
     )
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
@@ -58,6 +59,7 @@ _NOT_FOR_STREAMS = {
     "timestampAsOf": _AT_THE_LATEST,
 }
 _warned: set[str] = set()
+_INSERT = "INSERT INTO t WITH (path = '/path/of/table') ..."
 _MAX_LONG = (1 << 63) - 1
 _ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 
@@ -152,20 +154,13 @@ def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, A
     given = {k.lower(): v for k, v in options.items()}
     path = given.get("path", "")
     if not path.strip():
-        raise _no_path('.save("/path/of/table")')
+        raise no_path('.save("/path/of/table")', _INSERT)
     return absolute_table_path(path), storage_options(given)
-
-
-def _no_path(call: str) -> OptionError:
-    return OptionError(
-        f'the path of the table is missing: give it as {call} or .option("path", ...).',
-        option="path",
-    )
 
 
 def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
     if not given.get("path", "").strip():
-        raise _no_path('.start("/path/of/table")')
+        raise no_path('.start("/path/of/table")', _INSERT)
     for name, why in _NOT_FOR_STREAMS.items():
         if name.lower() in given:
             raise OptionError(

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_pyds.protocol.write_handoff import TaskOutput, WriteState
+from delta_pyds.spark.error_transport import leaves_worker
 
 if TYPE_CHECKING:
     from delta_pyds.commands.write import WritePlan
@@ -32,15 +33,18 @@ class DeltaWriter(DataSourceArrowWriter):
     """Writes the rows of one ``df.write`` and commits them as one version.
 
     Invariant: tasks get ``state`` alone; the plan, which knows the log's
-    classes, stays pickled until the commit asks for it.
+    classes, stays pickled until the commit asks for it. ``result_id``: where
+    to tell what was done, None where nobody asks.
     """
 
-    def __init__(self, plan: WritePlan) -> None:
+    def __init__(self, plan: WritePlan, result_id: str | None = None) -> None:
         import pickle
 
+        self._result_id = result_id
         self.state: WriteState | None = plan.state
         self._plan = pickle.dumps(plan)
 
+    @leaves_worker
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from delta_pyds.data.write_task import write
 
@@ -48,11 +52,17 @@ class DeltaWriter(DataSourceArrowWriter):
             return WrittenMessage(TaskOutput())
         return WrittenMessage(write(self.state, iterator, task_session()))
 
+    @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         from delta_pyds.commands.write import commit_write
+        from delta_pyds.spark.write_result import leave_result, result_of
 
-        commit_write(self._planned(), _outputs(messages))
+        plan = self._planned()
+        committed = commit_write(plan, _outputs(messages))
+        if self._result_id is not None:
+            leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
 
+    @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         from delta_pyds.commands.write import discard_write
 

@@ -58,6 +58,11 @@ def scheme_of(path: str) -> str:
     return _ALIASES.get(scheme, scheme)
 
 
+def has_scheme(path: str | os.PathLike[str]) -> bool:
+    """Whether a path as a user gave it names its file system; ``pathlib`` knows no such paths."""
+    return isinstance(path, str) and _SCHEME.match(path) is not None
+
+
 def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Storage:
     """The storage for a full path, one object per process, scheme, account and options.
 

@@ -21,11 +21,12 @@ from tests.concurrency.crashing_source import PLAN
 from tests.concurrency.process_session import kill_session, members
 from tests.concurrency.stream_process import LINKS, RETRYABLE, checkpoint
 from tests.concurrency.stream_writers import PROPERTIES, SCHEMA, WRITERS
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_rows, write_rows
 
 ROOT = Path(__file__).parents[2]
 # how long one life may take to reach its point on a slow machine
-LIFE_S = 300
+LIFE_S = ONLY_A_HANG_S
 TABLES = ("S", "M", "T")
 # the log has the batch, and Spark's checkpoint does not know
 AFTER_COMMIT = ("after commit", "after put", "before checkpoint")
@@ -107,7 +108,7 @@ class CrashRun:
         (self.folder / "stop").touch()
         reports = []
         for number, writer in enumerate(self.writers):
-            out = writer.communicate(timeout=60)[0]
+            out = writer.communicate(timeout=ONLY_A_HANG_S)[0]
             error = (self.folder / f"writer-{number}.log").read_text()
             assert writer.returncode == 0, f"writer {number} failed:\n{error}"
             reports.append(json.loads(out.splitlines()[-1]))

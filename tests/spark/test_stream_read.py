@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.streams import Sink, stream
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
@@ -141,7 +142,7 @@ def test_a_batch_that_spark_has_not_noted_is_the_same_again(
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(ONLY_A_HANG_S)
         if round_ == 0:
             assert seen == [[0, 1, 2]]
             sink.forget_last_commit()

@@ -17,6 +17,7 @@ from pyspark.sql.functions import col, count, lit
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
 
@@ -55,7 +56,7 @@ class Stream:
         writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint)).options(**options)
         query = writer.trigger(availableNow=True).start(str(self.table))
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(ONLY_A_HANG_S)
         finally:
             query.stop()
 
@@ -195,7 +196,7 @@ def test_two_queries_at_the_same_time(stream: Stream, tmp_path: Path) -> None:
         writer = frame.writeStream.format("deltapy").option("checkpointLocation", str(tmp_path / f"c{number}"))
         queries.append(writer.trigger(availableNow=True).start(str(stream.table)))
     for query in queries:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(ONLY_A_HANG_S)
     assert stream.ids() == [*range(6), *range(100, 106)] and stream.version == 12
     assert delta_pyds.verify(str(stream.table)).ok
 
@@ -302,7 +303,7 @@ def test_foreach_batch_writes_each_batch_once(stream: Stream) -> None:
 
     def run() -> None:
         writer = stream.frame().writeStream.foreachBatch(save).trigger(availableNow=True)
-        assert writer.option("checkpointLocation", str(stream.checkpoint)).start().awaitTermination(120)
+        assert writer.option("checkpointLocation", str(stream.checkpoint)).start().awaitTermination(ONLY_A_HANG_S)
 
     stream.feed_ids(1)
     stream.feed_ids(2)
@@ -381,7 +382,7 @@ frame = spark.readStream.schema("id bigint").option("maxFilesPerTrigger", 1).jso
 for restart in range(2):
     writer = frame.writeStream.format("deltapy").option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start(table)
-    assert query.awaitTermination(120)
+    query.awaitTermination()
     for name in ("1", ".1.crc"):
         (Path(checkpoint) / "commits" / name).unlink(missing_ok=True)
 print("query", query.id)
@@ -396,7 +397,7 @@ def test_the_query_is_known_through_spark_connect_too(stream: Stream) -> None:
         [sys.executable, "-c", CONNECT, str(stream.source), str(stream.table), str(stream.checkpoint)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=ONLY_A_HANG_S,
         cwd=stream.source.parent,
         env={
             **os.environ,

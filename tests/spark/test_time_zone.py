@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import delta_pyds
 from delta_pyds.spark.time_zone import assumed_time_zone
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
 NEW_YORK = "America/New_York"
@@ -102,7 +103,7 @@ def test_the_zone_of_sparks_jvm_is_taken_and_not_the_machines(table: TableBuilde
         [sys.executable, "-c", SCRIPT, str(table.path)],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=ONLY_A_HANG_S,
         cwd=tmp_path,
         env={
             **os.environ,

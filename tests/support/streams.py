@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.limits import ONLY_A_HANG_S
+
 
 def stream(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
     return spark.readStream.format("deltapy").options(**options).load(str(path))
@@ -32,7 +34,7 @@ class Sink:
             .start(str(self.data))
         )
         try:
-            assert query.awaitTermination(120), f"the query did not end: {query.status}"
+            assert query.awaitTermination(ONLY_A_HANG_S), f"the query did not end: {query.status}"
         finally:
             query.stop()
         return [json.loads(p.json) if hasattr(p, "json") else dict(p) for p in query.recentProgress]

@@ -33,6 +33,7 @@ from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.transaction import CommitPolicy, Operation, Transaction
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.transactions import QUIET, ROOT, SCHEMA, WRITE, Crash, Table, file, removed
 
 WITH_ICT = Protocol(1, 7, None, ["inCommitTimestamp"])
@@ -420,7 +421,7 @@ def test_many_threads_lose_nothing_and_double_nothing(local: bool, tmp_path: Pat
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(ONLY_A_HANG_S)
     assert failures == []
     assert sorted(versions) == list(range(1, writers * each + 1))
     assert table.live() == sorted(f"w{n}-{i}" for n in range(writers) for i in range(each))

@@ -1,0 +1,78 @@
+"""The session of a thread: on a classic session Spark looks a Python source up in it, and some threads have none.
+
+A write, in a batch or as a stream, asks the active session of the JVM's thread
+for the source, whatever session the DataFrame belongs to. A thread of Python
+has a thread of the JVM to itself, and so has the main thread after Ctrl-C, whose
+connection py4j gives up: neither has an active session (tried on Spark 4.3).
+Reads, SQL and Spark Connect do not ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.spark.datasource import DeltaDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HOOKED = "_finds_deltapy_in_every_thread"
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Have Spark look the source up in this session.
+
+    Another session that the thread has is its active one again afterwards; a thread without one keeps this one.
+    """
+    if is_remote(spark):
+        yield
+        return
+    sessions = _sessions(spark)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+
+
+def find_source_in_every_thread() -> None:
+    """Have ``df.write.format("deltapy")`` and ``df.writeStream.format("deltapy")`` work in threads without a session.
+
+    Spark has no setting for it: what its lookup asks is local to a thread of the JVM. So the two ``format`` methods
+    of PySpark's classic writers give the thread the DataFrame's session, for this format and where it has none.
+    """
+    from pyspark.sql.readwriter import DataFrameWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    writers: tuple[Any, ...] = (DataFrameWriter, DataStreamWriter)
+    for writer in writers:
+        if not getattr(writer.format, _HOOKED, False):
+            writer.format = _with_session(writer.format)
+
+
+def _with_session(format_method: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    @wraps(format_method)
+    def format(self: Any, source: str) -> Any:  # noqa: A001 - Spark's name
+        if isinstance(source, str) and source.lower() == DeltaDataSource.name():
+            sessions = _sessions(self._spark)
+            if sessions.getActiveSession().isEmpty():
+                sessions.setActiveSession(self._spark._jsparkSession)
+        return format_method(self, source)
+
+    setattr(format, _HOOKED, True)
+    return format
+
+
+def _sessions(spark: Any) -> Any:
+    return spark._jvm.SparkSession

@@ -1,0 +1,129 @@
+"""A DeltaError on its way out of Spark's workers: back to what it was, with class, code and parameters.
+
+Of an exception in a worker Spark keeps the text alone. So a DeltaError that
+leaves one has a last line, in JSON, that says the rest; what a reader of the
+text needs stands above it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+from delta_pyds import errors
+from delta_pyds.errors import DeltaError, WorkerPythonError
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+_KEY = "delta_pyds.error"
+_START = f'\n{{"{_KEY}": '
+_MARKED = "_marked_for_transport"
+# a parameter is a name or a number; lists of findings are for the process that found them
+_MAX_PARAMETER = 2_000
+_NOT_INSTALLED = re.compile(r"ModuleNotFoundError: No module named '(delta_pyds|pyspark_deltapy)\b")
+
+
+def leaves_worker(method: _Method) -> _Method:
+    """For what Spark calls in its workers: a DeltaError that leaves it can be told from its text by ``error_of``."""
+    if inspect.isgeneratorfunction(method):
+
+        @wraps(method)
+        def iterate(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            try:
+                yield from method(*args, **kwargs)
+            except DeltaError as e:
+                _mark(e)
+                raise
+
+        return iterate  # type: ignore[return-value]
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except DeltaError as e:
+            _mark(e)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def error_of(exception: BaseException) -> DeltaError | None:
+    """The DeltaError that an exception of Spark was in the worker that raised it; None where it was another error.
+
+    For what goes wrong in an action on a DataFrame, in a write through ``df.write`` or in a stream
+    (``query.exception()``), on Spark Connect too: of its own class, with ``code``, ``message`` and ``parameters``::
+
+        try:
+            df.write.format("deltapy").mode("overwrite").save(path)
+        except PySparkException as e:
+            if isinstance(delta_pyds.error_of(e), delta_pyds.ConflictError):
+                ...  # another writer was first
+
+    ``delta_pyds.read`` and ``delta_pyds.write`` raise it themselves. Of long parameters it has none.
+    """
+    seen: set[int] = set()
+    current: BaseException | None = exception
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        if isinstance(current, DeltaError):
+            return current
+        text = str(current)
+        found = _marked_in(text) or _missing_package(text)
+        if found is not None:
+            return found
+        current = getattr(current, "_cause", None) or current.__cause__
+    return None
+
+
+def _mark(error: DeltaError) -> None:
+    if getattr(error, _MARKED, False):
+        return
+    setattr(error, _MARKED, True)
+    parameters = {name: text for name, value in error.parameters.items() if (text := _json(value)) is not None}
+    told = {
+        "class": type(error).__name__,
+        "code": error.code,
+        "characters": len(error.message),
+        "parameters": {name: json.loads(text) for name, text in parameters.items()},
+    }
+    error.args = (f"{error}{_START}{json.dumps(told)}}}",)
+
+
+def _json(value: Any) -> str | None:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _MAX_PARAMETER else None
+
+
+def _marked_in(text: str) -> DeltaError | None:
+    """The error of the last mark: those before it are what it came of."""
+    start = text.rfind(_START)
+    if start < 0:
+        return None
+    try:
+        told, _ = json.JSONDecoder().raw_decode(text, start + len(_START))
+        characters, code, parameters = told["characters"], told["code"], dict(told["parameters"])
+        kind = getattr(errors, told["class"], DeltaError)
+    except (ValueError, TypeError, KeyError):
+        return None  # cut off, or somebody else's
+    if not (isinstance(kind, type) and issubclass(kind, DeltaError)):
+        kind = DeltaError  # a newer worker's
+    error: DeltaError = kind(text[max(start - characters, 0) : start], code=code)
+    error.parameters = parameters
+    return error
+
+
+def _missing_package(text: str) -> WorkerPythonError | None:
+    found = _NOT_INSTALLED.search(text)
+    if found is None:
+        return None
+    return WorkerPythonError(
+        f"the Python that Spark's workers run has no module '{found[1]}'. Install delta_pyds in that environment (on a "
+        "cluster and behind Spark Connect: where the driver and the executors run), or set PYSPARK_PYTHON, before the "
+        "session starts, to a Python that has it.",
+        module=found[1],
+    )

@@ -1,0 +1,104 @@
+"""The Python that Spark runs its workers with, asked before it fails there: does it have this package?
+
+Without ``PYSPARK_PYTHON`` it is the first ``python3`` of the PATH, which need
+not be the one that runs the user's program, and what Spark then says is the
+trace of a worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import WorkerPythonError
+from delta_pyds.spark.active_session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+# delta_pyds itself, and what its workers import
+_MODULES = ("delta_pyds", "pyarrow", "msgspec", "pyroaring", "fsspec")
+_ASK = (
+    "import importlib.util as u, sys; "
+    f"print(sys.version.split()[0], *[n for n in {_MODULES!r} if u.find_spec(n) is None])"
+)
+# only a hang takes so long, and then Spark is left to find out
+_LIMIT_S = 120
+# (interpreter, search path) to why it will not do; a process asks each once
+_answers: dict[tuple[str, str], WorkerPythonError | None] = {}
+
+
+def check_worker_python(spark: SparkSession) -> None:
+    """Make sure that the interpreter of the workers can run the source, as far as this machine can tell.
+
+    The driver plans and commits with it on this machine, whatever the cluster. On Spark Connect the server's is
+    another machine's, so nothing is asked; ``error_of`` says what was missing when it failed.
+
+    Raises: WorkerPythonError naming the interpreter, what it lacks, and what to set.
+    """
+    if is_remote(spark):
+        return
+    context = spark.sparkContext
+    interpreter = str(context.pythonExec)
+    found = shutil.which(interpreter)
+    if found == sys.executable:
+        return
+    search_path = _search_path(context)
+    key = interpreter, search_path
+    if key not in _answers:
+        _answers[key] = _ask(interpreter, found, search_path)
+    error = _answers[key]
+    if error is not None:
+        raise WorkerPythonError(error.message, **error.parameters)
+
+
+def _search_path(context: Any) -> str:
+    """Where such a worker looks for modules before its own places: PYTHONPATH, and what the user has sent along."""
+    from pyspark import SparkFiles
+
+    root = SparkFiles.getRootDirectory()
+    sent = [os.path.join(root, name) for name in context._python_includes]
+    return os.pathsep.join([root, *sent, os.environ.get("PYTHONPATH", "")])
+
+
+def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonError | None:
+    if found is None:
+        return _refusal(interpreter, "there is no such program", interpreter)
+    try:
+        done = subprocess.run(
+            [found, "-c", _ASK],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            env={**os.environ, "PYTHONPATH": search_path},
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        logger.warning("Whether Spark's Python %s has delta_pyds could not be found out: %s", found, e)
+        return None
+    words = done.stdout.split()
+    if done.returncode != 0 or not words:
+        logger.warning("Whether Spark's Python %s has delta_pyds could not be found out: %s", found, done.stderr[-300:])
+        return None
+    version, missing = words[0], words[1:]
+    if missing:
+        return _refusal(interpreter, f"it has no {', '.join(missing)}", found)
+    if version.split(".")[:2] != [str(part) for part in sys.version_info[:2]]:
+        return _refusal(interpreter, f"it is Python {version}, and this is {sys.version.split()[0]}", found)
+    return None
+
+
+def _refusal(interpreter: str, why: str, found: str) -> WorkerPythonError:
+    said = "PYSPARK_PYTHON says so" if os.environ.get("PYSPARK_PYTHON") else "PYSPARK_PYTHON is not set"
+    return WorkerPythonError(
+        f"Spark runs its workers with {found} ({said}), and {why}. Set PYSPARK_PYTHON before the session starts, "
+        f"with export PYSPARK_PYTHON={sys.executable} or os.environ['PYSPARK_PYTHON'] = sys.executable, and start "
+        "the session again; or install delta_pyds there.",
+        interpreter=interpreter,
+    )
