@@ -98,7 +98,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) .venv-thin .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.functions import col, lit, to_json
 
 import delta_pyds
+from delta_pyds.errors import UserError
 from delta_pyds.table.snapshot import load_snapshot
 
 TYPES = """
@@ -93,7 +94,7 @@ def test_the_save_modes_that_spark_keeps_from_us_have_an_option_and_a_function(
     assert "DELTA_PATH_EXISTS" in refusal(spark.range(2), tmp_path, createMode="errorIfExists")
     save(spark.range(2), tmp_path, createMode="ignore")
     delta_pyds.write(spark.range(2), str(tmp_path), mode="ignore")
-    with pytest.raises(PySparkException, match="DELTA_PATH_EXISTS"):
+    with pytest.raises(UserError, match="DELTA_PATH_EXISTS"):
         delta_pyds.write(spark.range(2), str(tmp_path))
     assert ids(spark, tmp_path) == [0]
 
@@ -161,8 +162,9 @@ def test_properties_count_when_the_write_creates_the_table(spark: SparkSession, 
         "delta.enableDeletionVectors": "true",
     }
     assert {"deletionVectors", "rowTracking", "domainMetadata"} <= set(snapshot.protocol.writer_features or ())
-    save(spark.range(1), tmp_path, **{"delta.appendOnly": "false"})
-    assert load_snapshot(str(tmp_path)).configuration.properties.append_only
+    save(spark.range(1), tmp_path, **options)  # which it has already
+    message = refusal(spark.range(1), tmp_path, **{"delta.appendOnly": "false"})
+    assert "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY" in message and "delta.appendOnly=false" in message
     assert "DELTA_UNKNOWN_CONFIGURATION" in refusal(spark.range(1), tmp_path / "new", **{"delta.nonsense": "1"})
 
 

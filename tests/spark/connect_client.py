@@ -1,0 +1,109 @@
+"""Reads, writes and streams through Spark Connect, from whatever Python runs it: its arguments are a server and a table.
+
+The table has the 18 rows 1 to 4 and 6 to 19 of a column ``id``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import delta_pyds
+from delta_pyds.errors import ConstraintViolationError, OptionError, TimeTravelError, UserError
+
+
+def main(server: str, path: str, wanted_client: str) -> None:
+    spark = SparkSession.builder.remote(server).getOrCreate()
+    assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
+    found = "whole" if importlib.util.find_spec("py4j") else "thin"
+    assert found == wanted_client, found
+    read(spark, path)
+    filters_pushed(spark, path)
+    written = path + "-written"
+    write(spark, written)
+    errors(spark, path, written)
+    stream(spark, written, path)
+    print("all is well", flush=True)
+    spark.stop()
+
+
+def read(spark: Any, path: str) -> None:
+    df = spark.read.format("deltapy").load(path)
+    assert df.count() == 18, df.count()
+    assert df.filter("id = 1").count() + df.count() == 19
+    delta_pyds.register(spark)
+    assert delta_pyds.read(spark, path, where="id >= 15", columns=["id"], version=1).count() == 5
+    # a local path may be another one on the server, so only a user can say that it is not
+    auto = delta_pyds.read(spark, path)
+    assert delta_pyds.explain(auto).engine == "arrow", delta_pyds.explain(auto)
+    vouched = delta_pyds.read(spark, "file://" + path)
+    assert delta_pyds.explain(vouched).engine == "native", delta_pyds.explain(vouched)
+    native = delta_pyds.read(spark, path, where="id >= 1", engine="native")
+    assert delta_pyds.explain(native).engine == "native"
+    wanted = sorted(r.id for r in auto.filter("id >= 1").collect())
+    assert sorted(r.id for r in native.collect()) == wanted
+    assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
+    assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
+    assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def filters_pushed(spark: Any, path: str) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    df = spark.read.format("deltapy").load(path)
+    assert df.filter("id = 1").count() == 1
+    assert df.count() == 18
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def write(spark: Any, written: str) -> None:
+    spark.range(5).coalesce(1).write.format("deltapy").mode("append").save(written)
+    result = delta_pyds.write(spark.range(5, 7).coalesce(1), written, mode="append")
+    assert (result.version, result.files, result.rows) == (1, 1, 2), result
+    assert delta_pyds.write(pa.table({"id": [7]}), written, mode="append", spark=spark).version == 2
+    assert delta_pyds.write(pa.table({"id": [7]}), written, mode="ignore").version is None  # the active session
+    assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+
+
+def errors(spark: Any, path: str, written: str) -> None:
+    try:
+        spark.read.format("deltapy").option("versionAsOf", "77").load(path).collect()
+    except Exception as e:
+        error = delta_pyds.error_of(e)
+        assert type(error) is TimeTravelError and error.parameters["version"] == 77, e
+        assert "DELTA_VERSION_NOT_FOUND" in str(e), e
+    else:
+        raise AssertionError("version 77 was read")
+    ids = {"delta.constraints.c": "id < 2"}
+    raised: list[tuple[type[Exception], Any]] = [
+        (TimeTravelError, lambda: delta_pyds.read(spark, path, version=77)),
+        (OptionError, lambda: delta_pyds.read(spark, "somewhere")),
+        (UserError, lambda: delta_pyds.write(spark.range(1), written)),
+        (ConstraintViolationError, lambda: delta_pyds.write(spark.range(3), path + "-checked", properties=ids)),
+    ]
+    for kind, call in raised:
+        try:
+            call()
+        except Exception as e:
+            assert type(e) is kind, (kind, e)
+        else:
+            raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def stream(spark: Any, written: str, path: str) -> None:
+    for _ in range(2):  # the second run finds nothing new
+        query = (
+            spark.readStream.format("deltapy").option("maxFilesPerTrigger", 1).load(written)
+            .writeStream.format("deltapy").option("checkpointLocation", path + "-checkpoint")
+            .trigger(availableNow=True).start(path + "-streamed")
+        )  # fmt: skip
+        query.awaitTermination()
+        assert query.exception() is None
+        assert sorted(r.id for r in delta_pyds.read(spark, path + "-streamed").collect()) == list(range(8))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
