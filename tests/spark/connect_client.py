@@ -1,4 +1,4 @@
-"""Reads, writes and streams through Spark Connect, from whatever Python runs it: its arguments are a server and a table.
+"""Reads, writes and streams through Spark Connect, from whatever Python runs it. Arguments: a server and a table.
 
 The table has the 18 rows 1 to 4 and 6 to 19 of a column ``id``.
 """

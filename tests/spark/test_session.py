@@ -150,7 +150,7 @@ def test_the_error_of_a_later_action_and_of_a_stream(spark: SparkSession, tmp_pa
     assert isinstance(found, FileNotFoundInStorageError) and file.name in found.message
     query = (
         spark.readStream.format("deltapy").load(str(tmp_path / "t"))
-        .writeStream.format("deltapy").option("checkpointLocation", str(tmp_path / "c")).option("mergeSchema", "perhaps")
+        .writeStream.format("deltapy").options(checkpointLocation=str(tmp_path / "c"), mergeSchema="perhaps")
         .trigger(availableNow=True).start(str(tmp_path / "s"))
     )  # fmt: skip
     with pytest.raises(PySparkException) as error:

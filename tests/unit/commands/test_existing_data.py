@@ -24,7 +24,9 @@ def request(path: Path, **properties: str) -> WriteRequest:
     return WriteRequest(str(path), struct(IDS), "append", properties=properties)
 
 
-@pytest.mark.parametrize("name", ["part-0.parquet", "part-00000-5f0c2a3e-7f4e-4bb0-8d27-0d1b7f0d9a10-c000.snappy.parquet"])
+@pytest.mark.parametrize(
+    "name", ["part-0.parquet", "part-00000-5f0c2a3e-7f4e-4bb0-8d27-0d1b7f0d9a10-c000.snappy.parquet"]
+)
 def test_a_directory_of_plain_parquet_is_left_alone(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / name)
     with pytest.raises(UserError, match=name) as error:
@@ -76,7 +78,11 @@ def test_a_large_directory_is_not_listed_to_its_end() -> None:
 def test_properties_that_the_table_has_may_be_repeated(tmp_path: Path) -> None:
     asked = {**DELETIONS, "delta.feature.rowTracking": "supported", "delta.minWriterVersion": "7"}
     plan_and_write(tmp_path, **asked)
-    same = {"delta.enabledeletionvectors": "TRUE", "delta.feature.rowTracking": "supported", "delta.minWriterVersion": "7"}
+    same = {
+        "delta.enabledeletionvectors": "TRUE",
+        "delta.feature.rowTracking": "supported",
+        "delta.minWriterVersion": "7",
+    }
     plan_write(request(tmp_path, **same))
     plan_write(request(tmp_path))
 

@@ -45,7 +45,7 @@ def through_spark(error: Exception, call: Any = work) -> SparkError:
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_error_comes_back_as_it_was(kind: type[DeltaError], call: Any) -> None:
     parameters = {"table": "/a b/ü", "version": 3, "columns": ["x", None], "message": "yes", "code": True}
-    error = kind("two\nlines: é \U0001f600 {\"delta_pyds\": 1}", code="DELTA_X.Y")
+    error = kind('two\nlines: é \U0001f600 {"delta_pyds": 1}', code="DELTA_X.Y")
     error.parameters = dict(parameters)
     back = error_of(through_spark(error, call))
     assert type(back) is kind
@@ -118,7 +118,9 @@ def test_a_class_that_this_version_lacks_is_a_delta_error() -> None:
 
 
 def test_workers_without_the_package_are_named() -> None:
-    text = "Failed to create Python data source instance: Traceback ...\nModuleNotFoundError: No module named 'delta_pyds'"
+    text = (
+        "Failed to create Python data source instance: Traceback ...\nModuleNotFoundError: No module named 'delta_pyds'"
+    )
     error = error_of(SparkError(text))
     assert isinstance(error, WorkerPythonError) and "PYSPARK_PYTHON" in error.message
     assert error_of(SparkError("ModuleNotFoundError: No module named 'sklearn'")) is None

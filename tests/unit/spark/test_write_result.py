@@ -35,10 +35,10 @@ class Session:
         self.read = self
         self.told = told
 
-    def format(self, name: str) -> Session:
+    def format(self, _: str) -> Session:
         return self
 
-    def option(self, name: str, value: str) -> Session:
+    def option(self, _: str, value: str) -> Session:
         self.schema: StructType = self.told(value)
         return self
 
@@ -46,7 +46,7 @@ class Session:
         return self
 
 
-def nothing(result_id: str) -> Any:
+def nothing(_: str) -> Any:
     raise AssertionError("the session was asked for what is here")
 
 
