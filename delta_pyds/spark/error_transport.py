@@ -88,6 +88,7 @@ def _mark(error: DeltaError) -> None:
     told = {
         "class": type(error).__name__,
         "code": error.code,
+        "multiline": error.multiline,
         "characters": len(error.message),
         "parameters": {name: json.loads(text) for name, text in parameters.items()},
     }
@@ -107,12 +108,13 @@ def _marked_in(text: str) -> DeltaError | None:
     try:
         told, _ = json.JSONDecoder().raw_decode(text, start + len(_START))
         characters, code, parameters = told["characters"], told["code"], dict(told["parameters"])
+        multiline = bool(told.get("multiline"))
         kind = getattr(errors, told["class"], DeltaError)
     except (ValueError, TypeError, KeyError):
         return None  # cut off, or somebody else's
     if not (isinstance(kind, type) and issubclass(kind, DeltaError)):
         kind = DeltaError  # a newer worker's
-    error: DeltaError = kind(text[max(start - characters, 0) : start], code=code)
+    error: DeltaError = kind(text[max(start - characters, 0) : start], code=code, multiline=multiline)
     error.parameters = parameters
     return error
 

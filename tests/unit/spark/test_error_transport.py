@@ -45,10 +45,10 @@ def through_spark(error: Exception, call: Any = work) -> SparkError:
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_error_comes_back_as_it_was(kind: type[DeltaError], call: Any) -> None:
     parameters = {"table": "/a b/ü", "version": 3, "columns": ["x", None], "message": "yes", "code": True}
-    error = kind('two\nlines: é \U0001f600 {"delta_pyds": 1}', code="DELTA_X.Y")
+    error = kind('two\nlines: é \U0001f600 {"delta_pyds": 1}', code="DELTA_X.Y", multiline=True)
     error.parameters = dict(parameters)
     back = error_of(through_spark(error, call))
-    assert type(back) is kind
+    assert back is not None and type(back) is kind and back.multiline
     assert (back.code, back.message, back.parameters) == ("DELTA_X.Y", error.message, parameters)
     assert str(back) == f"[DELTA_X.Y] {error.message}"
 
