@@ -16,8 +16,8 @@ from delta_pyds.spark.arguments import (
     json_argument,
     names_argument,
     number_argument,
-    optional_flag_argument,
     option_texts,
+    optional_flag_argument,
     text_argument,
     time_argument,
 )
