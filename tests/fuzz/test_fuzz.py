@@ -118,11 +118,11 @@ def test_verdicts(operation: str, outcome: Outcome, damage: Damage, kind: str) -
 
 @pytest.mark.parametrize("text", ["a \x1b[31m", "\ud800", "x" * 20_000])
 def test_messages_that_nobody_can_read(text: str) -> None:
-    class Unreadable(DeltaError):
+    class UnreadableError(DeltaError):
         def __str__(self) -> str:
             return text
 
-    assert outcome_of(lambda _: _raise(Unreadable("")), "").kind == "bad message"
+    assert outcome_of(lambda _: _raise(UnreadableError("")), "").kind == "bad message"
     assert outcome_of(lambda _: _raise(DeltaError(text)), "").kind == "error"
 
 
