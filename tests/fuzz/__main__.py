@@ -33,11 +33,14 @@ def main() -> int:
     summary, started = Summary(), time.monotonic()
     numbers = range(given.first, given.first + given.count)
     spark = range(given.first, given.first + (given.count // 50 if given.spark is None else given.spark))
-    for result in run(given.seed, numbers, given.processes, through_spark=spark):
-        summary.add(result)
-        if summary.total % 1_000 == 0:
-            rate = summary.total / (time.monotonic() - started)
-            print(f"{summary.total} done, {summary.num_faults} with a fault, {rate:.0f} a second", file=sys.stderr)
+    try:
+        for result in run(given.seed, numbers, given.processes, through_spark=spark):
+            summary.add(result)
+            if summary.total % 1_000 == 0:
+                rate = summary.total / (time.monotonic() - started)
+                print(f"{summary.total} done, {summary.num_faults} with a fault, {rate:.0f} a second", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("Interrupted; this is what was found until then.")
     print(f"Seed {given.seed}, numbers from {given.first}.")
     print("\n".join(summary.lines()))
     return 1 if summary.num_faults else 0

@@ -34,6 +34,9 @@ from tests.fuzz.verdicts import UNCHECKED, Result, Verdict, verdict
 SECONDS = 20
 # A stream of Spark takes seconds for itself, and more where others work.
 SPARK_SECONDS = 90
+# Until a process says anything; Spark's may take its time.
+_SECONDS_TO_START = 300
+_START = "start"
 MEMORY_BYTES = 2 << 30
 _NUMBERS_PER_PROCESS = 100
 _CHECK_WHOLE_TABLE_EACH = 4
@@ -123,7 +126,7 @@ class _Worker:
         self._numbers = numbers
         self._seconds = SPARK_SECONDS if place.through == "spark" else SECONDS
         self.number: int | None = None
-        self.operation = "damage"
+        self.operation = _START
         self.deadline = 0.0
         self._process: Any = None
         self._done = 0
@@ -136,7 +139,6 @@ class _Worker:
         self._process.start()
         theirs.close()
         self._done = 0
-        assert self.connection.recv() == "ready"
 
     def give_next(self) -> None:
         """Begin with the next number, if there is one."""
@@ -147,9 +149,13 @@ class _Worker:
             self.end()
         if self._process is None:
             self._start()
+            self.deadline = time.monotonic() + _SECONDS_TO_START
+        else:
+            self.deadline = time.monotonic() + self._seconds
         self._done += 1
-        self.number, self.operation, self.deadline = number, "damage", time.monotonic() + self._seconds
-        self.connection.send(number)
+        self.number, self.operation = number, _START
+        with suppress(OSError):  # that of a process that is gone is met when its answer is taken
+            self.connection.send(number)
 
     def take(self) -> Result | None:
         """The result, if what the process said is one; that of its end, if it ended."""
@@ -158,6 +164,8 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             return self.lost("crash")
         if isinstance(said, str):
+            if self.operation == _START:
+                self.deadline = time.monotonic() + self._seconds
             self.operation = said
             return None
         self.number = None
@@ -260,9 +268,9 @@ def _work_with_spark(connection: Any, seed: str, place: Place, expected: Expecte
     copies = _begin_process(place)
     scratch = Path(tempfile.mkdtemp(dir=place.folder))
     spark = start_spark(scratch)
-    connection.send("ready")
     try:
         while (number := connection.recv()) is not None:
+            connection.send("damage")
             table, random = _begin(seed, number)
             damages = apply(place.root(table), _others(place, table), random)
             verdicts = []
@@ -279,9 +287,9 @@ def _work_with_spark(connection: Any, seed: str, place: Place, expected: Expecte
 
 def _work(connection: Any, seed: str, place: Place, expected: Expected) -> None:
     copies = _begin_process(place)
-    connection.send("ready")
     with quiet():
         while (number := connection.recv()) is not None:
+            connection.send("damage")
             table, random = _begin(seed, number)
             result = _ask(connection.send, table, place, number, random, expected[table.name])
             if not place.keep:
