@@ -174,6 +174,7 @@ class CheckpointReader:
                 self.content.actions.lists()[name].extend(t for t in typed if t is not None)
         for name, rows in (("add", _adds), ("remove", _removes)):
             if name in names:
+                _check_path(name, batch.schema.field(name).type)
                 present = _present(batch.column(name))
                 counted += len(present)
                 self.content.inline_files |= bool(len(present)) and not sidecar
@@ -195,6 +196,12 @@ def _present(column: pa.Array) -> pa.Array:
             values = rows.field(key)
             return rows.filter(values.is_valid()) if values.null_count else rows
     return rows
+
+
+def _check_path(name: str, data_type: pa.DataType) -> None:
+    at = data_type.get_field_index("path") if pa.types.is_struct(data_type) else -1
+    if at < 0 or not any(test(data_type.field(at).type) for test in (pa.types.is_string, pa.types.is_large_string)):
+        raise ValueError(f"its column {name} has no field path of the type string")
 
 
 def _adds(rows: pa.StructArray) -> Iterator[CheckpointAdd]:

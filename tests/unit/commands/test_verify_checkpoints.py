@@ -511,3 +511,14 @@ def test_names_with_other_uuids_are_all_compared(v2: TableBuilder) -> None:
     assert rules(v2) == ["error checkpoint.transactions"]
     assert verify(str(v2.path)).checked.checkpoints == 2
     assert other.name in messages(v2)
+
+
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_file_actions_without_a_path_are_a_finding(tmp_path: Path, kind: str) -> None:
+    table = make(tmp_path / "t")
+    (file,) = table.checkpoint()
+    content = pq.read_table(file)
+    rows = pa.array([{"x": 1}] * content.num_rows, pa.struct([("x", pa.int64())]))
+    pq.write_table(content.set_column(content.column_names.index(kind), kind, rows), file)
+    assert "error checkpoint.unreadable" in rules(table)
+    assert f"its column {kind} has no field path" in messages(table)
