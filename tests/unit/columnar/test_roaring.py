@@ -79,6 +79,8 @@ DAMAGED = {
     "values out of order": _portable(struct.pack("<IIHHIHH", 12346, 1, 0, 1, 16, 5, 4)),
     "values repeated": _portable(struct.pack("<IIHHIHH", 12346, 1, 0, 1, 16, 5, 5)),
     "run beyond the container": _portable(struct.pack("<IBHHHHH", 12347, 1, 0, 10, 1, 65530, 10)),
+    "run one beyond the container": _portable(struct.pack("<IBHHHHH", 12347, 1, 0, 6, 1, 65530, 6)),
+    "runs that touch": _portable(struct.pack("<IBHHHHHHH", 12347, 1, 0, 9, 2, 0, 4, 5, 4)),
     "runs that overlap": _portable(struct.pack("<IBHHHHHHH", 12347, 1, 0, 10, 2, 0, 9, 5, 0)),
     "runs of another cardinality": _portable(struct.pack("<IBHHHHH", 12347, 1, 0, 10, 1, 0, 3)),
     "no runs": _portable(struct.pack("<IBHHH", 12347, 1, 0, 10, 0)),

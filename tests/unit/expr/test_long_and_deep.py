@@ -95,6 +95,7 @@ def test_a_long_list_of_strings_means_what_its_values_mean(bind: Callable[[str],
         ("s IN (" + "'x', " * 600 + "'i' 't')", [False, False, None, True, False]),
         ("s IN (" + "'x', " * 600 + r"'\u0069t')", [False, False, None, True, False]),
         ("s IN (" + "'x', " * 600 + "'(', ')', 'it')", [False, False, None, True, False]),
+        ("s IN (" + "'x', " * 600 + "')', 'it')", [False, False, None, True, False]),
         ("s IN (" + "'x', " * 600 + "',') OR s = 'it'", [False, False, None, True, False]),
         ("l IN (" + "5, " * 600 + "99999999999999999999, 1)", [True, False, None, False, False]),
         ("i IN (" + "5, " * 600 + "9) OR i IN (-7)", [False, False, None, True, True]),
@@ -311,6 +312,11 @@ def test_the_place_in_a_long_text_is_shown_with_what_is_around_it() -> None:
     with pytest.raises(ExpressionError) as caught:
         predicate("i > 1 AND " * 5_000 + "i > > 2")
     assert "i > > 2\n" in str(caught.value) and "pos 50004" in str(caught.value)
+
+
+def test_an_arrow_is_one_symbol() -> None:
+    with pytest.raises(ExpressionError, match="the operator =>"):
+        predicate("i => 1")
 
 
 def test_comparisons_of_few_constants_stay_as_they_are_written() -> None:
