@@ -55,6 +55,8 @@ class WritePlan:
     ``state``: for the tasks. ``base_version``: the version that the plan was
     made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
     ``nothing_to_do``: why nothing is written, empty otherwise.
+    ``replaces_rows``: files of the table may lose some of their rows and keep others
+    (``replaceWhere`` on data columns).
     """
 
     request: WriteRequest
@@ -63,6 +65,7 @@ class WritePlan:
     base_version: int | None = None
     nothing_to_do: str = ""
     segment: LogSegment | None = None
+    replaces_rows: bool = False
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
@@ -87,7 +90,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
                 f"before (version {stored.version} is stored)",
             )
     target = plan_target(request, snapshot)
-    _check_removal(request, target, snapshot)
+    replaces_rows = _check_removal(request, target, snapshot)
     configuration = target.configuration
     ingest = plan_ingest(
         configuration.schema,
@@ -125,12 +128,13 @@ def plan_write(request: WriteRequest) -> WritePlan:
     )
     if snapshot is None:
         return WritePlan(request, state, target)
-    return WritePlan(request, state, target, snapshot.version, segment=snapshot.segment)
+    return WritePlan(request, state, target, snapshot.version, segment=snapshot.segment, replaces_rows=replaces_rows)
 
 
-def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> None:
+def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> bool:
+    """Whether single rows leave. Raises: UserError, OptionError for what must not leave."""
     if request.mode != "overwrite" or snapshot is None:
-        return
+        return False
     if target.configuration.properties.append_only and request.data_change:
         raise UserError(
             f"the table {request.table_root} is append-only (delta.appendOnly=true), so rows of it cannot be "
@@ -138,16 +142,18 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             table=request.table_root,
         )
-    if request.replace_where is not None:
-        parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
-        data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
-        if data and not request.data_change:
-            raise OptionError(
-                "dataChange=false says that rows stay the same, but replaceWhere by data columns replaces some: "
-                "leave one of them out.",
-                code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
-                option="dataChange",
-            )
+    if request.replace_where is None:
+        return False
+    parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
+    data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
+    if data and not request.data_change:
+        raise OptionError(
+            "dataChange=false says that rows stay the same, but replaceWhere by data columns replaces some: "
+            "leave one of them out.",
+            code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+            option="dataChange",
+        )
+    return data
 
 
 def commit_write(
@@ -273,7 +279,7 @@ def _leaving(
             try:
                 changes = rows.run(written, now_ms=now_ms)
             except BaseException:
-                discard_write(plan, rows.outputs)  # no commit was tried
+                discard_write(plan, [*made, *rows.outputs])  # no commit was tried
                 raise
             made += rows.outputs
             transaction.read_files(file.path for file in changes.removes)

@@ -218,6 +218,16 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     # whatever the user gave comes after the zone, and before what is not the user's
     options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given, RESULT_OPTION: result_id}
     with active(spark), _errors_as_they_were():
+        # on Spark Connect a path without a scheme may be the server's alone
+        if overwrite and "replaceWhere" in options and (not is_remote(spark) or has_scheme(path)):
+            # imported here: it loads what planning needs, and workers import this module too
+            from delta_pyds.spark.row_replacement import replace_rows
+
+            given = {**options, "path": root}
+            zone, parallelism = options["timeZone"], _parallelism(spark)
+            done = replace_rows(frame, given, time_zone=zone, parallelism=parallelism)
+            if done is not None:
+                return done
         writer = frame.write.format(DeltaDataSource.name())
         writer.mode("overwrite" if overwrite else "append").options(**options).save(root)
         return take_result(spark, DeltaDataSource.name(), result_id)

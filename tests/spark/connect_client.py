@@ -66,6 +66,12 @@ def write(spark: Any, written: str) -> None:
     assert delta_pyds.write(pa.table({"id": [7]}), written, mode="append", spark=spark).version == 2
     assert delta_pyds.write(pa.table({"id": [7]}), written, mode="ignore").version is None  # the active session
     assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+    # with a scheme the tasks and the commit are the client's
+    replaced = delta_pyds.write(
+        spark.range(2, 4), "file://" + written, mode="overwrite", replace_where="id IN (2, 3)", spark=spark
+    )
+    assert (replaced.version, replaced.rows) == (3, 2), replaced
+    assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
 
 
 def errors(spark: Any, path: str, written: str) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.functions import col, lit, to_json
 
 import delta_pyds
+from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import UserError
 from delta_pyds.table.snapshot import load_snapshot
 
@@ -49,6 +51,36 @@ def refusal(writer: DataFrameWriter | DataFrame, path: Any, mode: str = "append"
 def info(path: Path, version: int) -> dict[str, Any]:
     text = (path / "_delta_log" / f"{version:020d}.json").read_text()
     return dict(json.loads(text.splitlines()[0])["commitInfo"])
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_rows_are_replaced_by_tasks_of_the_session(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: str
+) -> None:
+    def no_task(*_: object) -> None:
+        raise AssertionError("a task ran in this process")
+
+    monkeypatch.setattr(LocalRunner, "run", no_task)
+    properties = {"delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": "true"}
+    delta_pyds.write(spark.sql(TYPES), tmp_path, properties=properties)
+    # the session's zone decides which day a moment is in; the tasks must know it
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        new = spark.sql(TYPES).where("l IN (3, 9)").withColumn("t", lit("new"))
+        done = delta_pyds.write(new, tmp_path, mode="overwrite", replace_where="l % 3 = 0 AND l < 20")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert (done.version, done.rows) == (1, 2)
+    old = spark.sql(TYPES).where("NOT (l % 3 = 0 AND l < 20)").unionByName(new)
+    plain = [c for c in old.columns if c not in ("v", "m")]
+    assert_df_equality(
+        load(spark, tmp_path).select(plain), old.select(plain), ignore_row_order=True, ignore_nullable=True
+    )
+    assert info(tmp_path, 1)["operationMetrics"]["numDeletedRows"] == "7"
+    assert delta_pyds.verify(tmp_path).findings == ()
+    with pytest.raises(UserError, match="replaceWhere"):
+        delta_pyds.write(new, tmp_path, mode="overwrite", replace_where="l = 3")
+    assert load_snapshot(tmp_path).version == 1
 
 
 def test_every_type_comes_back_as_it_was(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""The tasks of a command in the executors of a session, classic or of Spark Connect.
+
+Each task travels as a row of a DataFrame to one ``mapInArrow``, and its output comes back as a row: Spark hands them
+out, and runs a lost one again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from delta_pyds.protocol.write_handoff import TaskOutput, WriteState
+from delta_pyds.spark.error_transport import leaves_worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+# Spark Connect does not tell how many tasks run at once
+_ASSUMED_PARALLELISM = 8
+_TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
+_OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
+_OUTPUT_DDL = "number int, output binary"
+
+
+class SparkRunner:
+    """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
+
+    Errors come as Spark tells them: ``error_of`` gives the DeltaError.
+
+    >>> SparkRunner(spark).run(find_rows, tasks)
+    """
+
+    def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
+        self._spark = spark
+        self._parallelism = parallelism or _ASSUMED_PARALLELISM
+
+    @property
+    def parallelism(self) -> int:
+        return self._parallelism
+
+    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+        if not tasks:
+            return []
+        # Spark deals the rows out to as many partitions as run at once
+        rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
+        return _collected(self._spark.createDataFrame(rows).mapInArrow(_run, _OUTPUT_DDL))
+
+    def write(self, frame: DataFrame, state: WriteState) -> list[TaskOutput]:
+        """Write the rows of a DataFrame to new files of a table, each partition in a task of its own."""
+
+        @leaves_worker
+        def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from delta_pyds.data.write_task import write
+            from delta_pyds.spark.writer import task_session
+
+            session = task_session()
+            yield _row(session.partition_id, write(state, batches, session))
+
+        return _collected(frame.mapInArrow(write_partition, _OUTPUT_DDL))
+
+
+@leaves_worker
+def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number, task in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            function, argument = pickle.loads(task)
+            yield _row(number, function(argument))
+
+
+def _row(number: int, output: TaskOutput) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int32()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
+    )
+
+
+def _collected(frame: DataFrame) -> list[TaskOutput]:
+    rows = frame.toArrow()
+    outputs = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return [pickle.loads(outputs[number]) for number in sorted(outputs)]
