@@ -86,15 +86,6 @@ class Where:
         )
 
 
-def conform(array: pa.Array, target: pa.DataType, where: Where | None = None) -> pa.Array:
-    """The array as ``target``: struct fields by exact name, missing ones null, extra ones ignored.
-
-    Raises: SchemaMismatchError for a type that is no widening of the array's.
-    """
-    convert = plan(array.type, target, where or Where("<memory>", "<array>"))
-    return array if convert is None else convert(array)
-
-
 def plan(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
     """How to turn arrays of ``source`` into ``target``, matching struct fields by exact name."""
     if isinstance(source, pa.BaseExtensionType):

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
 from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
@@ -39,10 +39,8 @@ _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
 _LOADERS = 16
 # Layouts of files that are known to be in order; nearly every table has one.
 _MOST_LAYOUTS = 16
-# Files that are known to be in order, each some 200 bytes of memory.
-_MOST_REMEMBERED = 200_000
-
-_in_order: dict[tuple[str, str, int], None] = {}
+# Files that are known to be in order, each some 300 bytes of memory: the columns, its path and size.
+FILES_IN_ORDER: BoundedCache[tuple[str, str, int], bool] = BoundedCache(200_000)
 
 
 def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> str | None:
@@ -52,24 +50,17 @@ def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[S
     Raises: what opening a data file and finding the table's columns in it raises.
     """
     check = _FooterCheck(storage, state)
-    unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in _in_order]
+    unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in FILES_IN_ORDER]
     with ThreadPoolExecutor(_LOADERS) as pool:
         found = pool.map(check.reason_against, unknown)
         try:
             for file, reason in zip(unknown, found, strict=True):
                 if reason is not None:
                     return reason
-                _in_order[check.columns, file.path, file.size_bytes] = None
+                FILES_IN_ORDER.put((check.columns, file.path, file.size_bytes), True)
         finally:
             pool.shutdown(cancel_futures=True)
-            for oldest in list(islice(_in_order, max(0, len(_in_order) - _MOST_REMEMBERED))):
-                _in_order.pop(oldest, None)
     return None
-
-
-def forget_footers() -> None:
-    """Read every footer again when it is next asked for."""
-    _in_order.clear()
 
 
 @dataclass(frozen=True)

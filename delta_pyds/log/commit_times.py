@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError
-from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.log.listing import LogFile, LogListing, by_version, commit_by_name, list_log
 from delta_pyds.log.segment import earliest_version
 from delta_pyds.protocol.actions import CommitInfo
@@ -64,34 +63,6 @@ def timed_commits(
     times = monotonic_file_times(commits, earliest_version(listing) if whole else None)
     files = {version: file for version, file in by_version(commits).items() if first <= version <= last}
     return TimedCommits(files, {version: times[version] for version in files}, in_commit)
-
-
-def commit_timestamps(
-    storage: Storage,
-    table_root: str,
-    first: int,
-    last: int,
-    *,
-    in_commit: int | None = None,
-    infos: Mapping[int, CommitInfo | None] | None = None,
-) -> dict[int, int]:
-    """The time in ms of each version from ``first`` to ``last`` whose commit is there.
-
-    ``in_commit``: the version from which on commits carry their own time.
-    ``infos``: commit infos that were read already; only others are read, and
-    only where the time is in them.
-
-    Raises: CorruptLogError if a commit should carry its time and does not.
-    """
-    commits = timed_commits(storage, table_root, first, last, in_commit=in_commit)
-    known = infos or {}
-    times: dict[int, int] = {}
-    for version, file in commits.files.items():
-        info = known.get(version)
-        if version not in known and commits.has_own_time(version):
-            info = read_commit_info(storage, file)
-        times[version] = commits.timestamp_ms(version, info)
-    return times
 
 
 def monotonic_file_times(commits: Sequence[LogFile], earliest: int | None) -> dict[int, int]:

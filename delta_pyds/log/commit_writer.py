@@ -24,7 +24,6 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
     Sidecar,
-    SingleAction,
 )
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 
@@ -57,22 +56,6 @@ def encode_commit(actions: Iterable[Action]) -> bytes:
 def wire_form(action: Action) -> Any:
     """What ``msgspec.json.encode`` writes as the protocol wants the action, without the name of its kind."""
     return _KINDS[type(action)][1](action)
-
-
-def action_of(line: SingleAction) -> Action | None:
-    """The one action of a decoded line; None for an action that this library does not know."""
-    return (
-        line.add
-        or line.remove
-        or line.commit_info
-        or line.cdc
-        or line.txn
-        or line.domain_metadata
-        or line.meta_data
-        or line.protocol
-        or line.sidecar
-        or line.checkpoint_metadata
-    )
 
 
 # --- the same fields as in protocol/actions.py; those without a default are always written

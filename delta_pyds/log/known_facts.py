@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import pyarrow as pa
+
+from delta_pyds.bounded_cache import BoundedCache
 
 # Sixteen columns of numbers, of a million files.
 LIMIT_BYTES = 128 << 20
@@ -64,20 +66,19 @@ class KnownFacts:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
-        self._bytes = 0
-        self._columns: OrderedDict[tuple[Hashable, Hashable, Hashable], _Column] = OrderedDict()
+        self._columns: BoundedCache[tuple[Hashable, Hashable, Hashable], _Column] = BoundedCache(
+            limit_bytes, size_of=attrgetter("num_bytes")
+        )
+        # all columns of a group come and go together
         self._lock = threading.Lock()
 
     def get(self, checkpoint: Hashable, group: Hashable, keys: Sequence[Hashable]) -> list[tuple[int, Columns]] | None:
         """The number of files and the columns of ``keys`` of each batch; None where one of those is not known."""
         names = [(checkpoint, group, key) for key in keys]
         with self._lock:
-            found = [self._columns.get(name) for name in names]
-            known = [column for column in found if column is not None]
-            if len(known) < len(names):
+            if not all(name in self._columns for name in names):
                 return None
-            for name in names:
-                self._columns.move_to_end(name)
+            known = [column for name in names if (column := self._columns.get(name)) is not None]
         return [(n, tuple(column.arrays[i] for column in known)) for i, n in enumerate(known[0].lengths)]
 
     def put(
@@ -89,34 +90,14 @@ class KnownFacts:
             (checkpoint, group, key): _Column(lengths, tuple(columns[i] for _, columns in batches))
             for i, key in enumerate(keys)
         }
+        asked = set(keys)
         with self._lock:
             for name in new:
-                self._forget(name)
+                self._columns.forget(name)
             num_bytes = sum(column.num_bytes for column in new.values())
-            if self._make_room(checkpoint, set(keys), num_bytes):
-                self._columns.update(new)
-                self._bytes += num_bytes
-
-    def _make_room(self, checkpoint: Hashable, keys: set[Hashable], num_bytes: int) -> bool:
-        """Give up what was not used for longest; nothing, where that would not be enough."""
-        excess = self._bytes + num_bytes - self.limit_bytes
-        given_up = []
-        for name, column in self._columns.items():
-            if excess <= 0:
-                break
-            if name[0] != checkpoint or name[2] not in keys:
-                given_up.append(name)
-                excess -= column.num_bytes
-        if excess > 0:
-            return False
-        for name in given_up:
-            self._forget(name)
-        return True
-
-    def _forget(self, name: tuple[Hashable, Hashable, Hashable]) -> None:
-        column = self._columns.pop(name, None)
-        if column is not None:
-            self._bytes -= column.num_bytes
+            if self._columns.make_room(num_bytes, keep=lambda name: name[0] == checkpoint and name[2] in asked):
+                for name, column in new.items():
+                    self._columns.put(name, column)
 
 
 KNOWN_FACTS = KnownFacts()

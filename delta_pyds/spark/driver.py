@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import ExpressionError, OptionError, TableNotFoundError, UserError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.log.listing import is_settled
@@ -35,8 +35,7 @@ _AT_VERSION = re.compile(r"(.+)@[vV](\d+)")
 _AT_TIME = re.compile(r"(.+)@(\d{17})")
 
 # Planner processes are reused, and every query opens its table in two of them.
-_CACHED_SNAPSHOTS = 16
-_snapshots: OrderedDict[tuple[LogSegment, str], Snapshot] = OrderedDict()
+_snapshots: BoundedCache[tuple[LogSegment, str], Snapshot] = BoundedCache(16)
 
 
 @dataclass(frozen=True)
@@ -148,13 +147,10 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     snapshot = _snapshots.get((segment, options_key))
     files = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint else ())]
     if snapshot is not None and all(map(is_settled, files)) and snapshot.is_current():
-        _snapshots.move_to_end((segment, options_key))
         return snapshot
     snapshot = open_snapshot(storage, root, version, segment)
     # under the segment that it really stands on, which is another one where a checkpoint was damaged
-    _snapshots[snapshot.segment, options_key] = snapshot
-    if len(_snapshots) > _CACHED_SNAPSHOTS:
-        _snapshots.popitem(last=False)
+    _snapshots.put((snapshot.segment, options_key), snapshot)
     return snapshot
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import FileNotFoundInStorageError, MissingLogFilesError, UserError
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.committer import TailCommit
@@ -81,10 +82,8 @@ class LogTail:
         self._clock = clock
         self._next_check = float("-inf")
         self._newest: int | None = None
-        self._cache_bytes = cache_bytes
-        self._cached_bytes = 0
-        self._cache: OrderedDict[int, tuple[TailCommit, int]] = OrderedDict()
-        self._prints: OrderedDict[int, _Print] = OrderedDict()
+        self._cache: BoundedCache[int, tuple[TailCommit, int]] = BoundedCache(cache_bytes, size_of=itemgetter(1))
+        self._prints: BoundedCache[int, _Print] = BoundedCache(_MAX_PRINTS)
         self._listed: dict[int, LogFile] = {}
 
     @property
@@ -94,11 +93,13 @@ class LogTail:
 
     def forget(self, before: int) -> None:
         """Drop what is kept of versions below ``before``, which will not be asked for again."""
-        for version in [version for version in self._cache if version < before]:
-            self._cached_bytes -= self._cache.pop(version)[1]
+        for version in self._cache:
+            if version < before:
+                self._cache.forget(version)
         # by the one right before, the next commit is known to be this table's
-        for version in [version for version in self._prints if version < before - 1]:
-            del self._prints[version]
+        for version in self._prints:
+            if version < before - 1:
+                self._prints.forget(version)
         self._listed = {version: file for version, file in self._listed.items() if version >= before}
 
     def commits(self, first: int, last: int | None = None) -> Iterator[TailCommit]:
@@ -115,9 +116,9 @@ class LogTail:
         """
         version, window = first, _FIRST_WINDOW
         while last is None or version <= last:
-            cached = self._cached(version)
+            cached = self._cache.get(version)
             if cached is not None:
-                yield cached
+                yield cached[0]
                 version += 1
                 continue
             run, began = self._find(version, last, window), version
@@ -223,13 +224,6 @@ class LogTail:
 
     # --- reading
 
-    def _cached(self, version: int) -> TailCommit | None:
-        found = self._cache.get(version)
-        if found is None:
-            return None
-        self._cache.move_to_end(version)
-        return found[0]
-
     def _read(self, run: _Run) -> Iterator[TailCommit]:
         version = run.files[0].version if run.files else 0
         try:
@@ -248,19 +242,9 @@ class LogTail:
         if before is not None and before.digest != digest:
             raise self._another(file.version)
         commit = TailCommit(file.version, file, decode_commit(data, file.path))
-        self._remember(_Print(file, digest))
-        if len(data) <= self._cache_bytes and file.version not in self._cache:
-            self._cache[file.version] = commit, len(data)
-            self._cached_bytes += len(data)
-            while self._cached_bytes > self._cache_bytes:
-                self._cached_bytes -= self._cache.popitem(last=False)[1][1]
+        self._prints.put(file.version, _Print(file, digest))
+        self._cache.put(file.version, (commit, len(data)))
         return commit
-
-    def _remember(self, print_: _Print) -> None:
-        self._prints[print_.file.version] = print_
-        self._prints.move_to_end(print_.file.version)
-        if len(self._prints) > _MAX_PRINTS:
-            self._prints.popitem(last=False)
 
     # --- is it the same log still
 
@@ -283,7 +267,7 @@ class LogTail:
         digest = _digest(data)
         if known is not None and known.digest != digest:
             raise self._another(version)
-        self._remember(_Print(file, digest))
+        self._prints.put(file.version, _Print(file, digest))
 
     def _check_end(self, version: int, look: _Look) -> None:
         """Raise if the log, which has no ``version``, ends even before the one before it."""

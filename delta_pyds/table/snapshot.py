@@ -32,7 +32,7 @@ _CHECKPOINT_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class TableTotals:
-    """Counts over the live files; ``num_records`` is None when a file does not say."""
+    """The number of live files and the sum of their sizes, as the log states them."""
 
     num_files: int
     size_bytes: int

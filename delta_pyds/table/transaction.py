@@ -8,12 +8,12 @@ Protocol: "Delta Log Entries", "Creation of New Log Entries".
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from delta_pyds.backoff import pause_s
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
     CommitRetriesExceededError,
@@ -377,8 +377,7 @@ class Transaction:
         )
 
     def _pause(self, losses: int, policy: CommitPolicy) -> None:
-        longest = min(policy.max_backoff_s, policy.first_backoff_s * 2 ** min(losses - 1, 30))
-        self._sleep(longest * random.uniform(0.3, 1.0))
+        self._sleep(pause_s(losses, first_s=policy.first_backoff_s, longest_s=policy.max_backoff_s))
 
     def _open(self) -> None:
         if self._consumed:

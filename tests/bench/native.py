@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import delta_pyds
-from delta_pyds.data.footer_types import forget_footers
 from tests.bench.measure import Line, in_turn, ratio_line, say
 from tests.bench.settings import Settings
 from tests.bench.tables import data_table, table_in_partitions, table_of_tiny_files, table_with_vectors
+from tests.support.footers import forget_footers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

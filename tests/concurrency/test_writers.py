@@ -18,9 +18,9 @@ import pytest
 from delta_pyds import verify
 from delta_pyds.errors import StorageError
 from delta_pyds.storage import resolve
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.workload import Report, create, replay, run
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_writes import read_rows
 
 WRITERS = 8

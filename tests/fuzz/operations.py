@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from delta_pyds import explain, verify
-from delta_pyds.data.footer_types import first_foreign_to_spark, forget_footers
+from delta_pyds.data.footer_types import first_foreign_to_spark
 from delta_pyds.data.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.stream_offset import StreamOffset
@@ -22,6 +22,7 @@ from delta_pyds.table.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.fuzz.tables import BaseTable
 from tests.support.change_feed import change_rows
+from tests.support.footers import forget_footers
 from tests.support.stream_query import Query
 
 # An error is read by a person.

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.cast import conform
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
+from tests.support.conforming import conform
 from tests.support.scans import PRIMITIVES, VOID, relaxed, sample
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from delta_pyds.errors import MissingLogFilesError
 from delta_pyds.protocol.paths import commit_path, log_directory
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.log_tail import LogTail
+from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"
 

@@ -123,7 +123,7 @@ class LogWalk:
         commit = self._commits.get(version)
         if commit is not None:
             self._commit(commit)
-        elif before is not None and any(v in self._commits for v in (before,)):
+        elif before is not None and before in self._commits:
             self._gap(version, version)
         for files in self._checkpoints.get(version, ()):
             self._num_checkpoints += 1

@@ -77,7 +77,7 @@ def forget(spark: SparkSession, table: Path) -> None:
 
     The reference drops what it kept; ours keeps what it knows of the log's files only while they have the same times.
     """
-    from delta_pyds.data.footer_types import forget_footers
+    from tests.support.footers import forget_footers
 
     clear_reference(spark)
     forget_footers()

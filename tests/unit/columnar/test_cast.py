@@ -6,17 +6,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.columnar.cast import Where, conform, widens, widens_by_the_rfc
+from delta_pyds.columnar.cast import widens, widens_by_the_rfc
 from delta_pyds.columnar.schema import VARIANT
 from delta_pyds.errors import CorruptDataFileError, SchemaMismatchError
+from tests.support.conforming import conform
 
-WHERE = Where("part-1.parquet", "c")
 UTC = pa.timestamp("us", tz="UTC")
 NTZ = pa.timestamp("us")
 
 
 def _conform(array: pa.Array, target: pa.DataType) -> pa.Array:
-    result = conform(array, target, WHERE)
+    result = conform(array, target)
     result.validate(full=True)
     assert result.type == target
     return result
@@ -63,7 +63,7 @@ def test_integers_widen_to_decimals_that_hold_every_one(
         assert widens_by_the_rfc(source, target) == (precision - scale >= asked)
     if scale < digits:
         with pytest.raises(SchemaMismatchError, match="'c'"):
-            conform(pa.array([1], source), pa.decimal128(digits + scale - 1, scale), WHERE)
+            conform(pa.array([1], source), pa.decimal128(digits + scale - 1, scale))
 
 
 def test_unsigned_long_is_a_decimal_of_twenty_digits() -> None:
@@ -77,7 +77,7 @@ def test_decimal_widens_where_whole_digits_do_not_get_fewer() -> None:
     assert _conform(array, pa.decimal128(38, 2)).to_pylist() == array.to_pylist()
     for worse in (pa.decimal128(5, 4), pa.decimal128(6, 4), pa.decimal128(5, 1), pa.decimal128(4, 2)):
         with pytest.raises(SchemaMismatchError):
-            conform(array, worse, WHERE)
+            conform(array, worse)
 
 
 def test_date_widens_to_wall_clock_timestamp_only() -> None:
@@ -85,7 +85,7 @@ def test_date_widens_to_wall_clock_timestamp_only() -> None:
     micros = _conform(days, NTZ).cast(pa.int64()).to_pylist()
     assert micros == [d * 86_400_000_000 for d in (-719162, 0, 2932896)]
     with pytest.raises(SchemaMismatchError):
-        conform(days, UTC, WHERE)
+        conform(days, UTC)
 
 
 UNRELATED = [
@@ -104,7 +104,7 @@ def test_a_narrowing_or_unrelated_type_is_refused_naming_file_column_and_types(
     source: pa.DataType, target: pa.DataType
 ) -> None:
     with pytest.raises(SchemaMismatchError) as caught:
-        conform(pa.nulls(1, source), target, WHERE)
+        conform(pa.nulls(1, source), target)
     for part in ("part-1.parquet", "'c'", str(source), str(target)):
         assert part in str(caught.value)
 
@@ -136,7 +136,7 @@ def test_timestamps_outside_the_nanosecond_range_survive() -> None:
 def test_milliseconds_beyond_microseconds_are_refused() -> None:
     array = pa.array([2**62], pa.int64()).cast(pa.timestamp("ms"))
     with pytest.raises(SchemaMismatchError, match=r"part-1\.parquet"):
-        conform(array, UTC, WHERE)
+        conform(array, UTC)
 
 
 def test_strings_of_every_layout_become_plain() -> None:
@@ -149,7 +149,7 @@ def test_strings_of_every_layout_become_plain() -> None:
 
 
 def test_bytes_without_annotation_are_a_string_as_they_are() -> None:
-    result = conform(pa.array([b"ok", b"\xff\xfe"], pa.binary()), pa.string(), WHERE)
+    result = conform(pa.array([b"ok", b"\xff\xfe"], pa.binary()), pa.string())
     assert result.type == pa.string()
     assert result.view(pa.binary()).to_pylist() == [b"ok", b"\xff\xfe"]
 
@@ -189,9 +189,9 @@ def test_null_in_a_not_null_field_is_refused_only_where_the_parent_is_there() ->
     strict = pa.struct([pa.field("x", pa.int32(), False)])
     assert _conform(pa.array([{"x": 1}, None], loose), strict).to_pylist() == [{"x": 1}, None]
     with pytest.raises(CorruptDataFileError, match=r"'c\.x'"):
-        conform(pa.array([{"x": 1}, None, {"x": None}], loose), strict, WHERE)
+        conform(pa.array([{"x": 1}, None, {"x": None}], loose), strict)
     with pytest.raises(CorruptDataFileError, match=r"'c\.element'"):
-        conform(pa.array([[1, None]]), pa.list_(pa.field("element", pa.int64(), False)), WHERE)
+        conform(pa.array([[1, None]]), pa.list_(pa.field("element", pa.int64(), False)))
 
 
 def test_struct_fields_are_matched_by_name_reordered_and_filled() -> None:
@@ -201,7 +201,7 @@ def test_struct_fields_are_matched_by_name_reordered_and_filled() -> None:
     target = pa.struct([("a", pa.string()), ("new", pa.list_(pa.int64())), ("b", pa.int64())])
     assert _conform(array, target).to_pylist() == [{"a": "x", "new": None, "b": 1}, None]
     with pytest.raises(SchemaMismatchError, match="NOT NULL"):
-        conform(array, pa.struct([pa.field("new", pa.int32(), False)]), WHERE)
+        conform(array, pa.struct([pa.field("new", pa.int32(), False)]))
 
 
 def test_lists_of_every_layout_become_plain() -> None:

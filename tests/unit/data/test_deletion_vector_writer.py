@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 from delta_pyds.data.deletion_vector import load_deletion_vector
 from delta_pyds.data.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 _POSITIONS = st.sets(st.integers(0, 1 << 40), min_size=1, max_size=200)

@@ -29,7 +29,7 @@ from delta_pyds.protocol.schema import (
     StructType,
     change_fields,
 )
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.scans import every_type, sample, struct
 from tests.support.writes import batch_of, on_disk, read_back, statistics, write_files, write_rows, write_state
 

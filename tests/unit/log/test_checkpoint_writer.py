@@ -19,10 +19,10 @@ from delta_pyds.log.checkpoint_part import CheckpointPart
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot, open_snapshot
 from tests.support.checkpoints import hint_checksum
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
 
 UTC = dt.timezone.utc

@@ -35,7 +35,7 @@ from delta_pyds.protocol.actions import (
 )
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 METADATA = Metadata(id="m", schema_string="{}")

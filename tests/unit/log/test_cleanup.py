@@ -17,7 +17,7 @@ from delta_pyds.log.segment import load_segment
 from delta_pyds.protocol.actions import Protocol
 from delta_pyds.storage.base import FileStatus
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 DAY = 86_400_000

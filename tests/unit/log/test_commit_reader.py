@@ -13,7 +13,7 @@ from delta_pyds.log.commit_reader import decode_commit, read_commit, read_commit
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.protocol.actions import CommitInfo, SingleAction
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 ADD = b'{"add":{"path":"a","size":1}}'

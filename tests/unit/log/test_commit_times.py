@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pyds.errors import CorruptLogError
-from delta_pyds.log.commit_times import commit_timestamps, timed_commits
+from delta_pyds.log.commit_reader import read_commit_info
+from delta_pyds.log.commit_times import timed_commits
 from delta_pyds.protocol.actions import CommitInfo
-from delta_pyds.storage.base import FileStatus
+from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.history import CommitTimes
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 STORAGE = LocalStorage()
@@ -54,6 +55,27 @@ def table_at(path: Path, *times: int) -> TableBuilder:
     for time in times[1:]:
         table.commit(timestamp_ms=time)
     return table
+
+
+def commit_timestamps(
+    storage: Storage,
+    table_root: str,
+    first: int,
+    last: int,
+    *,
+    in_commit: int | None = None,
+    infos: Mapping[int, CommitInfo | None] | None = None,
+) -> dict[int, int]:
+    """The time of each version of the range whose commit is there. Infos that are not given are read where needed."""
+    commits = timed_commits(storage, table_root, first, last, in_commit=in_commit)
+    known = infos or {}
+    times = {}
+    for version, file in commits.files.items():
+        info = known.get(version)
+        if version not in known and commits.has_own_time(version):
+            info = read_commit_info(storage, file)
+        times[version] = commits.timestamp_ms(version, info)
+    return times
 
 
 def test_file_times_are_made_to_ascend_whatever_the_range_begins_with(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from delta_pyds.log.committer import put_commit, read_tail
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"
 

@@ -12,7 +12,7 @@ from delta_pyds.errors import MissingLogFilesError, StorageError, UnsupportedOpe
 from delta_pyds.log.compaction import write_compaction
 from delta_pyds.log.segment import load_segment
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"
 

@@ -21,8 +21,8 @@ from delta_pyds.log.last_checkpoint import (
     read_last_checkpoint,
 )
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from tests.support.checkpoints import canonical_json, hint_checksum
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 SAMPLE = {

@@ -6,7 +6,7 @@ import pytest
 
 from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.log.listing import list_log
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
 

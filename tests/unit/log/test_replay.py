@@ -18,7 +18,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     SingleAction,
 )
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"
 

@@ -13,7 +13,7 @@ from delta_pyds.errors import DeltaError, MissingLogFilesError, TableNotFoundErr
 from delta_pyds.log import segment as segment_module
 from delta_pyds.log.segment import LogSegment, latest_version, load_segment
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 UUIDS = [f"{digit * 8}-4056-49b8-937b-95f9e3ee90e5" for digit in "123"]

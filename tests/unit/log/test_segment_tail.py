@@ -8,8 +8,8 @@ from delta_pyds.errors import MissingLogFilesError, TimeTravelError
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.log.segment import segment_of
 from delta_pyds.protocol.paths import LogFileKind, LogFileName
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.snapshot import open_snapshot
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import ROOT, Table
 
 STAGED = "_delta_log/_staged_commits"

@@ -16,8 +16,8 @@ from delta_pyds.log.last_checkpoint import (
     read_last_checkpoint,
     write_last_checkpoint,
 )
-from delta_pyds.storage.memory import MemoryStorage
 from tests.support.checkpoints import hint_checksum
+from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory:/t"
 PATH = f"{ROOT}/_delta_log/_last_checkpoint"

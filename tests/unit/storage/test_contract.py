@@ -17,8 +17,8 @@ from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, S
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.fsspec_store import FsspecStorage, S3Storage
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.storage.resolve import resolve_storage
+from tests.support.memory_storage import MemoryStorage
 
 from .contract import Put, ReadingContract, WritingContract
 

@@ -17,7 +17,7 @@ import pytest
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 STORAGE = LocalStorage()
 READS: list[Callable[[str], Any]] = [STORAGE.read, STORAGE.parquet_source, lambda path: STORAGE.read(path, 1, 4)]

@@ -10,8 +10,8 @@ import pytest
 import delta_pyds
 from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.protocol.actions import CommitInfo
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.commit_info import Operation, commit_info, engine_info, parameter_value
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, Table, file
 
 

@@ -13,8 +13,8 @@ from delta_pyds.errors import CorruptLogError, ProtocolError, TimeTravelError
 from delta_pyds.log.commit_times import monotonic_file_times
 from delta_pyds.log.listing import list_log
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.history import CommitTimes, history, version_at
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
 
 STORAGE = LocalStorage()

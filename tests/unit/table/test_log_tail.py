@@ -17,9 +17,9 @@ from delta_pyds.log.committer import TailCommit
 from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.log_tail import LogTail
+from tests.support.memory_storage import MemoryStorage
 from tests.support.s3_server import options, s3_server
 from tests.support.table_builder import TableBuilder
 

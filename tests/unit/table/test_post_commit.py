@@ -11,10 +11,10 @@ from delta_pyds.errors import StorageError
 from delta_pyds.log.checksum import VersionChecksum
 from delta_pyds.protocol.actions import Protocol
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.configuration import load_configuration
 from delta_pyds.table.maintenance import checkpoint_settings
 from delta_pyds.table.transaction import CommitPolicy, Operation
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, ROOT, WRITE, Table, file, removed
 
 ALL = CommitPolicy()

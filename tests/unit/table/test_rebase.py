@@ -8,7 +8,6 @@ import pytest
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.conflict import Adopted, Winner
 from delta_pyds.table.rebase import (
     NOTHING,
@@ -20,6 +19,7 @@ from delta_pyds.table.rebase import (
     next_in_commit_timestamp,
     stand_on,
 )
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import ROOT, Table, file
 
 ON = {"delta.enableInCommitTimestamps": "true"}

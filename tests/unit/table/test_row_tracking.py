@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from delta_pyds.errors import DeltaError, ProtocolError
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.row_counts import RowCounts, row_counts
 from delta_pyds.table.row_tracking import assigns_row_ids, high_water_domain, high_water_mark, number_rows
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction import Operation
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, WRITE, Table, file, removed
 
 SUPPORTED = Protocol(1, 7, None, ["rowTracking", "domainMetadata", "appendOnly", "invariants"])

@@ -33,9 +33,9 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.schema_log import Allowance, Allowed, SchemaTracking, parse_allowed
+from tests.support.memory_storage import MemoryStorage
 
 LOCATION = "memory://checkpoint/schemas"
 TABLE = "5f3c"

@@ -31,9 +31,9 @@ from delta_pyds.protocol.actions import AddCDCFile, AddFile, DomainMetadata, Met
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.transaction import CommitPolicy, Operation, Transaction
 from tests.support.limits import ONLY_A_HANG_S
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, ROOT, SCHEMA, WRITE, Crash, Table, file, removed
 
 WITH_ICT = Protocol(1, 7, None, ["inCommitTimestamp"])

@@ -10,8 +10,8 @@ from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit, TailCommit
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.transaction import Transaction
+from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, ROOT, WRITE, Table, file
 
 

@@ -1,4 +1,4 @@
-"""A file system in memory, for tests: it can fail on demand."""
+"""A file system in memory that can fail on demand."""
 
 from __future__ import annotations
 
