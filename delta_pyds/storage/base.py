@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, StorageError
+from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
 
 
 class FileStatus(msgspec.Struct, frozen=True):
@@ -137,5 +137,14 @@ def of_another_store(path: str, store: str) -> StorageError:
     return StorageError(
         f"{path!r} was not opened: it does not lie in {store}, where the table is, and a table leads to no other "
         "store. If it was cloned from another one, copy its files.",
+        path=path,
+    )
+
+
+def not_proven(path: str, reason: str) -> NothingWrittenError:
+    return NothingWrittenError(
+        f"Nothing can be committed at {path!r}: {reason}, so two writers could overwrite each other. "
+        "Tables there can be read only.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
         path=path,
     )

@@ -1,4 +1,4 @@
-"""Object stores and everything else that fsspec knows.
+"""Any file system that fsspec knows, for reading.
 
 fsspec and its packages are imported when a path first needs them.
 """
@@ -8,22 +8,18 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
-import random
 import re
-import threading
-import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
-from delta_pyds.errors import DeltaError, FileExistsInStorageError, NothingWrittenError, StorageError
+from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.redaction import secrets_of
 from delta_pyds.storage.base import (
     FileStatus,
     directory_not_found,
-    file_exists,
     file_not_found,
+    not_proven,
     of_another_store,
     parts_below,
 )
@@ -46,7 +42,7 @@ _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTA
 _OF_BUCKETS = ("s3", "gs", "memory", "file")
 
 
-def _protocol_of(scheme: str) -> str:
+def protocol_of(scheme: str) -> str:
     return "s3" if scheme in ("s3a", "s3n") else _PROTOCOLS.get(scheme, scheme)
 
 
@@ -54,7 +50,7 @@ def _host_of(path: str) -> str:
     """What decides which server a path is on: the account in Azure's paths, else the host; empty where neither does."""
     match = _URL.fullmatch(path)
     scheme = match["scheme"].lower() if match else "file"
-    protocol = _protocol_of(scheme)
+    protocol = protocol_of(scheme)
     if match is None or protocol in _OF_BUCKETS:
         return ""
     authority = match["rest"].split("/", 1)[0].lower()
@@ -63,13 +59,6 @@ def _host_of(path: str) -> str:
     # container@account.dfs.core.windows.net; a container alone is one of the account at hand
     _, at, host = authority.rpartition("@")
     return host.split(".", 1)[0] if at else ""
-
-
-def open_fsspec(scheme: str, root: str, options: Mapping[str, Any]) -> FsspecStorage:
-    """The storage of a scheme; see open_filesystem."""
-    filesystem = open_filesystem(scheme, root, options)
-    kind = S3Storage if _PROTOCOLS.get(scheme) == "s3" else FsspecStorage
-    return kind(filesystem, scheme, root=root, secrets=secrets_of(options))
 
 
 def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
@@ -137,7 +126,7 @@ class FsspecStorage:
                 return path
             raise of_another_store(path, f"{self._scheme}://")
         scheme = match["scheme"].lower()
-        if _protocol_of(scheme) != _protocol_of(self._scheme):
+        if protocol_of(scheme) != protocol_of(self._scheme):
             raise of_another_store(path, f"{self._scheme}://")
         host = _host_of(path)
         if host and host not in (self._host, self._account()):
@@ -192,10 +181,8 @@ class FsspecStorage:
     def exists(self, path: str) -> bool:
         try:
             self.status(path)
-        except DeltaError as error:
-            if error.code == "DELTA_FILE_NOT_FOUND_DETAILED":
-                return False
-            raise
+        except FileNotFoundInStorageError:
+            return False
         return True
 
     def status(self, path: str) -> FileStatus:
@@ -208,7 +195,7 @@ class FsspecStorage:
         return self._status(path, entry)
 
     def require_put_if_absent(self, directory: str) -> None:
-        raise _not_proven(directory, f"no atomic create has been proven for {self._scheme}://")
+        raise not_proven(directory, f"no atomic create has been proven for {self._scheme}://")
 
     def put_if_absent(self, path: str, data: bytes) -> None:  # noqa: ARG002 - refused, whatever it is
         self.require_put_if_absent(path)
@@ -227,142 +214,14 @@ class FsspecStorage:
             self._filesystem.rm_file(self._key(path))
 
     def _status(self, path: str, entry: Mapping[str, Any]) -> FileStatus:
-        return FileStatus(path, int(entry.get("size") or 0), _modification_time_ms(entry), _generation(entry))
+        return FileStatus(path, int(entry.get("size") or 0), modification_time_ms(entry), generation_of(entry))
 
 
-def _generation(entry: Mapping[str, Any]) -> str:
+def generation_of(entry: Mapping[str, Any]) -> str:
     return str(next((entry[k] for k in ("ETag", "etag", "generation", "ino") if entry.get(k)), ""))
 
 
-def _not_proven(path: str, reason: str) -> NothingWrittenError:
-    return NothingWrittenError(
-        f"Nothing can be committed at {path!r}: {reason}, so two writers could overwrite each other. "
-        "Tables there can be read only.",
-        code="DELTA_OPERATION_NOT_ALLOWED",
-        path=path,
-    )
-
-
-# Two conditional puts of one key at a time: S3 asks to try again.
-_CONFLICT_ATTEMPTS = 6
-# Answers of a server that says that it did nothing and would not do it later either.
-_REFUSALS = range(400, 500)
-_NOT_REFUSALS = (408, 409, 429)
-
-
-class S3Storage(FsspecStorage):
-    """S3 by s3fs: lists from a name on instead of the whole directory, and creates by a conditional put.
-
-    Not every store that speaks S3 heeds the condition, and old clients drop it
-    without a word. So a bucket must prove it, once, before the first create.
-    """
-
-    def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
-        super().__init__(filesystem, scheme, root=root, secrets=secrets)
-        self._proven: set[str] = set()
-        self._proving = threading.Lock()
-
-    def require_put_if_absent(self, directory: str) -> None:
-        bucket, _, _ = self._filesystem.split_path(self._own(directory))
-        with self._proving:
-            if bucket not in self._proven:
-                self._prove(directory)
-                self._proven.add(bucket)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        self.require_put_if_absent(path.rpartition("/")[0])
-        self._create(path, data)
-
-    def _prove(self, directory: str) -> None:
-        """Create a file twice.
-
-        Raises: NothingWrittenError if the second time succeeds too.
-        """
-        # hidden and without a version, so that no reader takes it for a file of the table or its log
-        probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
-        try:
-            self._create(probe, b"1")
-            try:
-                self._create(probe, b"2")
-            except FileExistsInStorageError:
-                return
-            raise _not_proven(directory, "the store, or the installed version of botocore, ignores If-None-Match")
-        finally:
-            with contextlib.suppress(StorageError):
-                self.delete(probe, below=directory)
-
-    def _create(self, path: str, data: bytes) -> None:
-        bucket, key, _ = self._filesystem.split_path(self._own(path))
-        for attempt in range(_CONFLICT_ATTEMPTS):
-            try:
-                self._filesystem.call_s3(
-                    "put_object", Bucket=bucket, Key=key, Body=data, IfNoneMatch="*", **self._filesystem.req_kw
-                )
-            except Exception as error:  # botocore's, Python's and aiohttp's errors have no common base
-                status = _http_status(error)
-                if status == 409 and attempt < _CONFLICT_ATTEMPTS - 1:
-                    time.sleep(0.05 * 2**attempt * (0.5 + random.random()))
-                    continue
-                if status == 412:
-                    raise file_exists(path) from shown_cause(error, self._secrets)
-                refused = status in _REFUSALS and status not in _NOT_REFUSALS
-                kind = NothingWrittenError if refused else StorageError
-                raise kind(f"{path!r} could not be created: {say(error, self._secrets)}.", path=path) from shown_cause(
-                    error, self._secrets
-                )
-            else:
-                self._filesystem.invalidate_cache(self._key(path))
-                return
-
-    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
-        bucket, key, _ = self._filesystem.split_path(self._own(directory))
-        if not key or bucket.endswith("--x-s3"):
-            return super().list_from(directory, start_name)  # directory buckets list in no order
-        prefix = key.rstrip("/") + "/"
-        # StartAfter leaves its own name out: start a little before it
-        first = self._page(directory, bucket, prefix, StartAfter=prefix + start_name[:-1])
-        nothing = not first.get("Contents") and not first.get("CommonPrefixes")
-        if nothing and not self._page(directory, bucket, prefix, MaxKeys=1).get("KeyCount"):
-            raise directory_not_found(directory)
-        return self._pages(directory, bucket, prefix, start_name, first)
-
-    def _pages(
-        self, directory: str, bucket: str, prefix: str, start_name: str, page: Mapping[str, Any]
-    ) -> Iterator[FileStatus]:
-        base = directory.rstrip("/") + "/"
-        while True:
-            for entry in page.get("Contents", ()):
-                name = str(entry["Key"])[len(prefix) :]
-                if name and name >= start_name:
-                    yield FileStatus(base + name, int(entry["Size"]), _modification_time_ms(entry), _generation(entry))
-            if not page.get("IsTruncated"):
-                return
-            page = self._page(directory, bucket, prefix, ContinuationToken=page["NextContinuationToken"])
-
-    def _page(self, directory: str, bucket: str, prefix: str, **request: Any) -> Mapping[str, Any]:
-        with self._translated("listed", directory, directory=True):
-            page: Mapping[str, Any] = self._filesystem.call_s3(
-                "list_objects_v2",
-                Bucket=bucket,
-                Prefix=prefix,
-                Delimiter="/",
-                **self._filesystem.req_kw,
-                **request,
-            )
-        return page
-
-
-def _http_status(error: BaseException | None) -> int | None:
-    """The status that botocore keeps in an error, or in its cause where s3fs translated it."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if isinstance(response, Mapping):
-            return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
-        error = error.__cause__
-    return None
-
-
-def _modification_time_ms(entry: Mapping[str, Any]) -> int:
+def modification_time_ms(entry: Mapping[str, Any]) -> int:
     """Backends agree neither on the field's name nor on its type."""
     for field in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = entry.get(field)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_pyds.errors import OptionError, StorageError
+from delta_pyds.redaction import secrets_of
 from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, allowed_roots_of
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage, local_path
@@ -88,7 +89,7 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     with _cache_lock:
         storage = _cache.get(key)
         if storage is None:
-            storage = _cache[key] = _open(scheme, uri, given)
+            storage = _cache[key] = open_storage(scheme, uri, given)
         return storage
 
 
@@ -107,9 +108,15 @@ def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) ->
         return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed))
 
 
-def _open(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:
+def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:
+    """A new storage for a full path of a normalized scheme; ``resolve_storage`` shares them."""
     if scheme == "file":
         return LocalStorage()
-    from delta_pyds.storage.fsspec_store import open_fsspec
+    from delta_pyds.storage.fsspec_store import FsspecStorage, open_filesystem, protocol_of
 
-    return open_fsspec(scheme, uri, options)
+    kind: type[FsspecStorage] = FsspecStorage
+    if protocol_of(scheme) == "s3":
+        from delta_pyds.storage.s3 import S3Storage
+
+        kind = S3Storage
+    return kind(open_filesystem(scheme, uri, options), scheme, root=uri, secrets=secrets_of(options))

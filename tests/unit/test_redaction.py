@@ -17,8 +17,8 @@ from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import ConstraintViolationError, DeltaError, StorageError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import MAX_SHOWN, secrets_of, shown, without_secrets
-from delta_pyds.storage.fsspec_store import FsspecStorage, open_fsspec
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.fsspec_store import FsspecStorage
+from delta_pyds.storage.resolve import normalize_table_root, open_storage
 
 SECRET = "s3cr3t"
 
@@ -173,7 +173,7 @@ class Talkative(fsspec.AbstractFileSystem):
 
 def test_errors_of_packages_tell_no_secret_in_text_or_traceback() -> None:
     fsspec.register_implementation("talkative", Talkative, clobber=True)
-    storage = open_fsspec("talkative", "talkative://host/t", {"secret": SECRET})
+    storage = open_storage("talkative", "talkative://host/t", {"secret": SECRET})
     path = "talkative://host/t/f"
     calls = [
         lambda: storage.read(path),
@@ -184,7 +184,7 @@ def test_errors_of_packages_tell_no_secret_in_text_or_traceback() -> None:
         lambda: storage.put(path, b""),
         lambda: storage.open_output(path),
         lambda: storage.delete(path, below="talkative://host/t"),
-        lambda: open_fsspec("talkative", "talkative://host/t", {"secret": SECRET, "broken": True}),
+        lambda: open_storage("talkative", "talkative://host/t", {"secret": SECRET, "broken": True}),
     ]
     for call in calls:
         with pytest.raises(StorageError) as caught:

@@ -15,9 +15,10 @@ import pytest
 
 from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.fsspec_store import FsspecStorage, S3Storage
+from delta_pyds.storage.fsspec_store import FsspecStorage
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.s3 import S3Storage
 from tests.support.memory_storage import MemoryStorage
 
 from .contract import Put, ReadingContract, WritingContract

@@ -11,8 +11,8 @@ import s3fs
 
 from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.fsspec_store import S3Storage
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.s3 import S3Storage
 from tests.support.s3_server import options, s3_server
 
 from .contract import ODD_NAMES, Put, WritingContract
@@ -116,7 +116,7 @@ def test_the_proof_is_asked_for_once_and_leaves_nothing(client: Client, root: st
 def test_a_conflict_of_two_creates_is_tried_again(
     client: Client, root: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_pyds.storage.fsspec_store.time.sleep", lambda _: None)
+    monkeypatch.setattr("delta_pyds.storage.conditional_put.time.sleep", lambda _: None)
     storage = S3Storage(client, "s3")
     storage.put_if_absent(f"{root}/0.json", b"x")
     client.answers = [failure(409)] * times
@@ -142,7 +142,7 @@ def test_a_conflict_of_two_creates_is_tried_again(
 def test_only_a_refusal_says_that_nothing_was_written(
     client: Client, root: str, answer: Exception, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_pyds.storage.fsspec_store.time.sleep", lambda _: None)
+    monkeypatch.setattr("delta_pyds.storage.conditional_put.time.sleep", lambda _: None)
     storage = S3Storage(client, "s3")
     storage.put_if_absent(f"{root}/0.json", b"x")
     client.answers = [answer] * 10
