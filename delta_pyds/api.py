@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, overload
@@ -26,6 +27,7 @@ def explain(
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
+    timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
@@ -42,14 +44,20 @@ def explain(
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
+    timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
 ) -> ScanReport | ReadReport:
     """Which files a read would open, and for the others which part of ``where`` ruled them out.
 
-    Nothing but the log is read. ``time_zone``: for timestamps without a zone in ``where``.
+    Nothing but the log is read. ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
+    ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
     With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why.
+
+    >>> print(delta_pyds.explain("/data/events", where="day = DATE'2026-01-31'"))
+    >>> delta_pyds.explain(delta_pyds.read(spark, "/data/events")).engine
+    'native'
 
     Returns: a report; ``print`` it. That of a path has ``files``, an Arrow table
         with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
@@ -58,5 +66,12 @@ def explain(
     """
     if not isinstance(path, str | os.PathLike):
         return report_of(path)
-    snapshot = load_snapshot(path, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
+    snapshot = load_snapshot(
+        path,
+        version=version,
+        timestamp=timestamp,
+        timestamp_ms=timestamp_ms,
+        time_zone=time_zone,
+        storage_options=storage_options,
+    )
     return plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone).explain()

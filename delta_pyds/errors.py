@@ -28,6 +28,11 @@ class DeltaError(Exception):
     Who compares a parameter with a path compares it with ``shown(path)``.
     ``multiline``: the line ends in the message are meant; else they are escaped, too.
 
+    >>> try:
+    ...     delta_pyds.read(spark, "/data/event")
+    ... except delta_pyds.DeltaError as error:
+    ...     print(error.code, error.parameters["table"])
+
     Survives pickling with all of it, because planners and tasks are other
     processes than the one that shows the error.
     """
@@ -167,7 +172,13 @@ class WorkerPythonError(UserError):
 
 
 class ConflictError(DeltaError):
-    """Another transaction won, and this one cannot be put after it."""
+    """Another transaction won, and this one cannot be put after it.
+
+    >>> try:
+    ...     delta_pyds.write(df, "/data/events", mode="overwrite")
+    ... except delta_pyds.ConflictError:
+    ...     ...  # look at the table as it is now, and write again
+    """
 
     default_code = "DELTA_CONCURRENT_WRITE"
 

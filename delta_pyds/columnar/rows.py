@@ -7,7 +7,7 @@ only a failed row that is ``live`` is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ def batch_resolver(batch: pa.RecordBatch) -> Resolver:
     return resolve
 
 
-def struct_field(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+def struct_field(array: pa.Array, path: Sequence[str]) -> pa.Array:
     """A field inside a struct array; null where any struct around it is."""
     for name in path:
         position = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1

@@ -18,6 +18,9 @@ def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = No
 
     The table's rows and versions stay as they are; it only opens quicker.
 
+    >>> delta_pyds.checkpoint("/data/events")
+    41
+
     Returns: the version that the checkpoint is of.
     Raises: what opening the table raises; StorageError when the checkpoint cannot be written.
     Protocol: "Checkpoints".
@@ -35,6 +38,9 @@ def compact_log(
     """Write one log compaction file that stands for the versions from first to last, both included.
 
     The commits stay: readers that know compactions open fewer files.
+
+    >>> delta_pyds.compact_log("/data/events", 20, 29)
+    '/data/events/_delta_log/00000000000000000020.00000000000000000029.compacted.json'
 
     Returns: the file's path.
     Raises: UserError for versions that are no range of the table's; MissingLogFilesError where one is no longer there.

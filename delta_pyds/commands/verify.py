@@ -39,6 +39,9 @@ def verify(
     ``time_zone``: that of the sessions which wrote the table, for constraints and generated columns that depend on
     it, such as ``CAST(ts AS DATE)``. A table does not record it: without it a row is right if it is so in any zone.
 
+    >>> print(delta_pyds.verify("/data/events"))
+    >>> delta_pyds.verify("/data/events", data=False).raise_for_errors()
+
     Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
         What cannot be read is a finding, never an exception.
     Raises: TableNotFoundError where there is no table; ExpressionError for a time zone that there is not.

@@ -165,7 +165,7 @@ class CheckpointPart:
                 for batch in self._file.iter_batches(batch_rows, row_groups=groups, columns=[kind]):
                     column = batch.column(0)
                     present = column.filter(column.is_valid()) if column.null_count else column
-                    yield from (msgspec.convert(_plain(v.as_py(), v.type), action) for v in present)
+                    yield from (msgspec.convert(plain_value(v.as_py(), v.type), action) for v in present)
 
     def _rows_at_once(self, columns: Sequence[str], group: int, most: int) -> int:
         below = tuple(f"{column}." for column in columns)
@@ -233,14 +233,14 @@ def _with_zone(array: pa.Array, path: str, instants: frozenset[str]) -> pa.Array
     return pa.StructArray.from_arrays(children, names=names, mask=array.is_null())
 
 
-def _plain(value: Any, data_type: pa.DataType) -> Any:
+def plain_value(value: Any, data_type: pa.DataType) -> Any:
     """A Parquet value in the shape that JSON would give: maps as objects, absent fields left out."""
     if value is None:
         return None
     if pa.types.is_struct(data_type):
-        return {f.name: _plain(value[f.name], f.type) for f in data_type if value.get(f.name) is not None}
+        return {f.name: plain_value(value[f.name], f.type) for f in data_type if value.get(f.name) is not None}
     if pa.types.is_map(data_type):
-        return {k: _plain(v, data_type.item_type) for k, v in value}
+        return {k: plain_value(v, data_type.item_type) for k, v in value}
     if pa.types.is_list(data_type):
-        return [_plain(v, data_type.value_type) for v in value]
+        return [plain_value(v, data_type.value_type) for v in value]
     return value

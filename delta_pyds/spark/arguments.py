@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from delta_pyds.errors import OptionError
+from delta_pyds.table.time_travel import time_text
 
 
 def text_argument(name: str, value: Any) -> str | None:
@@ -45,10 +46,8 @@ def number_argument(name: str, value: Any, least: int) -> int | None:
 
 def time_argument(name: str, value: Any) -> str | None:
     """A text is left as it is; a date is its midnight."""
-    if isinstance(value, dt.datetime):
-        return value.isoformat(" ")
     if isinstance(value, dt.date):
-        return value.isoformat()
+        return time_text(value)
     if value is not None and not isinstance(value, str):
         raise _wrong(name, value, "a text or a datetime")
     return text_argument(name, value)

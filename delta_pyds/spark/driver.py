@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from delta_pyds.bounded_cache import BoundedCache
-from delta_pyds.errors import ExpressionError, OptionError, TableNotFoundError, UserError
+from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.log.listing import is_settled
 from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.spark.options import ReadOptions
 from delta_pyds.spark.time_zone import assumed_time_zone
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
@@ -30,6 +30,7 @@ from delta_pyds.table.packing import Packing, pack
 from delta_pyds.table.row_selection import Relation, select_rows
 from delta_pyds.table.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.time_travel import time_to_ms
 
 _AT_VERSION = re.compile(r"(.+)@[vV](\d+)")
 _AT_TIME = re.compile(r"(.+)@(\d{17})")
@@ -84,7 +85,7 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
     text = options.timestamp if options.timestamp is not None else _spell_out(at) if at else None
     if text is None:
         return _with_times(Opened(_open(root, options, version), zone, assumed), options, rules)
-    timestamp_ms = _milliseconds(text, rules)
+    timestamp_ms = time_to_ms(text, rules)
     latest = _open(root, options, None)
     version = version_at(
         latest.storage,
@@ -100,22 +101,9 @@ def _with_times(opened: Opened, options: ReadOptions, rules: TimeZone) -> Opened
     start, end = options.starting_timestamp, options.ending_timestamp
     if start is None and end is None:
         return opened
-    starting_ms = None if start is None else _milliseconds(start, rules, up=True)
-    ending_ms = None if end is None else _milliseconds(end, rules)
+    starting_ms = None if start is None else time_to_ms(start, rules, up=True)
+    ending_ms = None if end is None else time_to_ms(end, rules)
     return replace(opened, starting_ms=starting_ms, ending_ms=ending_ms, zone_used=rules.used)
-
-
-def _milliseconds(text: str, rules: TimeZone, *, up: bool = False) -> int:
-    """A user's timestamp; commit times are whole milliseconds, so a start inside of one is after that commit."""
-    try:
-        micros = parse_timestamp(text, rules)
-    except (ValueError, ExpressionError):
-        raise OptionError(
-            f"'{text}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
-            code="DELTA_TIMESTAMP_INVALID",
-            value=text,
-        ) from None
-    return -(-micros // 1000) if up else micros // 1000
 
 
 def located(options: ReadOptions) -> tuple[str, int | None, str | None]:

@@ -56,13 +56,13 @@ def error_of(exception: BaseException) -> DeltaError | None:
     """The DeltaError that an exception of Spark was in the worker that raised it; None where it was another error.
 
     For what goes wrong in an action on a DataFrame, in a write through ``df.write`` or in a stream
-    (``query.exception()``), on Spark Connect too: of its own class, with ``code``, ``message`` and ``parameters``::
+    (``query.exception()``), on Spark Connect too: of its own class, with ``code``, ``message`` and ``parameters``:
 
-        try:
-            df.write.format("deltapy").mode("overwrite").save(path)
-        except PySparkException as e:
-            if isinstance(delta_pyds.error_of(e), delta_pyds.ConflictError):
-                ...  # another writer was first
+    >>> try:
+    ...     df.write.format("deltapy").mode("overwrite").save(path)
+    ... except PySparkException as e:
+    ...     if isinstance(delta_pyds.error_of(e), delta_pyds.ConflictError):
+    ...         ...  # another writer was first
 
     ``delta_pyds.read`` and ``delta_pyds.write`` raise it themselves. Of long parameters it has none.
     """

@@ -53,6 +53,9 @@ def register(spark: SparkSession) -> None:
     where plain ``df.write.format("deltapy")`` is called in other threads than the session's own, or after Ctrl-C: Spark
     does not look for a source there (see ``active_session``). Calling it again does nothing.
 
+    >>> delta_pyds.register(spark)
+    >>> spark.read.format("deltapy").load("/data/events")
+
     Raises: WorkerPythonError where Spark's workers run a Python without this package; OptionError for no session.
     """
     if not hasattr(spark, "dataSource"):
@@ -98,6 +101,9 @@ def read(
     ``arrow`` is the Python source. ``auto`` takes ``native`` where the rows
     are certain to be the same; ``delta_pyds.explain`` of the DataFrame says
     which and why. The session's settings are looked at once, here.
+
+    >>> delta_pyds.read(spark, "/data/events", where="day >= '2026-01-01'", columns=["id", "user.name"])
+    >>> delta_pyds.read(spark, "/data/events", timestamp="2026-01-31 18:00:00", engine="native")
 
     Raises: OptionError for arguments that are none, or contradict each other; any DeltaError of planning, of its own
         class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
@@ -184,6 +190,9 @@ def write(
     ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
     have them already. ``txn``: application id and version, so that a repeated write is made once. ``options``: any
     other option of the format.
+
+    >>> delta_pyds.write(df, "/data/events", mode="append").version
+    >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
 
     Works in any thread. Returns: what was done; its ``version`` is None where nothing had to be.
     Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError

@@ -46,6 +46,9 @@ class WriteResult:
     ``version``: the version that the table has by it; None where it committed nothing, and ``reason`` says why.
     ``files``, ``rows``, ``bytes``: of the data that was written. ``concurrent_versions``: what others committed since
     this write looked at the table; each was checked for conflicts and let through.
+
+    >>> result = delta_pyds.write(df, "/data/events", mode="append")
+    >>> result.version, result.rows
     """
 
     version: int | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from delta_pyds.errors import OptionError
@@ -21,7 +21,7 @@ class ReadReport(Concealing):
     """
 
     path: str
-    engine: str
+    engine: Literal["native", "arrow"]
     reasons: tuple[str, ...] = ()
     version: int | None = None
     num_files: int | None = None

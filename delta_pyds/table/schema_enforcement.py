@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 
 from delta_pyds.errors import ConstraintViolationError, UserError
+from delta_pyds.protocol.handoff import CHANGE_COLUMNS
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
@@ -31,7 +32,6 @@ from delta_pyds.table.column_mapping import assign_columns, recorded_max_id
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.iceberg_rules import check_iceberg
 from delta_pyds.table.schema_rules import (
-    CHANGE_COLUMNS,
     check_added,
     check_duplicates,
     column_to_add,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from delta_pyds.errors import UnsupportedFeatureError, UserError
+from delta_pyds.protocol.handoff import CHANGE_COLUMNS
 from delta_pyds.protocol.schema import (
     COLLATIONS,
     CURRENT_DEFAULT,
@@ -35,7 +36,6 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.table.column_mapping import MAPPING_KEYS
 
 INVALID_CHARACTERS = " ,;{}()\n\t="
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 IDENTITY_KEYS = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT, IDENTITY_HIGH_WATER_MARK)
 
 # Spark leaves these on columns of queries, where they mean something; a table must not repeat them

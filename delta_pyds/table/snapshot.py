@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,12 +18,14 @@ from delta_pyds.log.segment import LogSegment, load_segment
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import version_at
+from delta_pyds.table.time_travel import time_to_ms
 
 logger = safe_logger(__name__)
 
@@ -44,6 +47,9 @@ class Snapshot:
     Invariants: readable by this software (``load_configuration`` passed);
     immutable; holds the actions of the commits after its checkpoint, and of the
     checkpoint only what was asked for.
+
+    >>> snapshot = delta_pyds.load_snapshot("/data/events")
+    >>> snapshot.version, snapshot.schema.names, snapshot.totals.size_bytes
     """
 
     def __init__(self, storage: Storage, segment: LogSegment) -> None:
@@ -140,22 +146,31 @@ def load_snapshot(
     path: PathLike,
     *,
     version: int | None = None,
+    timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,
+    time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Snapshot:
     """Open a table at a version, at a time (the last commit not after it), or as it is now.
 
-    ``timestamp_ms``: milliseconds since the epoch.
+    ``timestamp``: as ``delta_pyds.read`` takes it; without an offset it is a time of ``time_zone``.
+    ``timestamp_ms``: the same in milliseconds since the epoch.
+
+    >>> snapshot = delta_pyds.load_snapshot("/data/events", timestamp="2026-01-31 18:00:00")
+    >>> snapshot.version, snapshot.totals.num_files, snapshot.schema.names
 
     Raises: TableNotFoundError, TimeTravelError, MissingLogFilesError,
-        CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had.
+        CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had;
+        OptionError for what is no time, and for more than one of version and times.
     Protocol: "Snapshots", "Action Reconciliation".
     """
-    if version is not None and timestamp_ms is not None:
+    if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
         raise OptionError(
-            "a version and a time are both given: a table is opened at one or at the other.",
+            "a version and a time, or two times, are given: a table is opened at one of them.",
             code="DELTA_ONEOF_IN_TIMETRAVEL",
         )
+    if timestamp is not None:
+        timestamp_ms = time_to_ms(timestamp, TimeZone(time_zone))
     root = absolute_table_path(path)
     storage = resolve_storage(root, storage_options or {})
     if timestamp_ms is not None:

@@ -19,6 +19,7 @@ from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.commands.verification.actions import Actions, parse_actions, typed_action
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.errors import DeltaError
+from delta_pyds.log.checkpoint_part import plain_value
 from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_of_all, rows_at_once
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, RemoveFile
@@ -168,7 +169,7 @@ class CheckpointReader:
             elif sidecar:
                 self._findings.error("checkpoint.sidecars", path, f"the sidecar holds {name} actions.")
             else:
-                bodies = [_plain(v.as_py(), v.type) for v in present]
+                bodies = [plain_value(v.as_py(), v.type) for v in present]
                 typed = [typed_action(name, b, path, self._findings, prefix="checkpoint") for b in bodies]
                 self.damaged |= None in typed
                 self.content.actions.lists()[name].extend(t for t in typed if t is not None)
@@ -299,16 +300,3 @@ def _by_row(leaves: dict[tuple[str, ...], list[Any]], length: int) -> list[dict[
             if value is not None:
                 row[path] = value
     return rows
-
-
-def _plain(value: Any, data_type: pa.DataType) -> Any:
-    """A Parquet value in the shape that JSON would give: maps as objects, null fields left out."""
-    if value is None:
-        return None
-    if pa.types.is_struct(data_type):
-        return {f.name: _plain(value[f.name], f.type) for f in data_type if value.get(f.name) is not None}
-    if pa.types.is_map(data_type):
-        return {k: _plain(v, data_type.item_type) for k, v in value}
-    if pa.types.is_list(data_type):
-        return [_plain(v, data_type.value_type) for v in value]
-    return value

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.data.file_schema import FileColumn, file_columns
+from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN
 from delta_pyds.protocol.schema import (
     TYPE_CHANGES,
     ArrayType,
@@ -22,7 +23,6 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 
-_CHANGE_TYPE = "_change_type"
 # the reference leaves it in data files that it wrote together with change data
 _IS_CHANGE = "__is_cdc"
 _WIDTHS = {"short": 16, "integer": 32, "long": 64}
@@ -50,7 +50,7 @@ def _check_names(view: TableView, columns: tuple[FileColumn, ...], path: str, fi
         return  # columns that were dropped stay in the files
     p = view.properties
     known: set[str | None] = {f.name.lower() for f in view.columns}
-    known |= {_CHANGE_TYPE, _IS_CHANGE, p.materialized_row_id_column, p.materialized_row_commit_version_column}
+    known |= {CHANGE_TYPE_COLUMN, _IS_CHANGE, p.materialized_row_id_column, p.materialized_row_commit_version_column}
     strange = sorted(n for n in names if n.lower() not in known and n not in known)
     if strange:
         findings.warning("file.unknown-column", path, f"the table has no column {', '.join(strange)}.")

@@ -48,7 +48,11 @@ class Checked:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The outcome of ``verify``. ``version``: the newest one that the log names."""
+    """The outcome of ``verify``. ``version``: the newest one that the log names.
+
+    >>> report = delta_pyds.verify("/data/events")
+    >>> [finding.rule for finding in report.errors]
+    """
 
     table_root: str
     version: int

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.rows import struct_field
 from delta_pyds.commands.verification.arrow import column as column_of
-from delta_pyds.commands.verification.arrow import nested
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.unknown_zone import ZonedCondition
 from delta_pyds.commands.verification.view import TableView, fields_of
@@ -156,7 +156,7 @@ def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[t
     if isinstance(data_type, StructType):
         present = column.drop_null() if column.null_count else column
         for f in data_type:
-            child = nested(present, (f.name,))
+            child = struct_field(present, (f.name,))
             if not f.nullable and child.null_count:
                 yield f"{name}.{f.name}", child.null_count
             yield from _inner_nulls(child, f.data_type, f"{name}.{f.name}")
@@ -169,7 +169,7 @@ def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[t
     elif isinstance(data_type, MapType) and not data_type.value_contains_null:
         present = column.drop_null() if column.null_count else column
         values = pc.list_flatten(present.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field]))))
-        nulls = nested(values, (column.type.item_field.name,)).null_count
+        nulls = struct_field(values, (column.type.item_field.name,)).null_count
         if nulls:
             yield f"{name}.value", nulls
 

@@ -12,8 +12,8 @@ from delta_pyds.commands.existing_data import check_no_other_format
 from delta_pyds.commands.write import plan_write
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import DeltaError, OptionError, UserError
-from delta_pyds.storage.memory import MemoryStorage
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.memory_storage import MemoryStorage
 from tests.support.table_writes import read_sorted, struct, write_rows
 
 IDS = {"id": "long"}

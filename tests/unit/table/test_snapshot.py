@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from delta_pyds import explain
 from delta_pyds.errors import (
     ChecksumMismatchError,
     CorruptLogError,
     DeltaError,
+    ExpressionError,
     MissingLogFilesError,
     OptionError,
     TableNotFoundError,
@@ -137,6 +140,28 @@ def test_time_travel_takes_the_last_version_not_after(table: TableBuilder) -> No
         assert error.value.code == code
 
 
+def test_a_time_is_a_text_or_a_datetime_in_any_zone(table: TableBuilder) -> None:
+    noon_ms = 1_767_268_800_000  # 2026-01-01T12:00:00Z
+    for version in range(table.version + 1):
+        table.set_mtime(version, noon_ms + 1000 * version)
+    path = str(table.path)
+    for time, zone in [
+        ("2026-01-01T12:00:01Z", "America/New_York"),
+        ("2026-01-01 12:00:01.999", "UTC"),
+        ("2026-01-01 07:00:01", "America/New_York"),
+        (dt.datetime(2026, 1, 1, 13, 0, 1), "Europe/Berlin"),
+        (dt.datetime(2026, 1, 1, 12, 0, 1, tzinfo=dt.timezone.utc), "Asia/Tokyo"),
+    ]:
+        assert load_snapshot(path, timestamp=time, time_zone=zone).version == 1
+        assert explain(path, timestamp=time, time_zone=zone).version == 1
+    for wrong in ("noon", "", 1_767_268_801_000, object()):
+        with pytest.raises(OptionError) as error:
+            load_snapshot(path, timestamp=wrong)
+        assert error.value.code == "DELTA_TIMESTAMP_INVALID"
+    with pytest.raises(ExpressionError, match="Mars"):
+        load_snapshot(path, timestamp="2026-01-01", time_zone="Mars/Olympus")
+
+
 def test_an_absurd_version_is_answered_at_once(table: TableBuilder) -> None:
     with pytest.raises(TimeTravelError, match="1700000000000") as error:
         load_snapshot(str(table.path), version=1_700_000_000_000)
@@ -152,6 +177,8 @@ def test_an_absurd_version_is_answered_at_once(table: TableBuilder) -> None:
 def test_a_version_and_a_time_contradict_each_other(table: TableBuilder) -> None:
     with pytest.raises(OptionError) as error:
         load_snapshot(str(table.path), version=1, timestamp_ms=1)
+    with pytest.raises(OptionError):
+        load_snapshot(str(table.path), timestamp="2026-01-01", timestamp_ms=1)
     assert error.value.code == "DELTA_ONEOF_IN_TIMETRAVEL"
 
 
