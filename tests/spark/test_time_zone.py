@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chispa import assert_df_equality
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -52,7 +53,7 @@ def test_read_takes_the_sessions_time_zone(new_york: SparkSession, table: TableB
     df = delta_pyds.read(new_york, str(table.path), where="ts >= '2024-03-01 10:00:00'")
     assert df.count() == 9
     filtered = new_york.read.format("deltapy").load(str(table.path)).filter("ts >= '2024-03-01 10:00:00'")
-    assert sorted(r.id for r in filtered.collect()) == sorted(r.id for r in df.collect())
+    assert_df_equality(filtered, df, ignore_row_order=True, ignore_nullable=True)
 
 
 def test_an_assumed_zone_that_is_not_the_sessions_is_refused(new_york: SparkSession, table: TableBuilder) -> None:
