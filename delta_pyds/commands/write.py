@@ -291,7 +291,9 @@ def _leaving(
     else:
         predicate = TRUE
         transaction.read_whole_table()
-    leaving = files_matching(live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, time_zone=state.time_zone)
+    leaving = files_matching(
+        live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
+    )
     removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
     transaction.read_files(file.path for file in removes)
     return FileChanges(removes=removes)

@@ -20,7 +20,7 @@ from delta_pyds.protocol.handoff import (
     ScanFile,
     ScanState,
 )
-from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.schema import StructField
 
 
@@ -51,13 +51,7 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     try:
         value = parse_partition_value(text, field.data_type, state.time_zone)
     except ProtocolError as e:
-        raise ProtocolError(
-            f"the log of table '{state.table_root}' has a wrong value for column '{field.name}' of the file "
-            f"'{file.path}': {e.message}",
-            code=e.code,
-            file=file.path,
-            **e.parameters,
-        ) from None
+        raise wrong_in_file(e, state.table_root, file.path, field.name) from None
     if value is None and not field.nullable:
         raise Where(file.path, field.name).null_found()
     return Constant(pa.scalar(value, arrow_type(field.data_type)))

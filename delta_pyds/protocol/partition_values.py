@@ -20,6 +20,8 @@ _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
+# the code of an error about a text that is no value
+WRONG_VALUE = "DELTA_PARTITION_COLUMN_CAST_FAILED"
 # a decimal has 38 digits: what lies beyond is none, and could not be held at its full length
 _MAX_DIGITS = 50
 
@@ -48,9 +50,21 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: str 
         f"the partition value {text[:200]!r}{'...' if len(text) > 200 else ''} is not a {display(data_type)}: "
         "the log is damaged or was written by a "
         "program that does not follow the protocol.",
-        code="DELTA_PARTITION_COLUMN_CAST_FAILED",
+        code=WRONG_VALUE,
         value=text[:200],
         type=display(data_type),
+    )
+
+
+def wrong_in_file(error: ProtocolError, table: str, path: str, column: str) -> ProtocolError:
+    """What ``parse_partition_value`` raised, with the file whose value it was; unchanged where it names one already."""
+    if "file" in error.parameters:
+        return error
+    return ProtocolError(
+        f"the log of table '{table}' has a wrong value for column '{column}' of the file '{path}': {error.message}",
+        code=error.code,
+        file=path,
+        **error.parameters,
     )
 
 

@@ -19,9 +19,10 @@ import pyarrow.types as pt
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.protocol.handoff import ScanFile
-from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.protocol.temporal import show_timestamp
 from delta_pyds.spark.native_deletions import deleted_words
@@ -104,7 +105,14 @@ def side_table(
     types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
     for i, name in enumerate(scan.state.partition_columns if with_values else ()):
         texts = pa.array([files.files[n].partition_values[i] for n in chosen], pa.string())
-        typed = typed_partition_values(texts, types[name], scan.state.time_zone)
+        typed = typed_partition_values(
+            texts,
+            types[name],
+            scan.state.time_zone,
+            paths=pa.array([files.files[n].path for n in chosen], pa.string()),
+            table=scan.snapshot.table_root,
+            column=name,
+        )
         columns[f"{_VALUE}{i}"], values[name] = _sent(typed, types[name], F.col(f"{_VALUE}{i}"))
     deletions = files.files[chosen[0]].deletion_vector is not None
     if deletions:
@@ -115,11 +123,14 @@ def side_table(
 def constant_values(scan: Scan, file: ScanFile) -> dict[str, Column]:
     """The partition values of a file, by physical name, as constants. Raises: ProtocolError."""
     types = {f.physical_name: f.data_type for f in scan.snapshot.schema}
-    values = zip(scan.state.partition_columns, file.partition_values, strict=True)
-    return {
-        name: literal(Literal(parse_partition_value(text, types[name], scan.state.time_zone), types[name]))
-        for name, text in values
-    }
+    values: dict[str, Column] = {}
+    for name, text in zip(scan.state.partition_columns, file.partition_values, strict=True):
+        try:
+            value = parse_partition_value(text, types[name], scan.state.time_zone)
+        except ProtocolError as e:
+            raise wrong_in_file(e, scan.snapshot.table_root, file.path, name) from None
+        values[name] = literal(Literal(value, types[name]))
+    return values
 
 
 def vectors(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> pa.Array:

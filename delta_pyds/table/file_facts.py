@@ -21,7 +21,7 @@ from delta_pyds.columnar.statistics_json import StatisticsReader, struct_of
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.log.known_facts import Columns
-from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.protocol.type_changes import recorded_changes
 
@@ -43,8 +43,10 @@ class FactColumns:
     Built once per scan from what the predicate needs; ``of`` binds it to a batch.
     """
 
-    def __init__(self, needs: Needs, schema: StructType, time_zone: str) -> None:
+    def __init__(self, needs: Needs, schema: StructType, time_zone: str, table: str = "") -> None:
+        """``table``: for messages."""
         self.time_zone = time_zone
+        self.table = table
         self.partition_types = {
             f.name: (f.physical_name, f.data_type) for f in schema if f.name in needs.partition_columns
         }
@@ -124,7 +126,7 @@ class FactColumns:
         """What is wanted of add actions, typed, in the order of ``keys``.
 
         Rows are those of ``add``, with at least the fields that were asked for; where it is null, nothing is known.
-        Raises: ProtocolError for a partition value that is not of its type.
+        Raises: ProtocolError for a partition value that is not of its type; it names the file where ``add`` does.
         """
         statistics = self._statistics_of(add)
         return tuple(self._column(kind, name, add, statistics) for kind, name in self._wanted)
@@ -132,7 +134,11 @@ class FactColumns:
     def _column(self, kind: str, name: Any, add: pa.StructArray, statistics: pa.StructArray | None) -> pa.Array | None:
         if kind == "partition":
             physical, data_type = self.partition_types[name]
-            return typed_partition_values(partition_strings(add, physical), data_type, self.time_zone)
+            texts = partition_strings(add, physical)
+            paths = _child(add, "path") if add.type.get_field_index("path") >= 0 else None
+            return typed_partition_values(
+                texts, data_type, self.time_zone, paths=paths, table=self.table, column=str(name)
+            )
         if kind == "numRecords":
             return _integers(_dig(statistics, ("numRecords",)))
         path, data_type = self.physical[name]
@@ -201,14 +207,31 @@ def partition_strings(add: pa.StructArray, physical_name: str) -> pa.Array:
     return pa.nulls(len(add), pa.string())
 
 
-def typed_partition_values(values: pa.Array, data_type: DataType, time_zone: str) -> pa.Array:
-    """Type a column of partition strings; each distinct string is parsed once."""
+def typed_partition_values(
+    values: pa.Array,
+    data_type: DataType,
+    time_zone: str,
+    *,
+    paths: pa.Array | None = None,
+    table: str = "",
+    column: str = "",
+) -> pa.Array:
+    """Type a column of partition strings; each distinct string is parsed once.
+
+    ``paths``: of the files, in the same order, with ``table`` and ``column`` for the message.
+    Raises: ProtocolError for a string that is no value; it names the first file that has it, where ``paths`` are given.
+    """
     encoded = values.dictionary_encode()
-    typed = pa.array(
-        [parse_partition_value(v, data_type, time_zone) for v in encoded.dictionary.to_pylist()],
-        arrow_type(data_type),
-    )
-    return typed.take(encoded.indices)
+    parsed = []
+    for text in encoded.dictionary.to_pylist():
+        try:
+            parsed.append(parse_partition_value(text, data_type, time_zone))
+        except ProtocolError as e:
+            path = None if paths is None else paths[pc.index(values, pa.scalar(text, values.type)).as_py()].as_py()
+            if path is None:
+                raise
+            raise wrong_in_file(e, table, path, column) from None
+    return pa.array(parsed, arrow_type(data_type)).take(encoded.indices)
 
 
 def _json_leaf(data_type: DataType) -> pa.DataType | None:

@@ -22,7 +22,7 @@ def live_files(scan: Scan, columns: tuple[str, ...] = tuple(FILE_COLUMNS)) -> It
 
     Skipping is sound and not exact: among them may be files none of whose rows match.
     """
-    for batch in scan.snapshot.adds(scan.request(columns)):
+    for batch in scan.adds(scan.request(columns)):
         yield from _to_adds(batch.files)
 
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.handoff import ScanFile, ScanState
-from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.paths import is_absolute
 from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
@@ -65,7 +66,7 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
     files: list[ScanFile] = []
     relative: list[str | None] = []
     records: dict[int, int] = {}
-    for batch in scan.snapshot.adds(scan.request(fields if with_vectors else scan.selection.file_fields)):
+    for batch in scan.adds(scan.request(fields if with_vectors else scan.selection.file_fields)):
         if len(files) + batch.files.num_rows > limit:
             return None
         rows = scan.selection.to_scan_batch(batch.files)
@@ -135,8 +136,11 @@ def _hive_columns(scan: Scan, files: Sequence[ScanFile], paths: Sequence[str | N
         if values is None:
             return None
         for value, column, at in zip(values, columns, known, strict=True):
-            if at is not None and not _same(value, file.partition_values[at], column.data_type):
-                return None
+            try:
+                if at is not None and not _same(value, file.partition_values[at], column.data_type):
+                    return None
+            except ProtocolError as e:
+                raise wrong_in_file(e, scan.snapshot.table_root, file.path, column.name) from None
         seen.add(key)
     return tuple(names)
 

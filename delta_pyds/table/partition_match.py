@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.values import values_array
+from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.build import Builder, bind_column
 from delta_pyds.expr.logic import and_, or_
 from delta_pyds.expr.nodes import FALSE, TRUE, Expr, Literal, conjuncts, references
 from delta_pyds.protocol.actions import AddFile
-from delta_pyds.protocol.partition_values import parse_partition_value
-from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.partition_values import PartitionValue, parse_partition_value, wrong_in_file
+from delta_pyds.protocol.schema import StructField, StructType
 
 
 def in_partitions(
@@ -58,25 +59,24 @@ def is_partition_predicate(predicate: Expr, partition_columns: Collection[str]) 
 
 
 def files_matching(
-    files: Iterable[AddFile], predicate: Expr, schema: StructType, *, time_zone: str, chunk: int = 10_000
+    files: Iterable[AddFile], predicate: Expr, schema: StructType, *, table: str, time_zone: str, chunk: int = 10_000
 ) -> Iterator[AddFile]:
     """The files for whose partition values the predicate is true: exactly, where skipping may keep one too many.
 
-    Raises: ProtocolError for a partition value that is none of its column's type: nobody can tell what it holds.
+    ``table``: for messages.
+    Raises: ProtocolError for a partition value that is none of its column's type: nobody can tell what the file holds.
     """
     used = {path[0] for path in references(predicate)}
     fields = [f for f in schema if f.name in used]
     pending = iter(files)
     while some := list(islice(pending, chunk)):
-        arrays = [
-            values_array(
-                tuple(
-                    parse_partition_value((file.partition_values or {}).get(f.physical_name), f.data_type, time_zone)
-                    for file in some
-                ),
-                f.data_type,
-            )
-            for f in fields
-        ]
+        arrays = [values_array(tuple(_value(file, f, table, time_zone) for file in some), f.data_type) for f in fields]
         batch = pa.RecordBatch.from_arrays(arrays, names=[f.name for f in fields])
         yield from compress(some, matches(predicate, batch, len(some)).to_pylist())
+
+
+def _value(file: AddFile, field: StructField, table: str, time_zone: str) -> PartitionValue:
+    try:
+        return parse_partition_value((file.partition_values or {}).get(field.physical_name), field.data_type, time_zone)
+    except ProtocolError as e:
+        raise wrong_in_file(e, table, file.path, field.name) from None

@@ -84,7 +84,7 @@ class RowSelection:
     def facts(self) -> FactColumns:
         """What ``skips`` look at, of each file."""
         wanted = reduce(operator.or_, (needs(s) for s in self.skips), Needs())
-        return FactColumns(wanted, self.relation.schema, self.state.time_zone)
+        return FactColumns(wanted, self.relation.schema, self.state.time_zone, self.relation.table_root)
 
     @property
     def file_fields(self) -> tuple[str, ...]:

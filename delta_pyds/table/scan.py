@@ -6,6 +6,7 @@ Protocol: "Per-file Statistics", "Column Mapping", "Row Tracking".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.columnar.skipping import first_ruling_out, keep
+from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Expr, conjuncts, to_sql
 from delta_pyds.expr.stats_rewrite import skipping
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
 from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.protocol.partition_values import WRONG_VALUE
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import shown
 from delta_pyds.table.row_selection import Relation, RowSelection, select_rows
@@ -51,8 +54,30 @@ class Scan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in bounded memory."""
-        for batch in self.snapshot.adds(self.request(self.selection.file_fields)):
+        for batch in self.adds(self.request(self.selection.file_fields)):
             yield self.selection.to_scan_batch(batch.files)
+
+    def adds(self, request: AddRequest) -> Iterator[FileBatch]:
+        """What the log answers to the request.
+
+        Raises: ProtocolError naming the file, for a partition value that is none of its type.
+        """
+        with self._naming_files():
+            yield from self.snapshot.adds(request)
+
+    @contextmanager
+    def _naming_files(self) -> Iterator[None]:
+        """Say which file has the wrong partition value.
+
+        What decides about files is read without their paths, so the files are looked through again for the message.
+        """
+        try:
+            yield
+        except ProtocolError as e:
+            if e.code == WRONG_VALUE and "file" not in e.parameters:
+                for batch in self.snapshot.adds(AddRequest(columns=("path", "partitionValues"))):
+                    self.selection.facts.of(batch.files.to_struct_array())
+            raise
 
     def request(self, columns: tuple[str, ...]) -> AddRequest:
         """What to ask of the log to get these fields of the files that the scan reads."""
@@ -82,10 +107,11 @@ class Scan:
         names = pa.array([to_sql(p) for p in parts], pa.string())
         tables = [pa.table({"path": pa.array([], pa.string()), "size_bytes": pa.array([], pa.int64()),
                             "kept": pa.array([], pa.bool_()), "ruled_out_by": pa.array([], pa.string())})]  # fmt: skip
-        for batch in self.snapshot.adds(request):
+        for batch in self.adds(request):
             if skips:
                 assert batch.facts is not None
-                bound = self.selection.facts.of(batch.facts)
+                with self._naming_files():
+                    bound = self.selection.facts.of(batch.facts)
                 reasons = names.take(first_ruling_out(skips, bound))
                 # parts alone may each be possible where the whole is not
                 kept = reasons.is_null()
