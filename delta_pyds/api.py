@@ -1,4 +1,4 @@
-"""What can be asked of a table without Spark."""
+"""Functions that need no Spark session."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ def explain(
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
 ) -> ScanReport | ReadReport:
-    """Which files a read would open, and for the others which part of ``where`` ruled them out.
-
-    Nothing but the log is read. ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
+    """Report which files a read would open, and which part of ``where`` ruled out the others. Reads the log only.
+    ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
     ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
     With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why.
 

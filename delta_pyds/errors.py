@@ -115,7 +115,7 @@ class SchemaMismatchError(ProtocolError):
 
 
 class UserError(DeltaError):
-    """The request is at fault, not the table."""
+    """The request is wrong, not the table."""
 
     default_code = "DELTA_ILLEGAL_USAGE"
 
@@ -172,7 +172,7 @@ class WorkerPythonError(UserError):
 
 
 class ConflictError(DeltaError):
-    """Another transaction won, and this one cannot be put after it.
+    """Another transaction committed first, and this one conflicts with it.
 
     >>> try:
     ...     delta_pyds.write(df, "/data/events", mode="overwrite")
@@ -226,7 +226,7 @@ class ProtocolChangedError(ConflictError):
 
 
 class CommitRetriesExceededError(ConflictError):
-    """Other transactions won each time, as often as the policy lets one try."""
+    """Other transactions committed first in each of the attempts that the policy allows."""
 
     default_code = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
@@ -247,16 +247,16 @@ class FileNotFoundInStorageError(StorageError):
 
 
 class FileExistsInStorageError(StorageError):
-    """A put-if-absent met an existing file. Writers read this as a lost race."""
+    """A put-if-absent found an existing file. Writers take this as a lost race."""
 
     default_code = "DELTA_FILE_ALREADY_EXISTS"
 
 
 class NothingWrittenError(StorageError):
-    """The file system refused before the file could come to be: no late success is possible."""
+    """The file system refused before the file could be created: no late success is possible."""
 
 
 class CommitOutcomeUnknownError(StorageError):
-    """Whether a commit was made could not be found out: it may be in the log. Its data files must stay."""
+    """It is unknown whether a commit was made: it may be in the log. Its data files must stay."""
 
     default_code = "DELTA_COMMIT_OUTCOME_UNKNOWN"

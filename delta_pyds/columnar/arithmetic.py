@@ -14,7 +14,7 @@ from delta_pyds.columnar.comparison import compare
 from delta_pyds.columnar.decimals import decimal_arithmetic, fit_decimal, round_decimal
 from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, some
 from delta_pyds.columnar.rows import Rows
-from delta_pyds.columnar.values import arrow_type
+from delta_pyds.columnar.values import value_type
 from delta_pyds.expr.nodes import Call
 from delta_pyds.protocol.schema import DecimalType
 
@@ -89,7 +89,7 @@ def _remainder(call: Call, args: list[Any], rows: Rows) -> Any:
     if isinstance(call.data_type, DecimalType):
         return decimal_arithmetic(call, args, rows)
     left, right = _nonzero(call, args[0], args[1], rows)
-    data_type = arrow_type(call.data_type)
+    data_type = value_type(call.data_type)
     if pa.types.is_floating(data_type):
         return by_row([left, right], _float_pmod if call.function == "pmod" else _float_remainder, data_type)
     minus_one = pc.equal(right, pa.scalar(-1, right.type))
@@ -142,7 +142,7 @@ def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
         return fit_decimal(round_decimal(values, digits, half_even=half_even), replace(call, ansi=True), rows)
     if digits >= 0:
         return values
-    data_type = arrow_type(call.data_type)
+    data_type = value_type(call.data_type)
     mode = "half_to_even" if half_even else "half_towards_infinity"
     # the place may be beyond the numbers of the type
     exact = pc.round(values.cast(pa.int64()).cast(pa.decimal128(38, 0)), max(digits, -37), mode)

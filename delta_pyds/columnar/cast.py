@@ -1,4 +1,4 @@
-"""From what Parquet decoding gave to exactly the Arrow type that the table asks for.
+"""Conversion of decoded Parquet arrays to exactly the Arrow type of the table's column.
 
 Invariant: no value changes on the way. A conversion is the identity, a change
 of representation (dictionary to plain, milliseconds to microseconds), or one
@@ -47,14 +47,14 @@ _WIDENINGS: dict[pa.DataType, frozenset[pa.DataType]] = {
 
 
 @dataclass(frozen=True)
-class Where:
+class ColumnLocation:
     """For messages: the data file and the column, nested names joined by dots."""
 
     file: str
     column: str
 
-    def child(self, name: str) -> Where:
-        return Where(self.file, f"{self.column}.{name}")
+    def child(self, name: str) -> ColumnLocation:
+        return ColumnLocation(self.file, f"{self.column}.{name}")
 
     def mismatch(self, source: object, target: object) -> SchemaMismatchError:
         return SchemaMismatchError(
@@ -86,7 +86,7 @@ class Where:
         )
 
 
-def plan(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
+def plan(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
     """How to turn arrays of ``source`` into ``target``, matching struct fields by exact name."""
     if isinstance(source, pa.BaseExtensionType):
         inner = plan(source.storage_type, target, where)
@@ -127,7 +127,7 @@ def is_list_like(data_type: pa.DataType) -> bool:
 # --- values without parts
 
 
-def leaf(source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
+def leaf(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
     """How to turn values without parts into ``target``.
 
     Raises: SchemaMismatchError naming file, column and both types.
@@ -174,7 +174,7 @@ def widens_by_the_rfc(source: pa.DataType, target: pa.DataType) -> bool:
     return widens(source, target)
 
 
-def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> Convert:
     """A cast whose failure on a value that does not fit names the file."""
 
     def run(array: pa.Array) -> pa.Array:
@@ -191,7 +191,7 @@ def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: Whe
     return run
 
 
-def _timestamp(source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+def _timestamp(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> Convert:
     """Any unit to microseconds. The zone of the source is a label only, its values are UTC."""
     if source.tz is not None and target.tz is None:
         # an instant has no wall clock time without a zone: Spark refuses this too
@@ -221,7 +221,7 @@ def _is_bytes(data_type: pa.DataType) -> bool:
     )
 
 
-def _bytes(source: pa.DataType, target: pa.DataType, where: Where) -> Convert:
+def _bytes(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> Convert:
     """Bytes stay as they are: a string column without the UTF8 annotation is not validated, as in Spark."""
     if pt.is_fixed_size_binary(source) and not pt.is_binary(target):
         raise where.mismatch(source, target)
@@ -241,7 +241,7 @@ class Child:
 
     index: int | None
     convert: MaybeConvert
-    where: Where
+    where: ColumnLocation
 
 
 class Rebuild:
@@ -292,7 +292,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
     return Rebuild(target, children, build)
 
 
-def _no_visible_null(parent: pa.Array, part: pa.Array, where: Where) -> None:
+def _no_visible_null(parent: pa.Array, part: pa.Array, where: ColumnLocation) -> None:
     """A null below a null parent is no null of the column."""
     hidden = parent.null_count and not pc.any(pc.and_(parent.is_valid(), part.is_null())).as_py()
     if not hidden:

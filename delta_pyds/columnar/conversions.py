@@ -15,7 +15,7 @@ from delta_pyds.columnar.decimals import fit_decimal
 from delta_pyds.columnar.kernel import Kernel, by_value, floor_divide, null_where, some
 from delta_pyds.columnar.parsing import parse_texts
 from delta_pyds.columnar.rows import Rows
-from delta_pyds.columnar.values import arrow_type, cast_total
+from delta_pyds.columnar.values import cast_total, value_type
 from delta_pyds.columnar.zones import start_of_day, wall_to_instant
 from delta_pyds.expr.nodes import Call, type_of
 from delta_pyds.expr.types import is_floating, is_integral
@@ -54,7 +54,7 @@ def _cast(call: Call, args: list[Any], rows: Rows) -> Any:
         return (
             fit_decimal(_whole_decimal(numbers), _fitting(call), rows)
             if _is_decimal(target)
-            else numbers.cast(arrow_type(target))
+            else numbers.cast(value_type(target))
         )
     if target == BOOLEAN:
         return pc.not_equal(values, pa.scalar(Decimal(0) if _is_decimal(source) else 0, values.type))
@@ -106,7 +106,7 @@ def _strict(call: Call) -> bool:
 
 
 def _narrowed(call: Call, values: Any, rows: Rows, *, wrap: bool = True) -> Any:
-    to = arrow_type(call.data_type)
+    to = value_type(call.data_type)
     if to.bit_width < values.type.bit_width and (_strict(call) or not wrap):
         limit = _limit(to)
         over = pc.or_(
@@ -117,7 +117,7 @@ def _narrowed(call: Call, values: Any, rows: Rows, *, wrap: bool = True) -> Any:
 
 
 def _from_floating(call: Call, values: Any, rows: Rows) -> Any:
-    to = arrow_type(call.data_type)
+    to = value_type(call.data_type)
     values = values.cast(pa.float64())
     if not _strict(call):
         through = to if to.bit_width >= 32 else pa.int32()
@@ -131,7 +131,7 @@ def _from_floating(call: Call, values: Any, rows: Rows) -> Any:
 
 
 def _from_decimal(call: Call, values: Any, rows: Rows) -> Any:
-    to = arrow_type(call.data_type)
+    to = value_type(call.data_type)
     whole = pc.trunc(values) if values.type.scale > 0 else values
     limit = _limit(to)
     low, high = (pa.scalar(Decimal(n), pa.decimal256(38, 0)) for n in (-limit, limit - 1))
@@ -163,7 +163,7 @@ def _from_seconds(values: Any) -> Any:
 
 def _moved(call: Call, values: Any, source: DataType, rows: Rows) -> Any:
     """Between dates and timestamps, through what the clock shows in the zone."""
-    to = arrow_type(call.data_type)
+    to = value_type(call.data_type)
     if source == DATE:
         days = values.cast(pa.int32())
         if call.data_type == TIMESTAMP:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.kernel import some
 from delta_pyds.columnar.rows import Rows
-from delta_pyds.columnar.values import arrow_type, values_array
+from delta_pyds.columnar.values import value_type, values_array
 from delta_pyds.columnar.zones import wall_to_instant, zone_of
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.casts import cast_literal
@@ -63,7 +63,7 @@ def parse_texts(call: Call, texts: Any, rows: Rows) -> Any:
 
 
 def _plain(call: Call, texts: Any, target: DataType) -> Any | None:
-    to = arrow_type(target)
+    to = value_type(target)
     pattern = None
     if target == DATE:
         pattern = _PLAIN_DATE

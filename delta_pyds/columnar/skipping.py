@@ -1,15 +1,13 @@
-"""Holds a ``Skip`` against the facts of many files, or row groups, at once.
+"""Evaluates a ``Skip`` against the statistics of many files, or row groups, at once.
 
-Invariant: a file is dropped only where its facts prove that no row of it can
-match. An unknown fact, a null in an array of facts or an array that is not
-there, never drops a file.
+Invariant: a file is dropped only if its statistics prove that no row of it can match. An unknown value (a null in an
+array, or a missing array) never drops a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any as Anything
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +17,8 @@ from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.values import values_array
 from delta_pyds.expr.nodes import Column, Literal
 from delta_pyds.expr.stats_rewrite import (
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Bounds,
     Constant,
     HasNull,
@@ -35,7 +33,7 @@ from delta_pyds.expr.stats_rewrite import (
 _MAX_RANGES = 64
 
 
-class FileFacts(Protocol):
+class SkippingStatistics(Protocol):
     """What is known of ``num_files`` files: arrays with one entry per file, in one order.
 
     Columns are named by paths of logical names. Values have the column's Arrow
@@ -65,51 +63,51 @@ class FileFacts(Protocol):
     def num_records(self) -> pa.Array | None: ...
 
 
-def keep(skip: Skip, facts: FileFacts) -> pa.BooleanArray:
+def keep(skip: Skip, statistics: SkippingStatistics) -> pa.BooleanArray:
     """For each file whether it may hold a matching row; no nulls."""
-    result = _may(skip, facts)
+    result = _may(skip, statistics)
     if isinstance(result, bool):
-        return pa.repeat(pa.scalar(result), facts.num_files)
+        return pa.repeat(pa.scalar(result), statistics.num_files)
     return result
 
 
-def first_ruling_out(parts: Sequence[Skip], facts: FileFacts) -> pa.Array:
+def first_ruling_out(parts: Sequence[Skip], statistics: SkippingStatistics) -> pa.Array:
     """For each file the index of the first part that rules it out, int32; null where the file is kept."""
-    result = pa.nulls(facts.num_files, pa.int32())
+    result = pa.nulls(statistics.num_files, pa.int32())
     for index in range(len(parts) - 1, -1, -1):
-        result = pc.if_else(keep(parts[index], facts), result, pa.scalar(index, pa.int32()))
+        result = pc.if_else(keep(parts[index], statistics), result, pa.scalar(index, pa.int32()))
     return result
 
 
-def _may(skip: Skip, facts: FileFacts) -> Anything:
+def _may(skip: Skip, statistics: SkippingStatistics) -> Any:
     """An array without nulls, or a bool that holds for all files."""
     if isinstance(skip, Constant):
         return skip.value
-    if isinstance(skip, (All, Any)):
-        return _combine(skip, facts)
+    if isinstance(skip, (AllOf, AnyOf)):
+        return _combine(skip, statistics)
     if isinstance(skip, OnPartition):
-        return matches(skip.expr, lambda path: facts.partition(path[0]), facts.num_files)
+        return matches(skip.expr, lambda path: statistics.partition(path[0]), statistics.num_files)
     if isinstance(skip, HasNull):
-        nulls = facts.null_count(skip.column.path)
+        nulls = statistics.null_count(skip.column.path)
         return True if nulls is None else _unless_false(pc.not_equal(nulls, 0))
     if isinstance(skip, HasValue):
-        nulls, rows = facts.null_count(skip.column.path), facts.num_records()
+        nulls, rows = statistics.null_count(skip.column.path), statistics.num_records()
         if nulls is None or rows is None:
             return True
         # counts below zero are none
         return _unless_false(pc.or_(pc.not_equal(nulls, rows), pc.less(nulls, 0)))
     if isinstance(skip, Bounds):
-        return _bounds(skip.column, skip.op, skip.value, facts)
+        return _bounds(skip.column, skip.op, skip.value, statistics)
     if isinstance(skip, Prefix):
-        return _prefix(skip, facts)
-    return _not_within(skip, facts) if skip.negated else _within(skip, facts)
+        return _prefix(skip, statistics)
+    return _not_within(skip, statistics) if skip.negated else _within(skip, statistics)
 
 
-def _combine(skip: All | Any, facts: FileFacts) -> Anything:
-    conjunction = isinstance(skip, All)
-    result: Anything = conjunction
+def _combine(skip: AllOf | AnyOf, statistics: SkippingStatistics) -> Any:
+    conjunction = isinstance(skip, AllOf)
+    result: Any = conjunction
     for part in skip.parts:
-        found = _may(part, facts)
+        found = _may(part, statistics)
         if isinstance(found, bool):
             if found != conjunction:
                 return found
@@ -131,14 +129,14 @@ def _known(values: pa.Array | None) -> pa.Array | None:
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
-def _bounds(column: Column, op: str, value: Literal, facts: FileFacts) -> Anything:
-    low = _known(facts.minimum(column.path)) if op in ("=", "<>", "<", "<=") else None
-    high = _known(facts.maximum(column.path)) if op in ("=", "<>", ">", ">=") else None
+def _bounds(column: Column, op: str, value: Literal, statistics: SkippingStatistics) -> Any:
+    low = _known(statistics.minimum(column.path)) if op in ("=", "<>", "<", "<=") else None
+    high = _known(statistics.maximum(column.path)) if op in ("=", "<>", ">", ">=") else None
     if op == "<>":
         if low is None or high is None:
             return True
         return _unless_false(pc.or_kleene(compare_constant("<>", low, value), compare_constant("<>", high, value)))
-    result: Anything = True
+    result: Any = True
     if low is not None:
         result = _unless_false(compare_constant("<=" if op == "=" else op, low, value))
     if high is not None:
@@ -148,16 +146,16 @@ def _bounds(column: Column, op: str, value: Literal, facts: FileFacts) -> Anythi
     return result
 
 
-def _within(skip: Within, facts: FileFacts) -> Anything:
+def _within(skip: Within, statistics: SkippingStatistics) -> Any:
     values, data_type = skip.values, skip.column.data_type
     size = -(-len(values) // _MAX_RANGES)
-    low, high = _known(facts.minimum(skip.column.path)), _known(facts.maximum(skip.column.path))
+    low, high = _known(statistics.minimum(skip.column.path)), _known(statistics.maximum(skip.column.path))
     if low is None and high is None:
         return True
-    result: Anything = False
+    result: Any = False
     for start in range(0, len(values), size):
         group = values[start : start + size]
-        found: Anything = True
+        found: Any = True
         if high is not None:
             found = _unless_false(compare_constant(">=", high, Literal(group[0], data_type)))
         if low is not None:
@@ -167,24 +165,24 @@ def _within(skip: Within, facts: FileFacts) -> Anything:
     return result
 
 
-def _not_within(skip: Within, facts: FileFacts) -> Anything:
+def _not_within(skip: Within, statistics: SkippingStatistics) -> Any:
     """All values are one and the same, and it is excluded."""
-    low, high = facts.minimum(skip.column.path), facts.maximum(skip.column.path)
+    low, high = statistics.minimum(skip.column.path), statistics.maximum(skip.column.path)
     if low is None or high is None:
         return True
     excluded = pc.is_in(low, value_set=values_array(skip.values, skip.column.data_type))
     return pc.invert(pc.and_(pc.equal(low, high).fill_null(False), excluded))
 
 
-def _prefix(skip: Prefix, facts: FileFacts) -> Anything:
-    low, high = facts.minimum(skip.column.path), facts.maximum(skip.column.path)
+def _prefix(skip: Prefix, statistics: SkippingStatistics) -> Any:
+    low, high = statistics.minimum(skip.column.path), statistics.maximum(skip.column.path)
     prefix = Literal(skip.text, skip.column.data_type)
     if skip.negated:
         if low is None or high is None:
             return True
         inside = pc.and_(pc.starts_with(low, skip.text), pc.starts_with(high, skip.text))
         return pc.invert(inside.fill_null(False))
-    result: Anything = True
+    result: Any = True
     if high is not None:
         result = _unless_false(compare_constant(">=", high, prefix))
     if low is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.columnar.schema import arrow_type as any_arrow_type
+from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.expr.nodes import LiteralValue
 from delta_pyds.protocol.schema import TIMESTAMP, DataType, DecimalType, PrimitiveType
 
@@ -17,7 +17,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 }  # fmt: skip
 
 
-def arrow_type(data_type: DataType) -> pa.DataType:
+def value_type(data_type: DataType) -> pa.DataType:
     """The Arrow type of a comparable type's values; counts for dates and timestamps keep their type."""
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
@@ -28,13 +28,13 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 def scalar(value: LiteralValue, data_type: DataType) -> pa.Scalar:
     """A constant as Arrow has it."""
     if value is None:
-        return pa.scalar(None, any_arrow_type(data_type))
+        return pa.scalar(None, arrow_type(data_type))
     return values_array((value,), data_type)[0]
 
 
 def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Array:
     """Constants as an Arrow array; dates and timestamps are given as counts."""
-    target = arrow_type(data_type)
+    target = value_type(data_type)
     if pa.types.is_date32(target):
         return pa.array(values, pa.int32()).cast(target)
     if pa.types.is_timestamp(target):
@@ -44,7 +44,7 @@ def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Ar
 
 def cast_total(values: Any, source: DataType, target: DataType) -> Any:
     """A cast that no value can fail (``expr.types.is_total_cast``), rounded as Java rounds."""
-    to = arrow_type(target)
+    to = value_type(target)
     # expr.build turns these into comparisons of dates: a zone cannot be had here
     assert target != TIMESTAMP or source == TIMESTAMP
     if isinstance(source, DecimalType) and pa.types.is_floating(to):

@@ -1,1 +1,1 @@
-"""One verb each: what changes a table, above transactions and data files, without Spark."""
+"""Commands that change or maintain a table, one a module; without Spark."""

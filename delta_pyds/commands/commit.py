@@ -1,4 +1,4 @@
-"""The end of every verb: what its tasks brought becomes one version of the table, or nothing.
+"""The end of every command: the outputs of its tasks become one version of the table, or nothing.
 
 A verb plans, lets tasks run, and then comes here: the version that it planned from is opened again (another process may
 have planned), the outputs of the tasks become actions, one transaction commits them.
@@ -30,7 +30,7 @@ from delta_pyds.table.transaction import Transaction
 
 @dataclass
 class FileChanges:
-    """What a verb does to the files of a table.
+    """What a command does to the files of a table.
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
     files of the table with another deletion vector, which are in ``removes`` with the one that they had.
@@ -60,7 +60,7 @@ class FileChanges:
         return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
-        """Hand all of it to the transaction that commits it."""
+        """Put all changes into the transaction that commits them."""
         transaction.add(self.adds(data_change=data_change))
         transaction.remove(self.removes)
         transaction.add_change_file(self.change_files)
@@ -72,7 +72,7 @@ class FileChanges:
 def reopen(
     storage: Storage, table_root: str, version: int | None, table_id: str, segment: LogSegment | None
 ) -> Snapshot | None:
-    """The very version that a verb was planned from; None for a table that it creates.
+    """The version that a command was planned from; None for a table that it creates.
 
     ``segment``: the files of that version, so that nothing is listed.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
+from delta_pyds.protocol.properties import Property
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.property_rules import read_properties
@@ -69,8 +70,8 @@ def check_properties(asked: Mapping[str, str], configuration: TableConfiguration
             raise _different(configuration, f"delta.feature.{name}", "supported", "not supported")
     protocol = configuration.protocol
     versions = (
-        ("delta.minReaderVersion", request.reader_version, protocol.min_reader_version),
-        ("delta.minWriterVersion", request.writer_version, protocol.min_writer_version),
+        (Property.MIN_READER_VERSION, request.reader_version, protocol.min_reader_version),
+        (Property.MIN_WRITER_VERSION, request.writer_version, protocol.min_writer_version),
     )
     for key, wanted, stands in versions:
         if wanted is not None and wanted > stands:

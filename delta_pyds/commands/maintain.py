@@ -1,4 +1,4 @@
-"""Upkeep of the log on request: a checkpoint now, one file in place of several commits."""
+"""Log maintenance on request: checkpoints and log compaction."""
 
 from __future__ import annotations
 

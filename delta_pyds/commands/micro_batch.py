@@ -1,4 +1,4 @@
-"""One batch of a stream, as the commit of it sees it: once in the table, and told in the table's history."""
+"""One micro-batch of a streaming write: committed exactly once, and described in the table's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes the rows out of a table for which a predicate is true: the first half of ``replaceWhere``.
+"""Deletes the rows of a table for which a predicate is true: the first half of ``replaceWhere``.
 
 Protocol: "Deletion Vectors", "Row Tracking", "Add File and Remove File".
 """
@@ -14,6 +14,7 @@ from delta_pyds.commands.scan_files import scan_file, written_scan_file
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.row_changes import find_rows, rewrite_files, write_change_files
 from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.row_handoff import FindRows, RewriteFiles, TableFile, WriteChangeFiles
 from delta_pyds.protocol.schema import LONG, StructField, StructType
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 class RowRemoval:
-    """The rows that a scan's predicate selects leave the table.
+    """Deletes the rows that a scan's predicate selects.
 
     A file all of whose rows leave is removed; of another one the rows that leave are marked in a deletion vector, where
     the table has them enabled, or else the rows that stay are written to new files, with their row ids. Then, if the
@@ -49,7 +50,7 @@ class RowRemoval:
         """
         files = list(live_files(self._scan))
         properties = self._snapshot.configuration.properties
-        vectors = properties.deletion_vectors and self._snapshot.configuration.supports("deletionVectors")
+        vectors = properties.deletion_vectors and self._snapshot.configuration.supports(Feature.DELETION_VECTORS)
         found = self._run(
             find_rows,
             [

@@ -80,7 +80,7 @@ def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> 
 
 
 def no_application(table_root: str) -> OptionError:
-    """The refusal of a stream that nobody could tell from another one after a restart."""
+    """The error for a stream that could not be identified after a restart."""
     return OptionError(
         f"Spark does not say which query writes to {table_root} (the local property sql.streaming.queryId is not set "
         "in the task), and without an id a batch that is repeated after a crash would be written twice. Nothing was "

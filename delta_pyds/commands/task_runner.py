@@ -76,7 +76,7 @@ class LocalRunner:
 
 
 def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """Items dealt out to at most ``number`` tasks of like size; none is empty."""
+    """Distribute items over at most ``number`` tasks of similar size; none is empty."""
     shares: list[list[T]] = [[] for _ in range(min(number, len(items)))]
     smallest = [(0, n) for n in range(len(shares))]
     for item in sorted(items, key=size, reverse=True):

@@ -27,9 +27,11 @@ from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.write_handoff import TaskOutput, WriteState, WrittenFile
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.adoption import IDENTITY_TAG
 from delta_pyds.table.commit_info import Operation
 from delta_pyds.table.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.ingest_plan import plan_ingest
@@ -115,11 +117,11 @@ def plan_write(request: WriteRequest) -> WritePlan:
             configuration.schema, properties, configuration.partition_columns, target.clustering
         ),
         string_prefix_length=properties.string_prefix_length,
-        tight_bounds=configuration.supports("deletionVectors"),
+        tight_bounds=configuration.supports(Feature.DELETION_VECTORS),
         random_prefix_length=properties.random_prefix_length if mapped or properties.random_file_prefixes else None,
         partition_columns_in_files=properties.partition_columns_in_files
         or properties.iceberg_compat is not None
-        or configuration.supports("materializePartitionColumns"),
+        or configuration.supports(Feature.MATERIALIZE_PARTITION_COLUMNS),
         nested_field_ids=properties.iceberg_compat == 2,
         target_file_bytes=request.target_file_bytes or properties.target_file_bytes or DEFAULT_TARGET_FILE_BYTES,
         max_records_per_file=request.max_records_per_file,
@@ -170,8 +172,8 @@ def commit_write(
     and no commit is made for a batch that changes nothing. ``runner``: where
     the rows that ``replaceWhere`` replaces are looked for, by default in this process.
 
-    Raises: ConflictError when another commit won and this one cannot follow
-        it; CommitOutcomeUnknownError when it cannot be told whether it is in the log.
+    Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
+    the commit is in the log.
     """
     if plan.state is None or plan.target is None:
         logger.info("Nothing was written: %s.", plan.nothing_to_do)
@@ -249,7 +251,7 @@ def _commit(
         _operation(plan, target, changes) if batch is None else batch.operation(request.mode, changes),
         user_metadata=request.user_metadata,
         isolation_level=request.isolation_level,
-        tags={"delta.identity.schemaUpdate": "true"} if metadata is not None and target.metadata is None else None,
+        tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
         policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
     )
 
@@ -264,7 +266,7 @@ def _leaving(
     made: list[TaskOutput],
     now_ms: int,
 ) -> FileChanges:
-    """What an overwrite takes out of the table; the transaction learns what was looked at to find it."""
+    """The files that an overwrite removes. Records in the transaction what was read to find them."""
     request = plan.request
     if snapshot is None or request.mode != "overwrite":
         return FileChanges()
@@ -273,7 +275,7 @@ def _leaving(
     if request.replace_where is not None:
         scan = _scan(snapshot, state, request.replace_where)
         predicate = scan.filters[0]
-        transaction.read_where(partition_part(predicate, partitions), time_zone=state.time_zone)
+        transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if not is_partition_predicate(predicate, partitions):
             rows = RowRemoval(snapshot, scan, state, runner)
             try:
@@ -282,20 +284,20 @@ def _leaving(
                 discard_write(plan, [*made, *rows.outputs])  # no commit was tried
                 raise
             made += rows.outputs
-            transaction.read_files(file.path for file in changes.removes)
+            transaction.record_files(file.path for file in changes.removes)
             return changes
     elif request.dynamic and partitions:
         predicate = in_partitions(snapshot.schema, partitions, (file.partition_values for file in written))
-        transaction.read_where(predicate, time_zone=state.time_zone)
+        transaction.record_where(predicate, time_zone=state.time_zone)
         scan = _scan(snapshot, state, None, predicate)
     else:
         predicate = TRUE
-        transaction.read_whole_table()
+        transaction.record_whole_table()
     leaving = files_matching(
         live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
     )
     removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
-    transaction.read_files(file.path for file in removes)
+    transaction.record_files(file.path for file in removes)
     return FileChanges(removes=removes)
 
 

@@ -1,4 +1,4 @@
-"""What table a write goes to: the one that is there, changed as far as the write may, or a new one."""
+"""The table that a write goes to: the existing one, changed as far as the write may, or a new one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from delta_pyds.commands.existing_data import check_no_other_format, check_prope
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.features import Feature
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.clustering import clustering_columns
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
@@ -70,7 +71,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
     configuration.check_writable()
     check_properties(request.properties, configuration)
     # asked only where they can be: domains may be in the checkpoint
-    clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports("clustering") else ()
+    clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports(Feature.CLUSTERING) else ()
     if request.overwrite_schema:
         partitions = None if request.partition_by is None else _top_level(request.partition_by, "partitionBy")
         metadata = replace_schema(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Convert, Where
+from delta_pyds.columnar.cast import ColumnLocation, Convert
 from delta_pyds.errors import UnsupportedFeatureError
 
 _VERSION = b"org.apache.spark.version"
@@ -50,7 +50,7 @@ def _older_than(footer: Mapping[bytes, bytes], version: tuple[int, int]) -> bool
     return match is not None and (int(match[1]), int(match[2])) < version
 
 
-def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: Where) -> Convert:
+def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: ColumnLocation) -> Convert:
     """How to move dates or timestamps[us] of an old file to the Gregorian calendar.
 
     Raises, when it meets them: UnsupportedFeatureError for timestamps before
@@ -77,7 +77,7 @@ def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: Where) 
     return timestamps
 
 
-def _dates(array: pa.Array, where: Where) -> pa.Array:
+def _dates(array: pa.Array, where: ColumnLocation) -> pa.Array:
     days = array.view(pa.int32())
     lowest = pc.min(days).as_py()
     if lowest is None or lowest >= REFORM_DAY:
@@ -96,7 +96,7 @@ def _days_to_add(days: pa.Array) -> pa.Array:
     return out
 
 
-def _refused(what: str, where: Where) -> UnsupportedFeatureError:
+def _refused(what: str, where: ColumnLocation) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"the data file '{where.file}' was written by an old version of Spark with the Julian calendar, and its column "
         f"'{where.column}' holds {what}, which cannot be moved to today's calendar without doubt. Rewrite the file "

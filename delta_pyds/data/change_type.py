@@ -1,4 +1,4 @@
-"""The column of a change data file that says what happened to each row.
+"""The column ``_change_type`` of a change data file.
 
 Invariant: a row of a change data file is only ever seen with the type that the
 file gives it. A row without one would be counted as a change that it is not; a
@@ -12,11 +12,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from delta_pyds.columnar.cast import MaybeConvert
-from delta_pyds.data.transform import Binder, Binding
+from delta_pyds.data.transform import Binding, FileColumnBinder
 from delta_pyds.errors import CorruptDataFileError, DeltaError
 from delta_pyds.expr.nodes import And, Or, references
-from delta_pyds.expr.stats_rewrite import KEEP, All, OnPartition, Skip
-from delta_pyds.expr.stats_rewrite import Any as AnyOf
+from delta_pyds.expr.stats_rewrite import KEEP, AllOf, AnyOf, OnPartition, Skip
 from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN
 from delta_pyds.protocol.schema import STRING
 
@@ -25,7 +24,7 @@ _NULL = "DELTA_CDC_READ_NULL_CHANGE_TYPE"
 CHANGE_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
 
 
-def bind(binder: Binder, file: str) -> Binding:
+def bind(binder: FileColumnBinder, file: str) -> Binding:
     """Where a change data file has its types of change: by this very name in every column mapping mode.
 
     Raises: CorruptDataFileError when the file lacks the column,
@@ -53,18 +52,18 @@ def checked(convert: MaybeConvert, file: str) -> MaybeConvert:
 
 
 def without_change_type(skip: Skip) -> Skip:
-    """What is left of a condition on facts where the type of change is not known.
+    """The part of a skipping condition that does not depend on the type of change.
 
     It rules out nothing that the whole condition would keep, whatever the type.
     """
-    if isinstance(skip, (All, AnyOf)):
+    if isinstance(skip, (AllOf, AnyOf)):
         return type(skip)(tuple(without_change_type(part) for part in skip.parts))
     if not isinstance(skip, OnPartition) or (CHANGE_TYPE_COLUMN,) not in references(skip.expr):
         return skip
     if isinstance(skip.expr, (And, Or)):
         # the rest of it still counts
         parts = tuple(OnPartition(child) for child in skip.expr.children)
-        return without_change_type(All(parts) if isinstance(skip.expr, And) else AnyOf(parts))
+        return without_change_type(AllOf(parts) if isinstance(skip.expr, And) else AnyOf(parts))
     return KEEP
 
 

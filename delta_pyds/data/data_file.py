@@ -1,4 +1,4 @@
-"""One open data file: its footer, its columns, and what goes wrong with it.
+"""One open data file: its footer, its columns, and its errors.
 
 Invariant: whatever is wrong with the file surfaces as an error that names the
 table and the file and says what to do; the file is closed in any case.

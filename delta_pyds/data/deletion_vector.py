@@ -31,7 +31,7 @@ _MOST = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class DeletedRows:
-    """Positions in one data file, counted from its first row, whose rows are gone.
+    """Positions of the deleted rows in one data file, counted from its first row.
 
     ``source`` names where they come from, for messages.
     """

@@ -1,4 +1,4 @@
-"""Columns that the incoming rows do not bring: defaults, generated columns, identity values.
+"""Columns that the incoming rows lack: defaults, generated columns, identity values.
 
 Invariant: a task that runs twice over the same rows makes the same values,
 and no two tasks of one write, however many, make the same identity value.

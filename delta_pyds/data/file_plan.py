@@ -1,4 +1,4 @@
-"""How one file gives the columns of a scan: decided once, before any page is read.
+"""The plan for reading one file: decided once, before any page is read.
 
 Invariant: no leaf column of the file is decoded twice unless the predicate and
 the output need different parts of one nested column, and none is decoded that
@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_pyds.columnar import cast
-from delta_pyds.columnar.cast import MaybeConvert, Where
+from delta_pyds.columnar.cast import ColumnLocation, MaybeConvert
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.data import calendar, change_type
 from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.data_file import DataFile
 from delta_pyds.data.file_schema import FileColumn
-from delta_pyds.data.footer_statistics import RowGroupFacts, kept_row_groups
+from delta_pyds.data.footer_statistics import RowGroupStatistics, kept_row_groups
 from delta_pyds.data.output import partition_column
 from delta_pyds.data.row_groups import RowGroup
-from delta_pyds.data.transform import Binder, Binding, Selection
+from delta_pyds.data.transform import Binding, FileColumnBinder, Selection
 from delta_pyds.expr.nodes import references
 from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN, ScanFile, ScanState
 from delta_pyds.protocol.schema import LONG, StructField, StructType, nullable_throughout
@@ -36,7 +36,7 @@ class Decoded:
     late: bool
     index: int
     convert: MaybeConvert
-    required: Where | None  # the column, when it must hold no null
+    required: ColumnLocation | None  # the column, when it must hold no null
 
     def array(self, early: Sequence[pa.Array], late: Sequence[pa.Array]) -> pa.Array:
         array = (late if self.late else early)[self.index]
@@ -67,7 +67,7 @@ class FilePlan:
         self._data = data
         self._julian_dates = calendar.uses_julian_dates(data.key_values)
         self._julian_int96 = calendar.uses_julian_int96(data.key_values)
-        self._binder = Binder(file.path, data.columns, state.column_mapping_mode)
+        self._binder = FileColumnBinder(file.path, data.columns, state.column_mapping_mode)
         self._change_type = change_type.bind(self._binder, file.path) if file.change_data else None
         outputs = [self._bound(f) for f in state.output.fields]
         unreturned = None if any(b is self._change_type for b in outputs) else self._change_type
@@ -137,7 +137,7 @@ class FilePlan:
             convert = change_type.checked(convert, self._file.path)
         return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
 
-    def _leaf(self, column: FileColumn, target: pa.DataType, where: Where) -> MaybeConvert:
+    def _leaf(self, column: FileColumn, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
         convert = cast.leaf(column.data_type, target, where)
         if pt.is_date32(column.data_type):
             if not self._julian_dates:
@@ -165,7 +165,7 @@ class FilePlan:
             skip = change_type.without_change_type(skip)
         if skip is None:
             return list(row_groups)
-        facts = RowGroupFacts(
+        statistics = RowGroupStatistics(
             self._data.metadata,
             self._data.footer,
             row_groups,
@@ -173,7 +173,7 @@ class FilePlan:
             self._partition,
             julian=self._julian_dates or self._julian_int96,
         )
-        return kept_row_groups(skip, facts, row_groups)
+        return kept_row_groups(skip, statistics, row_groups)
 
     def _bind_path(self, path: tuple[str, ...]) -> Binding | None:
         """The binding of a column without parts; None where the footer has no statistics for the path."""

@@ -1,4 +1,4 @@
-"""Dropping rows from arrays, and handing out in other portions what is left."""
+"""Filtering of arrays, and rebatching of the remaining rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the footer of a file proves about its row groups.
+"""Row group statistics of a Parquet footer.
 
 Invariant: a bound is given only where every value of the row group is known to
 lie within it. Whatever is in doubt (another type than the table's, int96,
@@ -24,8 +24,8 @@ _UNCUT_BYTES = 16
 _EXACT_WRITERS = ("parquet-cpp-arrow", "parquet-mr")
 
 
-class RowGroupFacts:
-    """The facts of some row groups of a file: ``columnar.skipping.FileFacts``."""
+class RowGroupStatistics:
+    """The statistics of some row groups of a file: a ``columnar.skipping.SkippingStatistics``."""
 
     def __init__(
         self,
@@ -132,8 +132,8 @@ def _repeated(value: pa.Scalar, length: int) -> pa.Array:
     return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
 
 
-def kept_row_groups(skip: Any, facts: RowGroupFacts, row_groups: Sequence[RowGroup]) -> list[RowGroup]:
+def kept_row_groups(skip: Any, statistics: RowGroupStatistics, row_groups: Sequence[RowGroup]) -> list[RowGroup]:
     """The row groups that may hold a matching row."""
     if not row_groups:
         return []
-    return [g for g, kept in zip(row_groups, keep(skip, facts).to_pylist(), strict=True) if kept]
+    return [g for g, kept in zip(row_groups, keep(skip, statistics).to_pylist(), strict=True) if kept]

@@ -1,4 +1,4 @@
-"""What a data file holds that Spark's own Parquet reader would refuse or take for something else.
+"""Checks of data files for content that Spark's own Parquet reader would refuse or misread.
 
 Invariant: nothing is concluded from one file about another. A footer is read
 once in a process for the same columns, because data files never change.
@@ -23,7 +23,7 @@ from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
 from delta_pyds.data.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.data_file import DataFile, naming, open_data_file
-from delta_pyds.data.transform import Binder, Binding
+from delta_pyds.data.transform import Binding, FileColumnBinder
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.schema import (
     TIMESTAMP,
@@ -88,7 +88,7 @@ class _FooterCheck:
             layout = data.metadata.schema
             needed = next((needed for known, needed in self._layouts if known.equals(layout)), None)
             if needed is None:
-                binder = Binder(file.path, data.columns, self._state.column_mapping_mode)
+                binder = FileColumnBinder(file.path, data.columns, self._state.column_mapping_mode)
                 bindings = [binder.bind(f) for f in self._fields]
                 if any(binding.lacks() for binding in bindings):
                     data.check_names()

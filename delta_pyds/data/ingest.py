@@ -1,4 +1,4 @@
-"""From incoming rows to rows of the table.
+"""Turns incoming rows into rows of the table.
 
 Invariant: a batch that leaves here has exactly the table's logical columns,
 in the table's order and types, and keeps every rule of the table. Conversions

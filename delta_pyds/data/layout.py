@@ -1,4 +1,4 @@
-"""Where rows go: their partition, its directory, and the path that the log has of a file.
+"""The layout of a write: partitions, their directories, and the paths of files in the log.
 
 Invariant: rows of one file have the same partition values, as strings of the
 log; the path in the log, percent-decoded once, is where the file is.

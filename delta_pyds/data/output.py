@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.cast import Where
+from delta_pyds.columnar.cast import ColumnLocation
 from delta_pyds.columnar.schema import arrow_field, arrow_type
 from delta_pyds.data.columns import Constant
 from delta_pyds.errors import ProtocolError
@@ -53,7 +53,7 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     except ProtocolError as e:
         raise wrong_in_file(e, state.table_root, file.path, field.name) from None
     if value is None and not field.nullable:
-        raise Where(file.path, field.name).null_found()
+        raise ColumnLocation(file.path, field.name).null_found()
     return Constant(pa.scalar(value, arrow_type(field.data_type)))
 
 

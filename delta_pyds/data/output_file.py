@@ -1,4 +1,4 @@
-"""One Parquet file in the making.
+"""One Parquet file that is being written.
 
 Invariant: each call of ``write`` is one row group, and the file counts for
 nothing before ``close`` has returned.
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from delta_pyds.data.file_schema import FileColumn
-from delta_pyds.data.statistics import FileStatistics, StatisticsPlan
+from delta_pyds.data.statistics import StatisticsCollector, StatisticsPlan
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.storage.base import Storage
 
@@ -114,7 +114,7 @@ class OutputFile:
         self.path = path
         self.num_rows = 0
         self._storage = storage
-        self._statistics = FileStatistics(plan)
+        self._statistics = StatisticsCollector(plan)
         self._footers: list[Any] = []
         with self._naming("created"):
             self._stream = _Counted(storage.open_output(path))

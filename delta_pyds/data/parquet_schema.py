@@ -18,11 +18,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, Convert, MaybeConvert, Where, is_list_like, leaf, list_of, map_of, struct_of
+from delta_pyds.columnar.cast import (
+    Child,
+    ColumnLocation,
+    Convert,
+    MaybeConvert,
+    is_list_like,
+    leaf,
+    list_of,
+    map_of,
+    struct_of,
+)
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.file_schema import FileColumn, file_columns
 from delta_pyds.errors import DeltaError, SchemaMismatchError, UserError
 from delta_pyds.protocol.schema import (
+    COLUMN_MAPPING_NESTED_IDS,
     VARIANT,
     VOID,
     ArrayType,
@@ -37,7 +48,7 @@ from delta_pyds.protocol.write_handoff import WriteState
 
 _FIELD_ID = b"PARQUET:field_id"
 # the specification's name, and the one that the reference writes into the schema of a table
-_NESTED_IDS = ("delta.columnMapping.nested.ids", "parquet.field.nested.ids")
+_NESTED_IDS = (COLUMN_MAPPING_NESTED_IDS, "parquet.field.nested.ids")
 
 # Parquet's own order; the Arrow type that Spark wants has the other one
 _VARIANT = pa.struct(
@@ -134,10 +145,10 @@ class FileSchema:
         ]
 
 
-class _Written(Where):
+class _Written(ColumnLocation):
     """For messages about rows that are not yet in a file."""
 
-    def child(self, name: str) -> Where:
+    def child(self, name: str) -> ColumnLocation:
         return _Written(self.file, f"{self.column}.{name}")
 
     def mismatch(self, source: object, target: object) -> SchemaMismatchError:
@@ -222,7 +233,7 @@ def _void(shown: str, data_type: DataType) -> UserError:
     )
 
 
-def _convert(data_type: DataType, source: pa.DataType, target: pa.DataType, where: Where) -> MaybeConvert:
+def _convert(data_type: DataType, source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
     """How to turn arrays of the table's type into the file's: the same values under other names."""
     if isinstance(data_type, StructType):
         if not pt.is_struct(source) or [f.name for f in source] != list(data_type.names):

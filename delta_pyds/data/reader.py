@@ -1,4 +1,4 @@
-"""Data files in, live rows in logical columns out.
+"""Reads data files: live rows in logical columns.
 
 Invariant: rows are numbered by their position in the whole file before
 anything is filtered or skipped, so a deletion vector and a row id always meet

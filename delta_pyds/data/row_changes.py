@@ -32,7 +32,7 @@ _PARTITION = 0
 
 
 def find_rows(task: FindRows) -> TaskOutput:
-    """The rows for which the predicate is true, as deletion vectors; files all of whose rows are gone, as removed.
+    """The rows for which the predicate is true, as deletion vectors; files without a remaining row, as removed.
 
     Only the predicate's columns are decoded. Raises: whatever ``read`` raises; StorageError.
     """

@@ -1,4 +1,4 @@
-"""Which row groups of a file a split reads, and where their rows lie.
+"""The row groups of a file that a split reads, and the positions of their rows.
 
 Invariant: every row group belongs to exactly one split, whatever the splits
 are, as long as they cover the file: to the one that holds its midpoint.

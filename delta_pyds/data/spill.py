@@ -1,4 +1,4 @@
-"""Rows that wait on the local disk for the rest of their partition.
+"""Spilling of rows to the local disk until their partition is complete.
 
 Invariant: a spill's file is unlinked before its rows are used, so that a dead
 process leaves nothing behind but what it was just writing.

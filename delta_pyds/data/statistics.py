@@ -114,7 +114,7 @@ def _leaves(
             at += 1
 
 
-class FileStatistics:
+class StatisticsCollector:
     """The statistics of one file in the making: ``observe`` every row group's rows, then ask for the ``json``."""
 
     def __init__(self, plan: StatisticsPlan) -> None:

@@ -1,4 +1,4 @@
-"""From the types of incoming rows to the types of the table.
+"""Store assignment: conversion of incoming rows to the types of the table.
 
 Invariant: a value arrives as it was, or the task fails. What can go wrong for
 some values only (a bigint for an int column) is checked on every one of them.
@@ -19,7 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, Convert, MaybeConvert, Where, is_list_like, list_of, map_of, struct_of
+from delta_pyds.columnar.cast import (
+    Child,
+    ColumnLocation,
+    Convert,
+    MaybeConvert,
+    is_list_like,
+    list_of,
+    map_of,
+    struct_of,
+)
 from delta_pyds.columnar.schema import VARIANT as VARIANT_ARROW
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.errors import ConstraintViolationError, DeltaError, UserError
@@ -85,7 +94,7 @@ def on_visible(convert: Convert) -> Convert:
     return run
 
 
-class _Incoming(Where):
+class _Incoming(ColumnLocation):
     """A column of the incoming rows, for messages. ``file``: the table that they go to."""
 
     def child(self, name: str) -> _Incoming:

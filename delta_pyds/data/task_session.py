@@ -1,4 +1,4 @@
-"""What a task knows of the Spark session that it runs for, and what expressions mean in it."""
+"""The Spark session of a task, and the meaning of expressions in it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, Convert, MaybeConvert, Where, list_of, map_of, struct_of
+from delta_pyds.columnar.cast import Child, ColumnLocation, Convert, MaybeConvert, list_of, map_of, struct_of
 from delta_pyds.data.store_assignment import on_visible
 from delta_pyds.errors import ConstraintViolationError
 from delta_pyds.protocol.char_types import Limits, TextLimit, TextLimits, text_limits
@@ -26,10 +26,10 @@ def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "
     Raises: ProtocolError when the declared type cannot be read. The conversion
         raises ConstraintViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first text that is too long.
     """
-    return _plan(text_limits(field), data_type, Where(table, field.name))
+    return _plan(text_limits(field), data_type, ColumnLocation(table, field.name))
 
 
-def _plan(limits: Limits, data_type: pa.DataType, where: Where) -> MaybeConvert:
+def _plan(limits: Limits, data_type: pa.DataType, where: ColumnLocation) -> MaybeConvert:
     if limits is None or pt.is_null(data_type):
         return None
     if isinstance(limits, TextLimit):
@@ -46,7 +46,7 @@ def _plan(limits: Limits, data_type: pa.DataType, where: Where) -> MaybeConvert:
     return _unless_empty(list_of(data_type, element))
 
 
-def _children(limits: TextLimits, names: list[str], kinds: list[pa.DataType], where: Where) -> list[Child]:
+def _children(limits: TextLimits, names: list[str], kinds: list[pa.DataType], where: ColumnLocation) -> list[Child]:
     parts = zip(limits.parts, names, kinds, strict=True)
     return [Child(i, _plan(p, kind, where.child(n)), where.child(n)) for i, (p, n, kind) in enumerate(parts)]
 
@@ -55,7 +55,7 @@ def _unless_empty(convert: Convert) -> Convert:
     return lambda array: convert(array) if len(array) else array
 
 
-def _checked(texts: pa.Array, limit: TextLimit, where: Where) -> pa.Array:
+def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
     try:
         return _limited(texts, limit, where)
     except pa.ArrowInvalid as e:
@@ -68,7 +68,7 @@ def _checked(texts: pa.Array, limit: TextLimit, where: Where) -> pa.Array:
         ) from e
 
 
-def _limited(texts: pa.Array, limit: TextLimit, where: Where) -> pa.Array:
+def _limited(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
     # a character has at least one byte: most columns are done after looking at the offsets
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > limit.length and (pc.max(pc.utf8_length(texts)).as_py() or 0) > limit.length:

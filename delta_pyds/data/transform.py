@@ -1,4 +1,4 @@
-"""From the columns of a file to the columns of the table.
+"""Binding of file columns to the columns of the table.
 
 Invariant: a table column is bound to a file column by the rule of the column
 mapping mode, at every depth; what the file lacks is null, and what the table
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, MaybeConvert, Where, is_list_like, list_of, map_of, struct_of
+from delta_pyds.columnar.cast import Child, ColumnLocation, MaybeConvert, is_list_like, list_of, map_of, struct_of
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.variant import variant_of
 from delta_pyds.errors import ProtocolError, SchemaMismatchError
 from delta_pyds.protocol.schema import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
-LeafConvert = Callable[[FileColumn, pa.DataType, Where], MaybeConvert]
+LeafConvert = Callable[[FileColumn, pa.DataType, ColumnLocation], MaybeConvert]
 
 
 _PARTED = (StructType, ArrayType, MapType)
@@ -36,7 +36,7 @@ class Binding:
     ``children`` follow the table's type: fields, element, or key and value.
     """
 
-    where: Where
+    where: ColumnLocation
     data_type: DataType
     target: pa.DataType
     source: FileColumn | None
@@ -77,7 +77,7 @@ class _Siblings:
                 self.by_id.setdefault(column.field_id, []).append(column)
 
 
-class Binder:
+class FileColumnBinder:
     """Binds table columns to the columns of one file. ``mode``: ``none``, ``name`` or ``id``."""
 
     def __init__(self, file: str, columns: tuple[FileColumn, ...], mode: str) -> None:
@@ -92,7 +92,7 @@ class Binder:
         Raises: SchemaMismatchError when the file's column cannot be the table's,
             is ambiguous, or is missing although it is NOT NULL.
         """
-        where = Where(self._file, field.name)
+        where = ColumnLocation(self._file, field.name)
         if not self._has_ids:
             raise SchemaMismatchError(
                 f"the data file '{self._file}' has no Parquet field ids, by which a table with column mapping mode "
@@ -104,16 +104,16 @@ class Binder:
 
     def bind_physical(self, name: str, data_type: DataType) -> Binding:
         """Bind a column that no schema names, by its exact name in the file."""
-        where = Where(self._file, name)
+        where = ColumnLocation(self._file, name)
         return self._typed(data_type, self._only(self._columns.by_name.get(name, []), where), where)
 
-    def _bind(self, field: StructField, candidates: _Siblings, where: Where) -> Binding:
+    def _bind(self, field: StructField, candidates: _Siblings, where: ColumnLocation) -> Binding:
         source = self._find(field, candidates, where)
         if source is None and not field.nullable and field.data_type != PrimitiveType("void"):
             raise where.missing()
         return self._typed(field.data_type, source, where)
 
-    def _find(self, field: StructField, candidates: _Siblings, where: Where) -> FileColumn | None:
+    def _find(self, field: StructField, candidates: _Siblings, where: ColumnLocation) -> FileColumn | None:
         if self._mode == "id":
             if field.field_id is None:
                 raise ProtocolError(
@@ -127,7 +127,7 @@ class Binder:
         found = candidates.by_name.get(name) or candidates.by_folded_name.get(name.lower(), [])
         return self._only(found, where)
 
-    def _only(self, found: Sequence[FileColumn], where: Where) -> FileColumn | None:
+    def _only(self, found: Sequence[FileColumn], where: ColumnLocation) -> FileColumn | None:
         if len(found) > 1:
             raise SchemaMismatchError(
                 f"the data file '{self._file}' has {len(found)} columns that could be '{where.column}': "
@@ -138,7 +138,7 @@ class Binder:
             )
         return found[0] if found else None
 
-    def _typed(self, data_type: DataType, source: FileColumn | None, where: Where) -> Binding:
+    def _typed(self, data_type: DataType, source: FileColumn | None, where: ColumnLocation) -> Binding:
         target = arrow_type(data_type)
         if source is not None and pt.is_null(source.data_type) and isinstance(data_type, _PARTED):
             source = None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from delta_pyds.columnar.cast import Child, Convert, Where, is_list_like, leaf, list_parts, struct_of
+from delta_pyds.columnar.cast import Child, ColumnLocation, Convert, is_list_like, leaf, list_parts, struct_of
 from delta_pyds.columnar.schema import VARIANT
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.variant_encoding import (
@@ -27,12 +27,13 @@ from delta_pyds.data.variant_encoding import (
     primitive_encoder,
 )
 from delta_pyds.errors import CorruptDataFileError, UnsupportedFeatureError
+from delta_pyds.protocol.features import Feature
 
 Encoded = list[bytes | None]  # None: missing
 Keys = dict[str, int]
 
 
-def variant_of(source: FileColumn, where: Where) -> Convert:
+def variant_of(source: FileColumn, where: ColumnLocation) -> Convert:
     """How to turn a file's variant group into ``struct<value, metadata>``.
 
     Raises: SchemaMismatchError when the group is no variant,
@@ -61,7 +62,7 @@ def _no_nulls(values: pa.Array) -> pa.Array:
     return pc.fill_null(values, pa.scalar(NULL, pa.binary())) if values.null_count else values
 
 
-def _check_shredded(group: FileColumn, where: Where) -> None:
+def _check_shredded(group: FileColumn, where: ColumnLocation) -> None:
     """Refuse before any row is read what ``_encode`` cannot put together."""
     if not group.children:
         raise _unsupported(f"a part of it is {group.data_type}, not a group of value and typed_value", where)
@@ -79,18 +80,18 @@ def _check_shredded(group: FileColumn, where: Where) -> None:
             raise _unsupported(f"a part of it is {child.data_type}", where)
 
 
-def _unsupported(problem: str, where: Where) -> UnsupportedFeatureError:
+def _unsupported(problem: str, where: ColumnLocation) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"the variant column '{where.column}' of the data file '{where.file}' is shredded in a way that is not "
         f"supported (variantShredding): {problem}.",
         code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
-        feature="variantShredding",
+        feature=Feature.VARIANT_SHREDDING,
         file=where.file,
         column=where.column,
     )
 
 
-def _damaged(problem: object, where: Where) -> CorruptDataFileError:
+def _damaged(problem: object, where: ColumnLocation) -> CorruptDataFileError:
     return CorruptDataFileError(
         f"the variant column '{where.column}' of the data file '{where.file}' is damaged: {problem}.",
         code="MALFORMED_VARIANT",
@@ -99,7 +100,7 @@ def _damaged(problem: object, where: Where) -> CorruptDataFileError:
     )
 
 
-def _rebuilt(array: pa.Array, where: Where) -> pa.Array:
+def _rebuilt(array: pa.Array, where: ColumnLocation) -> pa.Array:
     present = array.is_valid()
     dense = array.filter(present) if array.null_count else array
     metadata = _binary(dense.field("metadata"))
@@ -125,7 +126,7 @@ def _rebuilt(array: pa.Array, where: Where) -> pa.Array:
 
 
 def _binary(array: pa.Array) -> pa.Array:
-    convert = leaf(array.type, pa.binary(), Where("", ""))
+    convert = leaf(array.type, pa.binary(), ColumnLocation("", ""))
     return array if convert is None else convert(array)
 
 

@@ -1,4 +1,4 @@
-"""Rows in, data files out: one task's share of a write.
+"""Writes data files: the rows of one task of a write.
 
 Invariant: every row is in exactly one of the files that ``close`` returns, in
 its partition and in the order it came; until a commit names them the files

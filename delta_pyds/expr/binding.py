@@ -34,7 +34,7 @@ from delta_pyds.expr.nodes import (
     to_sql,
     type_of,
 )
-from delta_pyds.expr.scope import Scope, expect_count
+from delta_pyds.expr.session_context import SessionContext, expect_count
 from delta_pyds.expr.syntax import Apply, CaseOf, CastTo, Constant, ConstantList, Interval, Name, Syntax, TypedText
 from delta_pyds.expr.types import is_integral
 from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
@@ -51,9 +51,9 @@ _SIGNS = {"-": "negative", "+": "positive"}
 class Binder:
     """Binds syntax to the columns of a schema within a session."""
 
-    def __init__(self, schema: StructType, scope: Scope) -> None:
+    def __init__(self, schema: StructType, context: SessionContext) -> None:
         self.schema = schema
-        self.scope = scope
+        self.context = context
         self._depth = 0
 
     def bind(self, syntax: Syntax) -> Expr:
@@ -75,7 +75,7 @@ class Binder:
         if isinstance(syntax, TypedText):
             return self._typed_text(syntax)
         if isinstance(syntax, CastTo):
-            return self.scope.cast(self.bind(syntax.child), syntax.data_type, trying=syntax.trying)
+            return self.context.cast(self.bind(syntax.child), syntax.data_type, trying=syntax.trying)
         if isinstance(syntax, CaseOf):
             return self._case(syntax)
         if isinstance(syntax, Interval):
@@ -90,13 +90,13 @@ class Binder:
     def _name(self, syntax: Name) -> Expr:
         bare = len(syntax.path) == 1 and self.schema.find(syntax.path[0]) is None
         if bare and syntax.path[0].lower() in ("current_date", "current_timestamp", "localtimestamp"):
-            return FUNCTIONS[syntax.path[0].lower()](self.scope, syntax.path[0].lower(), ())
+            return FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
         if bare and syntax.path[0].lower() in ("current_user", "user", "session_user", "current_time"):
             raise _unknown(syntax.path[0].lower())
         return bind_column(syntax.path, self.schema)
 
     def _typed_text(self, syntax: TypedText) -> Expr:
-        found = self.scope.cast(Literal(syntax.text, STRING), syntax.data_type)
+        found = self.context.cast(Literal(syntax.text, STRING), syntax.data_type)
         if not isinstance(found, Literal):
             raise ExpressionError(
                 f"the text '{syntax.text}' is not a {display(syntax.data_type).upper()} in a form that is supported.",
@@ -112,11 +112,11 @@ class Binder:
 
     def _branches(self, tests: list[Expr], values: list[Expr], otherwise: Expr, what: str) -> Expr:
         choices = values if isinstance(otherwise, Literal) and otherwise.value is None else [*values, otherwise]
-        target = branch_type(choices, ansi=self.scope.ansi, what=what)
-        cast = [self.scope.cast(value, target) for value in values]
+        target = branch_type(choices, ansi=self.context.ansi, what=what)
+        cast = [self.context.cast(value, target) for value in values]
         if isinstance(otherwise, Literal) and otherwise.value is None:
             otherwise = Literal(None, target)
-        return Case(tuple(zip(tests, cast, strict=True)), self.scope.cast(otherwise, target), target)
+        return Case(tuple(zip(tests, cast, strict=True)), self.context.cast(otherwise, target), target)
 
     def _condition(self, syntax: Syntax) -> Expr:
         return self._boolean(self.bind(syntax))
@@ -160,7 +160,7 @@ class Binder:
         rule = OPERATORS.get(name) or FUNCTIONS.get(name)
         if rule is None:
             raise _unknown(name)
-        return rule(self.scope, name, args)
+        return rule(self.context, name, args)
 
     def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
         # where a part may fail, it matters what stands before it
@@ -175,20 +175,20 @@ class Binder:
                 raise ExpressionError("arithmetic between intervals is not supported.", construct="INTERVAL")
             left, right = right, left
         assert isinstance(right, Interval)
-        return add_interval(self.scope, self.bind(left), right, -1 if op == "-" else 1)
+        return add_interval(self.context, self.bind(left), right, -1 if op == "-" else 1)
 
     def _compare(self, op: str, left: Expr, right: Expr) -> Expr:
         _refuse_collations(left, right)
-        target = comparison_type(left, right, ansi=self.scope.ansi)
+        target = comparison_type(left, right, ansi=self.context.ansi)
         if target == VOID:
             return NULL
-        return Comparison(op, self.scope.cast(left, target), self.scope.cast(right, target))
+        return Comparison(op, self.context.cast(left, target), self.context.cast(right, target))
 
     def _same(self, left: Expr, right: Expr) -> Expr:
         equal = self._compare("=", left, right)
         if not isinstance(equal, Comparison):
             return TRUE
-        return self.scope.call("<=>", (equal.left, equal.right), BOOLEAN)
+        return self.context.call("<=>", (equal.left, equal.right), BOOLEAN)
 
     def _equal_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
         expect_count(name, args, 2)
@@ -210,28 +210,28 @@ class Binder:
         _refuse_collations(*args)
         require_operands("IN", *args)
         # Spark brings all to one type first; pairs may have others
-        target = branch_type(args, ansi=self.scope.ansi, what="IN")
-        cast = [self.scope.cast(arg, target) for arg in args]
-        return self.scope.call("in", cast, BOOLEAN)
+        target = branch_type(args, ansi=self.context.ansi, what="IN")
+        cast = [self.context.cast(arg, target) for arg in args]
+        return self.context.call("in", cast, BOOLEAN)
 
     def _in_lists(self, child: Expr, lists: list[ConstantList]) -> Expr:
         """``IN`` over plain constants, of which there may be many."""
         _refuse_collations(child)
         require_operands("IN", child)
         samples = [Literal(many.values[0], many.data_type) for many in lists]
-        target = branch_type([child, *samples], ansi=self.scope.ansi, what="IN")
+        target = branch_type([child, *samples], ansi=self.context.ansi, what="IN")
         values: dict[LiteralValue, None] = {}
         for many in lists:
             if many.data_type == target or (is_integral(many.data_type) and is_integral(target)):
                 values.update(dict.fromkeys(many.values))
                 continue
             for literal in many.literals:
-                constant = self.scope.cast(literal, target)
+                constant = self.context.cast(literal, target)
                 if not isinstance(constant, Literal) or constant.value is None or constant.value != constant.value:
                     constants = [literal for each in lists for literal in each.literals]
                     return self._in("IN", (child, *constants))
                 values[constant.value] = None
-        return In(self.scope.cast(child, target), tuple(values))
+        return In(self.context.cast(child, target), tuple(values))
 
     def _if(self, name: str, args: tuple[Expr, ...]) -> Expr:
         expect_count(name, args, 3)
@@ -242,8 +242,8 @@ class Binder:
             expect_count(name, args, 2)
         if not args:
             expect_count(name, args, 1)
-        target = branch_type(args, ansi=self.scope.ansi, what=name.upper())
-        cast = tuple(self.scope.cast(arg, target) for arg in args)
+        target = branch_type(args, ansi=self.context.ansi, what=name.upper())
+        cast = tuple(self.context.cast(arg, target) for arg in args)
         return Coalesce(cast, target)
 
     def _nvl2(self, name: str, args: tuple[Expr, ...]) -> Expr:

@@ -1,4 +1,4 @@
-"""Which types the parts of a general expression are brought to, by Spark's ANSI rules or its legacy ones."""
+"""Type coercion in general expressions, by Spark's ANSI rules or its legacy rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_numeric(data_type: DataType) -> bool:
 
 
 def require_operands(what: str, *sides: Expr) -> None:
-    """Refuse types whose values are not computed with here, such as collated strings' owners do not see."""
+    """Reject operand types that cannot be evaluated here, such as collated strings."""
     for side in sides:
         if not is_comparable(type_of(side)):
             raise ExpressionError(

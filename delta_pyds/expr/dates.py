@@ -6,9 +6,9 @@ import re
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Expr, Literal, to_sql, type_of
-from delta_pyds.expr.scope import (
+from delta_pyds.expr.session_context import (
     Registry,
-    Scope,
+    SessionContext,
     constant_argument,
     date_argument,
     expect_count,
@@ -42,21 +42,21 @@ _FORMAT_PART = re.compile(r"([A-Za-z])\1*|'((?:''|[^'])*)'|([^A-Za-z'\[\]{}#])")
 
 
 @_function("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "weekday", "dayofyear", "weekofyear")
-def date_field(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def date_field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
     name = "day" if name == "dayofmonth" else name
-    return scope.call(name, (date_argument(scope, name, args[0]),), INTEGER)
+    return context.call(name, (date_argument(context, name, args[0]),), INTEGER)
 
 
 @_function("hour", "minute", "second")
-def time_field(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def time_field(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
-    value = moment_argument(scope, name, args[0])
-    return scope.call(name, (value,), INTEGER, zoned=type_of(value) == TIMESTAMP)
+    value = moment_argument(context, name, args[0])
+    return context.call(name, (value,), INTEGER, zoned=type_of(value) == TIMESTAMP)
 
 
 @_function("extract", "date_part", "datepart")
-def extract(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def extract(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
     field = str(constant_argument(name, args[0], "field"))
     function = _FIELDS.get(field.lower())
@@ -64,59 +64,59 @@ def extract(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
         raise ExpressionError(
             f"{name} of {field.upper()} from this value is not supported.", construct=f"{name}({field})"
         )
-    return DATE_FUNCTIONS[function](scope, function, args[1:])
+    return DATE_FUNCTIONS[function](context, function, args[1:])
 
 
 @_function("date_add", "dateadd", "date_sub")
-def add_days(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def add_days(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
-    date = date_argument(scope, name, args[0])
+    date = date_argument(context, name, args[0])
     function = "date_sub" if name == "date_sub" else "date_add"
-    return scope.call(function, (date, whole_argument(scope, name, args[1])), DATE)
+    return context.call(function, (date, whole_argument(context, name, args[1])), DATE)
 
 
 @_function("datediff", "date_diff")
-def date_difference(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def date_difference(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
-    return scope.call("datediff", [date_argument(scope, name, arg) for arg in args], INTEGER)
+    return context.call("datediff", [date_argument(context, name, arg) for arg in args], INTEGER)
 
 
 @_function("add_months")
-def add_months(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def add_months(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
-    return scope.call(name, (date_argument(scope, name, args[0]), whole_argument(scope, name, args[1])), DATE)
+    return context.call(name, (date_argument(context, name, args[0]), whole_argument(context, name, args[1])), DATE)
 
 
 @_function("last_day")
-def last_day(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def last_day(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
-    return scope.call(name, (date_argument(scope, name, args[0]),), DATE)
+    return context.call(name, (date_argument(context, name, args[0]),), DATE)
 
 
 @_function("trunc")
-def truncated_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def truncated_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
-    date = date_argument(scope, name, args[0])
+    date = date_argument(context, name, args[0])
     unit = constant_argument(name, args[1], "unit")
     if unit is None or str(unit).upper() not in _DATE_UNITS:
         return Literal(None, DATE)
-    return scope.call(name, (date,), DATE, _DATE_UNITS[str(unit).upper()])
+    return context.call(name, (date,), DATE, _DATE_UNITS[str(unit).upper()])
 
 
 @_function("date_trunc")
-def truncated_moment(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def truncated_moment(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 2)
-    moment = moment_argument(scope, name, args[1])
-    moment = scope.cast(moment, TIMESTAMP)
+    moment = moment_argument(context, name, args[1])
+    moment = context.cast(moment, TIMESTAMP)
     unit = constant_argument(name, args[0], "unit")
     function = (_DATE_UNITS | _TIME_UNITS).get(str(unit).upper())
     if function is None:
         return Literal(None, TIMESTAMP)
-    return scope.call(name, (moment,), TIMESTAMP, function, zoned=True)
+    return context.call(name, (moment,), TIMESTAMP, function, zoned=True)
 
 
 @_function("to_date", "date", "to_timestamp", "timestamp", "to_timestamp_ntz", "to_timestamp_ltz")
-def to_moment(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def to_moment(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """Casts under another name; with a format they are refused."""
     if len(args) == 2 and name.startswith("to_"):
         raise ExpressionError(f"{name} with a format is not supported.", construct=f"{name} with a format")
@@ -124,25 +124,25 @@ def to_moment(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
     targets = {"to_date": DATE, "date": DATE, "to_timestamp_ntz": TIMESTAMP_NTZ}
     if type_of(args[0]) not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, VOID):
         raise refuse_argument(name, args[0], "a STRING, a date or a timestamp")
-    return scope.cast(args[0], targets.get(name, TIMESTAMP))
+    return context.cast(args[0], targets.get(name, TIMESTAMP))
 
 
 @_function("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary")
-def cast_by_name(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def cast_by_name(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
-    return scope.cast(args[0], TYPE_NAMES[name.upper()])
+    return context.cast(args[0], TYPE_NAMES[name.upper()])
 
 
 @_function("date_format")
-def date_format(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def date_format(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     """Year of four digits, month, day, hour, minute and second of two digits each, and plain text."""
     expect_count(name, args, 2)
-    moment = moment_argument(scope, name, args[0])
-    moment = scope.cast(moment, TIMESTAMP)
+    moment = moment_argument(context, name, args[0])
+    moment = context.cast(moment, TIMESTAMP)
     pattern = constant_argument(name, args[1], "pattern")
     if pattern is None:
         return Literal(None, STRING)
-    return scope.call(name, (moment,), STRING, *_format_parts(name, str(pattern)), zoned=True)
+    return context.call(name, (moment,), STRING, *_format_parts(name, str(pattern)), zoned=True)
 
 
 def _format_parts(name: str, pattern: str) -> list[str]:
@@ -165,7 +165,7 @@ def _format_parts(name: str, pattern: str) -> list[str]:
 
 
 @_function("from_unixtime")
-def from_unixtime(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def from_unixtime(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1, 2)
     if not is_integral(type_of(args[0])):
         raise refuse_argument(name, args[0], "BIGINT")
@@ -173,60 +173,60 @@ def from_unixtime(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
     if pattern is None:
         return Literal(None, STRING)
     parts = _format_parts(name, str(pattern))
-    return scope.call(name, (scope.cast(args[0], LONG),), STRING, *parts, zoned=True)
+    return context.call(name, (context.cast(args[0], LONG),), STRING, *parts, zoned=True)
 
 
 @_function("unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "unix_date")
-def unix_time(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def unix_time(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
     data_type = type_of(args[0])
     if name == "unix_date":
         if data_type != DATE:
             raise refuse_argument(name, args[0], "DATE")
-        return scope.call(name, args, INTEGER)
+        return context.call(name, args, INTEGER)
     any_moment = name in ("unix_timestamp", "to_unix_timestamp")
     if data_type != TIMESTAMP and not (any_moment and data_type in (DATE, TIMESTAMP_NTZ)):
         raise refuse_argument(name, args[0], "TIMESTAMP")
     unit = {"unix_millis": 1_000, "unix_micros": 1}.get(name, 1_000_000)
     # a timestamp_ntz is counted as it stands, in whichever zone
-    value = args[0] if data_type == TIMESTAMP_NTZ else scope.cast(args[0], TIMESTAMP)
-    return scope.call("unix_timestamp" if any_moment else "unix_time", (value,), LONG, unit)
+    value = args[0] if data_type == TIMESTAMP_NTZ else context.cast(args[0], TIMESTAMP)
+    return context.call("unix_timestamp" if any_moment else "unix_time", (value,), LONG, unit)
 
 
 @_function("timestamp_seconds", "timestamp_millis", "timestamp_micros", "date_from_unix_date")
-def from_count(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def from_count(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 1)
     if not is_integral(type_of(args[0])):
         raise refuse_argument(name, args[0], "BIGINT")
     if name == "date_from_unix_date":
-        return scope.call(name, (whole_argument(scope, name, args[0]),), DATE)
+        return context.call(name, (whole_argument(context, name, args[0]),), DATE)
     unit = {"timestamp_millis": 1_000, "timestamp_micros": 1}.get(name, 1_000_000)
-    return scope.call("timestamp_from", (scope.cast(args[0], LONG),), TIMESTAMP, unit)
+    return context.call("timestamp_from", (context.cast(args[0], LONG),), TIMESTAMP, unit)
 
 
 @_function("make_date")
-def make_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def make_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 3)
-    return scope.call(name, [whole_argument(scope, name, arg) for arg in args], DATE)
+    return context.call(name, [whole_argument(context, name, arg) for arg in args], DATE)
 
 
 @_function("current_date", "curdate")
-def current_date(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def current_date(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 0)
-    scope.clock_read = True
-    return Literal(scope.zone.instant_to_wall(scope.now_micros) // DAY_MICROS, DATE)
+    context.clock_read = True
+    return Literal(context.zone.instant_to_wall(context.now_micros) // DAY_MICROS, DATE)
 
 
 @_function("current_timestamp", "now", "localtimestamp")
-def current_timestamp(scope: Scope, name: str, args: tuple[Expr, ...]) -> Expr:
+def current_timestamp(context: SessionContext, name: str, args: tuple[Expr, ...]) -> Expr:
     expect_count(name, args, 0)
-    scope.clock_read = True
+    context.clock_read = True
     if name == "localtimestamp":
-        return Literal(scope.zone.instant_to_wall(scope.now_micros), TIMESTAMP_NTZ)
-    return Literal(scope.now_micros, TIMESTAMP)
+        return Literal(context.zone.instant_to_wall(context.now_micros), TIMESTAMP_NTZ)
+    return Literal(context.now_micros, TIMESTAMP)
 
 
-def add_interval(scope: Scope, value: Expr, interval: Interval, sign: int) -> Expr:
+def add_interval(context: SessionContext, value: Expr, interval: Interval, sign: int) -> Expr:
     """A date or a timestamp plus or minus a literal interval, by the session's calendar and clock.
 
     Raises: ExpressionError for other types, and for months mixed with days or times, which Spark refuses too.
@@ -237,11 +237,11 @@ def add_interval(scope: Scope, value: Expr, interval: Interval, sign: int) -> Ex
         raise ExpressionError("an interval of months and days cannot be mixed.", code="PARSE_SYNTAX_ERROR")
     if data_type == DATE and not interval.has_time:
         function, count = ("add_months", months) if interval.has_months else ("date_add", days)
-        return scope.call(function, (value, Literal(count, INTEGER)), DATE)
+        return context.call(function, (value, Literal(count, INTEGER)), DATE)
     if data_type == DATE:
-        value, data_type = scope.cast(value, TIMESTAMP), TIMESTAMP
+        value, data_type = context.cast(value, TIMESTAMP), TIMESTAMP
     if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
-        return scope.call("add_interval", (value,), data_type, months, days, micros, zoned=data_type == TIMESTAMP)
+        return context.call("add_interval", (value,), data_type, months, days, micros, zoned=data_type == TIMESTAMP)
     raise ExpressionError(
         f"an interval is added to DATE, TIMESTAMP and TIMESTAMP_NTZ only, and '{to_sql(value)}' is of type "
         f"{display(data_type).upper()}: cast it.",

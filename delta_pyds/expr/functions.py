@@ -5,7 +5,7 @@ from __future__ import annotations
 from delta_pyds.expr.arithmetic import NUMERIC_FUNCTIONS
 from delta_pyds.expr.containers import CONTAINER_FUNCTIONS
 from delta_pyds.expr.dates import DATE_FUNCTIONS
-from delta_pyds.expr.scope import Rule
+from delta_pyds.expr.session_context import Rule
 from delta_pyds.expr.text import TEXT_FUNCTIONS
 
 FUNCTIONS: dict[str, Rule] = {**NUMERIC_FUNCTIONS, **TEXT_FUNCTIONS, **DATE_FUNCTIONS, **CONTAINER_FUNCTIONS}

@@ -100,7 +100,7 @@ def _conversion(source: DataType, target: DataType, zone: TimeZone) -> Callable[
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a constant falls among a type's values.
+    """The position of a constant among a type's values.
 
     ``lower`` is the first value not below the constant, ``upper`` the first
     above it; None when there is none. ``any_below`` tells whether some value

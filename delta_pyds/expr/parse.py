@@ -56,10 +56,10 @@ def parse_expression(
     """
     # imported here: predicates need none of the functions
     from delta_pyds.expr.binding import Binder
-    from delta_pyds.expr.scope import Scope
+    from delta_pyds.expr.session_context import SessionContext
 
     now = time.time_ns() // 1000 if now_micros is None else now_micros
-    scope = Scope(time_zone=time_zone, ansi=ansi, now_micros=now)
-    expr = Binder(schema, scope).bind(read_expression(text))
+    context = SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now)
+    expr = Binder(schema, context).bind(read_expression(text))
     require_moderate_depth(expr)
-    return Bound(expr, scope.zone.used, not scope.clock_read)
+    return Bound(expr, context.zone.used, not context.clock_read)

@@ -1,4 +1,4 @@
-"""How much larger than its text an expression may become once it is bound."""
+"""Limits the size of bound expressions relative to their text."""
 
 from __future__ import annotations
 

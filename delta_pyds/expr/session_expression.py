@@ -1,4 +1,4 @@
-"""Expressions of a table in both of the meanings that a session can give them."""
+"""Expressions of a table, bound both with and without ANSI mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_pyds.protocol.write_handoff import SessionExpression
 def parse_session_expression(
     text: str, schema: StructType, *, time_zone: str, now_micros: int | None = None
 ) -> SessionExpression:
-    """Bind a Spark SQL expression with ANSI rules and without: only a task knows which its session has.
+    """Bind a Spark SQL expression both with and without ANSI mode: only a task knows its session's setting.
 
     ``now_micros``: what ``current_timestamp()`` and ``current_date()`` are, in microseconds since 1970; the
     time of the call by default. Both meanings get the same.

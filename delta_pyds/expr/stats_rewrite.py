@@ -1,19 +1,17 @@
-"""What a predicate says about whole files: a condition on their statistics.
+"""Rewriting of a predicate into a condition on the statistics of files.
 
 ``skipping`` turns a predicate into a ``Skip``: a condition that every file
-with a matching row fulfils. Where the known facts of a file contradict it,
-the file holds no match. It never says more than that: a file without facts
-fulfils everything, and what cannot be told from statistics becomes ``KEEP``.
+with a matching row fulfils. If the statistics of a file contradict it, the file holds no match. It never claims more
+than that: a file without statistics fulfils everything, and what statistics cannot decide becomes ``KEEP``.
 
 Protocol: "Per-file Statistics". Evaluated by ``columnar.skipping``.
 """
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from delta_pyds.expr.nodes import (
     ANY_STRING,
@@ -103,21 +101,21 @@ class HasValue:
 
 
 @dataclass(frozen=True)
-class All:
+class AllOf:
     parts: tuple[Skip, ...]
 
 
 @dataclass(frozen=True)
-class Any:
+class AnyOf:
     parts: tuple[Skip, ...]
 
 
-Skip = Constant | OnPartition | Bounds | Within | Prefix | HasNull | HasValue | All | Any
+Skip = Constant | OnPartition | Bounds | Within | Prefix | HasNull | HasValue | AllOf | AnyOf
 
 
 @dataclass(frozen=True)
 class Needs:
-    """The facts that a ``Skip`` looks at: logical names of partition columns, and paths of data columns."""
+    """The statistics that a ``Skip`` needs: logical names of partition columns, and paths of data columns."""
 
     partition_columns: frozenset[str] = frozenset()
     minimum: frozenset[tuple[str, ...]] = frozenset()
@@ -136,7 +134,7 @@ class Needs:
 
 
 def skipping(expr: Expr, partition_columns: Collection[str]) -> Skip:
-    """The condition on a file's facts without which no row of it can match.
+    """The condition that the statistics of every file with a matching row fulfil.
 
     ``partition_columns``: logical names, in the table's spelling.
     """
@@ -221,14 +219,14 @@ def _values(expr: Expr) -> Skip:
     return KEEP
 
 
-def _order(value: LiteralValue) -> typing.Any:
+def _order(value: LiteralValue) -> Any:
     return value.encode("utf-8") if isinstance(value, str) else value
 
 
 def _all(parts: list[Skip]) -> Skip:
     flat: dict[Skip, None] = {}
     for part in parts:
-        for inner in part.parts if isinstance(part, All) else (part,):
+        for inner in part.parts if isinstance(part, AllOf) else (part,):
             if inner == DROP:
                 return DROP
             if inner != KEEP:
@@ -236,25 +234,25 @@ def _all(parts: list[Skip]) -> Skip:
     if len(flat) > _MAX_PARTS:
         # what is exact and cheap first; fewer conditions only keep more files
         flat = dict.fromkeys(sorted(flat, key=lambda part: not isinstance(part, OnPartition))[:_MAX_PARTS])
-    return All(tuple(flat)) if len(flat) > 1 else next(iter(flat), KEEP)
+    return AllOf(tuple(flat)) if len(flat) > 1 else next(iter(flat), KEEP)
 
 
 def _any(parts: list[Skip]) -> Skip:
     flat: dict[Skip, None] = {}
     for part in parts:
-        for inner in part.parts if isinstance(part, Any) else (part,):
+        for inner in part.parts if isinstance(part, AnyOf) else (part,):
             if inner == KEEP:
                 return KEEP
             if inner != DROP:
                 flat[inner] = None
     if len(flat) > _MAX_PARTS:
         return KEEP
-    return Any(tuple(flat)) if len(flat) > 1 else next(iter(flat), DROP)
+    return AnyOf(tuple(flat)) if len(flat) > 1 else next(iter(flat), DROP)
 
 
 def needs(skip: Skip) -> Needs:
-    """Which facts the condition looks at."""
-    if isinstance(skip, (All, Any)):
+    """The statistics that the condition needs."""
+    if isinstance(skip, (AllOf, AnyOf)):
         total = Needs()
         for part in skip.parts:
             total |= needs(part)

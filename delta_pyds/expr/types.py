@@ -1,4 +1,4 @@
-"""Which type two operands are compared in, by Spark's ANSI rules, and which casts of columns are total."""
+"""The types that operands are compared in, by Spark's ANSI rules, and the casts that are total."""
 
 from __future__ import annotations
 

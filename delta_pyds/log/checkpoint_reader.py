@@ -22,10 +22,10 @@ from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_pyds.log.checkpoint_statistics import to_json
 from delta_pyds.log.commit_reader import read_commit
 from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, conform_files, files_to_batch
-from delta_pyds.log.known_facts import KNOWN_FACTS, FactFilter, size_of
 from delta_pyds.log.listing import is_settled
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.log.sidecars import sidecar_files, statuses
+from delta_pyds.log.statistics_cache import STATISTICS_CACHE, StatisticsFilter, size_of
 from delta_pyds.protocol.actions import (
     Action,
     AddFile,
@@ -42,7 +42,7 @@ from delta_pyds.storage.base import FileStatus, Storage
 
 _A = TypeVar("_A", bound=Action)
 
-# the key of what is known of rows besides facts
+# the key of the mask of rows that are adds
 _PRESENT = "present"
 
 Keep = Callable[[pa.StructArray], pa.BooleanArray]
@@ -53,27 +53,27 @@ class AddRequest:
     """What a scan wants of the adds.
 
     ``columns``: of ``FILE_COLUMNS``, what to return; ``stats`` is made of the
-    struct where a checkpoint holds nothing else. ``facts``: further fields of
+    struct where a checkpoint holds nothing else. ``filter_fields``: further fields of
     ``add`` that ``keep`` looks at, dotted (``partitionValues``, ``stats``).
-    ``parsed_facts``: the same for checkpoints that carry ``stats_parsed``,
+    ``parsed_filter_fields``: the same for checkpoints that carry ``stats_parsed``,
     instead of ``stats``. ``keep``: gets the ``add`` rows with those fields and
-    says which to return; None keeps all. What a ``FactFilter`` looks at is kept for the next request.
-    ``with_facts``: return the rows with the facts as well.
+    says which to return; None keeps all. What a ``StatisticsFilter`` looks at is kept for the next request.
+    ``with_filter_fields``: return the add rows with those fields as well.
     """
 
     columns: tuple[str, ...]
-    facts: tuple[str, ...] = ()
-    parsed_facts: tuple[str, ...] = ()
+    filter_fields: tuple[str, ...] = ()
+    parsed_filter_fields: tuple[str, ...] = ()
     keep: Keep | None = None
-    with_facts: bool = False
+    with_filter_fields: bool = False
 
 
 @dataclass(frozen=True)
 class FileBatch:
-    """Live files: ``files`` has the requested columns; ``facts`` the add rows with the facts, when asked for."""
+    """Live files: ``files`` has the requested columns; ``filter_fields`` the add rows with the fields to filter by."""
 
     files: pa.RecordBatch
-    facts: pa.StructArray | None = None
+    filter_fields: pa.StructArray | None = None
 
 
 class Checkpoint:
@@ -170,7 +170,7 @@ class Checkpoint:
             yield from commit_adds([f for f in inline if not _is_touched(f, touched)], request)
         for part in self.file_parts:
             with part.explaining():
-                part.check_files("add", {*request.columns, *request.facts})
+                part.check_files("add", {*request.columns, *request.filter_fields})
                 yield from _part_adds(part, request, touched, self._content)
 
     @cached_property
@@ -204,13 +204,17 @@ def commit_adds(files: Sequence[AddFile], request: AddRequest) -> Iterator[FileB
     """Adds that came as objects, through the same request."""
     for start in range(0, len(files), BATCH_ROWS):
         chunk = files[start : start + BATCH_ROWS]
-        facts = files_to_batch(chunk, request.facts).to_struct_array() if request.facts else _empty_structs(len(chunk))
+        filter_fields = (
+            files_to_batch(chunk, request.filter_fields).to_struct_array()
+            if request.filter_fields
+            else _empty_structs(len(chunk))
+        )
         columns = files_to_batch(chunk, request.columns)
         if request.keep is not None:
-            mask = request.keep(facts)
-            facts, columns = facts.filter(mask), columns.filter(mask)
+            mask = request.keep(filter_fields)
+            filter_fields, columns = filter_fields.filter(mask), columns.filter(mask)
         if len(columns):
-            yield FileBatch(columns, facts if request.with_facts else None)
+            yield FileBatch(columns, filter_fields if request.with_filter_fields else None)
 
 
 def _empty_structs(length: int) -> pa.StructArray:
@@ -219,7 +223,7 @@ def _empty_structs(length: int) -> pa.StructArray:
 
 def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, content: Hashable) -> Iterator[FileBatch]:
     parsed = part.has_below("add.stats_parsed")
-    facts = part.present("add", request.parsed_facts if parsed else request.facts)
+    filter_fields = part.present("add", request.parsed_filter_fields if parsed else request.filter_fields)
     key = KEY_COLUMNS if touched else ()
     columns = request.columns
     if parsed and "stats" in columns and not part.has_in_all("stats", "add"):
@@ -227,11 +231,11 @@ def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, cont
     select = _Selector(request, touched)
     for group in part.row_groups_with("add"):
         # without something to test there is nothing to be gained by decoding twice
-        if request.keep is None or request.with_facts or set(columns) <= {*facts, *key}:
-            for add in part.rows("add", group, ("path", *columns, *facts, *key)):
+        if request.keep is None or request.with_filter_fields or set(columns) <= {*filter_fields, *key}:
+            for add in part.rows("add", group, ("path", *columns, *filter_fields, *key)):
                 yield from select.finish(add if request.keep is None else add.filter(request.keep(add)))
             continue
-        wanted = pa.chunked_array(_verdicts(part, group, facts, request.keep, content), pa.bool_())
+        wanted = pa.chunked_array(_verdicts(part, group, filter_fields, request.keep, content), pa.bool_())
         if not pc.any(wanted).as_py():
             continue
         start = 0
@@ -243,26 +247,26 @@ def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, cont
 
 
 def _verdicts(
-    part: CheckpointPart, group: int, facts: Sequence[str], keep: Keep, content: Hashable
+    part: CheckpointPart, group: int, filter_fields: Sequence[str], keep: Keep, content: Hashable
 ) -> list[pa.BooleanArray]:
     """Which files of a row group are wanted, batch by batch."""
-    if content is None or not isinstance(keep, FactFilter):
-        return [_of_adds(keep(add), _present(add)) for add in part.rows("add", group, facts)]
+    if content is None or not isinstance(keep, StatisticsFilter):
+        return [_of_adds(keep(add), _present(add)) for add in part.rows("add", group, filter_fields)]
     name, keys = (part.path, group), (_PRESENT, *keep.keys)
-    known = KNOWN_FACTS.get(content, name, keys)
+    known = STATISTICS_CACHE.get(content, name, keys)
     if known is not None:
         return [_of_adds(keep.verdict(columns, length), present) for length, (present, *columns) in known]
     masks, found, size = [], [], 0
-    for add in part.rows("add", group, facts):
+    for add in part.rows("add", group, filter_fields):
         present, columns = _present(add), keep.columns(add)
         masks.append(_of_adds(keep.verdict(columns, len(add)), present))
         size += size_of(columns)
-        if size <= KNOWN_FACTS.limit_bytes // 2:
+        if size <= STATISTICS_CACHE.limit_bytes // 2:
             found.append((len(add), (present, *columns)))
         else:
             found.clear()
     if found:
-        KNOWN_FACTS.put(content, name, keys, found)
+        STATISTICS_CACHE.put(content, name, keys, found)
     return masks
 
 
@@ -289,9 +293,9 @@ class _Selector:
         if add.field("path").null_count:
             add = add.filter(add.field("path").is_valid())
         if len(add):
-            facts = add if self._request.with_facts else None
+            filter_fields = add if self._request.with_filter_fields else None
             files = conform_files(add, self._request.columns)
-            yield FileBatch(_with_statistics(files, add), facts)
+            yield FileBatch(_with_statistics(files, add), filter_fields)
 
 
 def _with_statistics(files: pa.RecordBatch, add: pa.StructArray) -> pa.RecordBatch:

@@ -112,7 +112,10 @@ class CheckpointRows:
     def adds(self) -> Iterator[pa.StructArray]:
         """Yield the column ``add``, batch by batch."""
         request = AddRequest(
-            columns=_ADD_COLUMNS, facts=("stats",), parsed_facts=("stats", "stats_parsed"), with_facts=True
+            columns=_ADD_COLUMNS,
+            filter_fields=("stats",),
+            parsed_filter_fields=("stats", "stats_parsed"),
+            with_filter_fields=True,
         )
         for batch in self._replay.adds(request):
             yield self._add(batch)
@@ -173,13 +176,13 @@ class CheckpointRows:
 def _statistics(batch: FileBatch) -> tuple[pa.StringArray, pa.StructArray | None]:
     """The statistics as text and as struct, as far as the log has them."""
     texts = parsed = None
-    facts = batch.facts
-    assert facts is not None  # they were asked for
-    for i, field in enumerate(facts.type):
+    filter_fields = batch.filter_fields
+    assert filter_fields is not None  # they were asked for
+    for i, field in enumerate(filter_fields.type):
         if field.name == "stats":
-            texts = facts.field(i).cast(pa.string())
+            texts = filter_fields.field(i).cast(pa.string())
         elif field.name == "stats_parsed" and pa.types.is_struct(field.type):
-            parsed = facts.field(i)
+            parsed = filter_fields.field(i)
     return pa.nulls(batch.files.num_rows, pa.string()) if texts is None else texts, parsed
 
 

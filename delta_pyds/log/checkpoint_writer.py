@@ -27,6 +27,7 @@ from delta_pyds.log.commit_writer import encode_commit, wire_form
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, V2CheckpointHint
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.protocol.actions import Action, CheckpointMetadata, Sidecar
+from delta_pyds.protocol.features import Feature, supports_for_readers
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import SIDECAR_DIRECTORY, join, log_directory, version_prefix
 from delta_pyds.storage.base import Storage
@@ -59,7 +60,7 @@ def write_checkpoint(storage: Storage, replay: LogReplay, settings: CheckpointSe
 
 def _supports_v2(replay: LogReplay) -> bool:
     protocol = replay.protocol
-    return "v2Checkpoint" in (protocol.reader_features or ()) and "v2Checkpoint" in (protocol.writer_features or ())
+    return supports_for_readers(protocol, Feature.V2_CHECKPOINT)
 
 
 # --- classic

@@ -85,7 +85,7 @@ class ReplayedState:
 
 
 def read_checksum(storage: Storage, file: LogFile) -> VersionChecksum | None:
-    """Read a checksum file; None, with a warning in the log, if it is damaged or has gone.
+    """Read a checksum file; None, with a logged warning, if it is damaged or missing.
 
     A reader must work without it.
     """

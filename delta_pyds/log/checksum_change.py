@@ -1,4 +1,4 @@
-"""A commit as what it adds to and takes from the numbers of a version checksum. Protocol: "Version Checksum File"."""
+"""The change that a commit makes to the numbers of a version checksum. Protocol: "Version Checksum File"."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _A = TypeVar("_A", SetTransaction, DomainMetadata)
 
 @dataclass
 class CommitChange:
-    """What the actions of one commit change, as sums. ``unknown``: they do not add up to a state."""
+    """The sums of what the actions of one commit change. ``unknown``: the change cannot be computed."""
 
     files: int = 0
     size_bytes: int = 0

@@ -32,6 +32,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     SingleAction,
 )
+from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.paths import join, log_directory
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.storage.base import Storage
@@ -40,7 +41,6 @@ from delta_pyds.storage.base import Storage
 _MOST_TRANSACTIONS = 100
 _MOST_DOMAINS = 10
 
-_DELETION_VECTORS = "deletionVectors"
 _A = TypeVar("_A", SetTransaction, DomainMetadata)
 
 
@@ -203,7 +203,7 @@ def _with_vector_numbers(checksum: VersionChecksum) -> VersionChecksum:
 
 
 def _has_deletion_vectors(protocol: Protocol) -> bool:
-    return _DELETION_VECTORS in (protocol.writer_features or ())
+    return supports(protocol, Feature.DELETION_VECTORS)
 
 
 def _adds_up(checksum: VersionChecksum) -> bool:

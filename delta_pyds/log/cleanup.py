@@ -1,4 +1,4 @@
-"""Deleting what is older than the log's retention. Protocol: "Metadata Cleanup"."""
+"""Log cleanup: deletes log files older than the retention. Protocol: "Metadata Cleanup"."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_time
 from delta_pyds.log.listing import LogFile, LogListing, list_log, log_files, sort_log
 from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, earliest_version
 from delta_pyds.protocol.actions import Protocol, Sidecar
+from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.paths import (
     SIDECAR_DIRECTORY,
     LogFileKind,
@@ -23,7 +24,7 @@ from delta_pyds.protocol.paths import (
     log_directory,
     resolve_sidecar_path,
 )
-from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import FileStatus, Storage
 
@@ -37,9 +38,6 @@ _THREADS = 16
 
 # as the storages name a file until it is whole
 _LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
-
-_PROTECTION_FEATURE = "checkpointProtection"
-_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
 
 
 def clean_log(
@@ -160,7 +158,7 @@ def _is_after(storage: Storage, file: LogFile, cutoff_ms: int, properties: Table
 
 
 def _by_in_commit_timestamps(cutoff_ms: int, properties: TableProperties) -> bool:
-    """Which clock tells what is old. File times and in-commit timestamps are never compared with each other."""
+    """Which clock decides what has expired. File times and in-commit timestamps are never compared with each other."""
     enabled_ms = properties.in_commit_timestamp_enablement_timestamp_ms
     return properties.in_commit_timestamps and (enabled_ms is None or enabled_ms <= cutoff_ms)
 
@@ -226,7 +224,7 @@ def _keeps_times(
 
 
 def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool:
-    """Whether the checkpoint can take the place of all commits before it: nothing else could, once they are gone."""
+    """Whether the checkpoint is complete: it must replace all commits before it once they are deleted."""
     checkpoint = Checkpoint(storage, table_root, files)
     try:
         checkpoint.require_sidecars()
@@ -237,17 +235,18 @@ def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool
 
 
 def _protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
-    """Below that version all commits and checkpoints go together, or none."""
-    if _PROTECTION_FEATURE not in (protocol.writer_features or ()):
+    """Commits and checkpoints below that version may only be deleted all together."""
+    if not supports(protocol, Feature.CHECKPOINT_PROTECTION):
         return 0
-    value = configuration.get(_PROTECTION_PROPERTY) or "0"
+    value = configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION) or "0"
     try:
         return int(value)
     except ValueError:
         raise ProtocolError(
-            f"the table property {_PROTECTION_PROPERTY} is '{value}', but must be a whole number.",
+            f"the table property {Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION} is '{value}', but must "
+            "be a whole number.",
             code="DELTA_INVALID_TABLE_PROPERTY",
-            property=_PROTECTION_PROPERTY,
+            property=Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION,
             value=value,
         ) from None
 

@@ -1,4 +1,4 @@
-"""Actions from commit files. Protocol: "Delta Log Entries", "Actions"."""
+"""Decoding of actions from commit files. Protocol: "Delta Log Entries", "Actions"."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
 
     An action of a later protocol gives a SingleAction with nothing set.
 
-    Raises: CorruptLogError naming the line; MissingLogFilesError if the file has gone.
+    Raises: CorruptLogError naming the line; MissingLogFilesError if the file is missing.
     """
     return decode_commit(_read(storage, file), file.path)
 
@@ -67,7 +67,7 @@ def fetch_commits(storage: Storage, files: Iterable[LogFile], *, threads: int = 
     bound of bytes. The local disk is faster without: decoding takes longer
     than reading, and holds the interpreter.
 
-    Raises: MissingLogFilesError when the turn of a file comes that has gone.
+    Raises: MissingLogFilesError when the turn of a missing file comes.
     """
     if storage.scheme == "file" or threads <= 1:
         for file in files:

@@ -1,4 +1,4 @@
-"""When commits were made. Protocol: "In-Commit Timestamps"."""
+"""Commit times. Protocol: "In-Commit Timestamps"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions to the lines of a commit file. Protocol: "Actions", "Delta Log Entries".
+"""Encoding of actions as the lines of a commit file. Protocol: "Actions", "Delta Log Entries".
 
 Every field that the protocol requires is written, whatever its value; an
 optional one that is None is left out.

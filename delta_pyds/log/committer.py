@@ -1,4 +1,4 @@
-"""Putting a commit in the log, and reading what others have put there. Protocol: "Delta Log Entries".
+"""Committing a version to the log, and reading the commits of others. Protocol: "Delta Log Entries".
 
 ``Committer`` is the interface that a transaction commits through. ``FileSystemCommitter`` is the one of tables whose
 log alone says which versions there are.
@@ -32,7 +32,7 @@ _UNKNOWN_SIZE = 1 << 62
 
 
 @dataclass(frozen=True)
-class TailCommit:
+class LoggedCommit:
     """A commit that is in the log, with its actions in the order of the file."""
 
     version: int
@@ -58,7 +58,7 @@ class ProposedCommit:
 
 
 class Committer(Interface):
-    """Decides which commit becomes a version of one table.
+    """Commits versions of one table.
 
     Invariants: of any number of commits that are proposed as one version one at most is made it; a version that was
     made never changes; versions have no gap.
@@ -71,10 +71,10 @@ class Committer(Interface):
         """
         ...
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[TailCommit]:
+    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
         """Every commit after ``version``, ascending and without a gap. ``known_version``: one that must exist.
 
-        Raises: MissingLogFilesError where a commit is gone; CorruptLogError for one that cannot be understood.
+        Raises: MissingLogFilesError for a missing commit; CorruptLogError for one that cannot be understood.
         """
         ...
 
@@ -95,8 +95,8 @@ class FileSystemCommitter:
             self._storage, self._table_root, commit.version, commit.data, commit.txn_id, sleep=self._sleep
         )
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[TailCommit]:
-        return read_tail(self._storage, self._table_root, version, known_version=known_version)
+    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
+        return commits_after(self._storage, self._table_root, version, known_version=known_version)
 
 
 class _Seen(Enum):
@@ -115,7 +115,7 @@ def put_commit(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Make ``data`` the commit of ``version``: True if it is, False if the version is somebody else's.
+    """Make ``data`` the commit of ``version``: True if it is, False if another writer made that version.
 
     ``data`` holds a commitInfo with the ``txnId`` ``txn_id``, which no other
     transaction ever used: by it an unknown outcome is settled, such as that
@@ -140,7 +140,7 @@ def put_commit(
             refusal = error
         except Exception as error:  # whatever a store's client raises: the file may be there
             failure = error
-        seen = _look(storage, path, version, txn_id)
+        seen = _owner_of(storage, path, version, txn_id)
         if seen in (_Seen.OURS, _Seen.OTHERS):
             return seen is _Seen.OURS
         if refusal is not None and failure is None and seen is _Seen.ABSENT:
@@ -160,17 +160,17 @@ def put_commit(
     ) from failure
 
 
-def read_tail(
+def commits_after(
     storage: Storage, table_root: str, after_version: int, *, known_version: int | None = None
-) -> list[TailCommit]:
+) -> list[LoggedCommit]:
     """Every commit after ``after_version``, ascending and without a gap.
 
     Lists the log from there on only. A listing may be stale: ``known_version``
     is one that must exist (a put met it), and what the listing does not show
     up to it and right after it is read by name.
 
-    Raises: MissingLogFilesError where a commit is gone, for the log was cleaned
-        up or damaged; CorruptLogError for one that cannot be understood.
+    Raises: MissingLogFilesError for a missing commit, because the log was cleaned up or damaged; CorruptLogError for
+    one that cannot be understood.
     """
     first = after_version + 1
     listed, last = _listed(storage, table_root, first)
@@ -181,7 +181,7 @@ def read_tail(
     ]
     if known > last:  # the listing is stale, and may be so by more than that one
         files += _further(storage, table_root, known + 1)
-    return [TailCommit(file.version, file, actions) for file, actions in read_commits(storage, files)]
+    return [LoggedCommit(file.version, file, actions) for file, actions in read_commits(storage, files)]
 
 
 def _listed(storage: Storage, table_root: str, first: int) -> tuple[dict[int, LogFile], int]:
@@ -220,8 +220,8 @@ def _further(storage: Storage, table_root: str, version: int) -> Iterator[LogFil
         version += 1
 
 
-def _look(storage: Storage, path: str, version: int, txn_id: str) -> _Seen:
-    """Whose commit the file is."""
+def _owner_of(storage: Storage, path: str, version: int, txn_id: str) -> _Seen:
+    """The transaction that the commit file belongs to."""
     file = LogFile(path, version, _UNKNOWN_SIZE, 0, LogFileName(LogFileKind.COMMIT, version))
     try:
         info = read_commit_info(storage, file)

@@ -1,4 +1,4 @@
-"""One file in place of several commits. Protocol: "Log Compaction Files"."""
+"""Log compaction: one file in place of several commits. Protocol: "Log Compaction Files"."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LEFT_OUT = frozenset({"commitInfo", "cdc"})
 def write_compaction(storage: Storage, table_root: str, first_version: int, last_version: int) -> str:
     """Write the reconciled actions of the versions from first to last, both included, and return the file's path.
 
-    The newest word on each key is kept as its writer wrote it, fields unknown
-    to us included; so are tombstones of files and of domains, since they speak
+    The newest action of each key is kept as its writer wrote it, unknown fields included; so are tombstones of files
+    and of domains, since they speak
     of earlier versions. A compaction that exists is left as it is: it says the
     same.
 
@@ -102,7 +102,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _key(line: bytes, action: SingleAction, path: str) -> tuple[object, ...] | None:
-    """What the line is the newest word on; None for a line that a compaction leaves out."""
+    """The key of the line's action; None for a line that a compaction leaves out."""
     file = action.add or action.remove
     if file is not None:
         return ("file", *file_key(file))

@@ -1,4 +1,4 @@
-"""How many rows of a checkpoint are decoded at a time, so that memory follows from what is there.
+"""Batch sizes for decoding checkpoints, so that memory stays bounded by the size of their files.
 
 A Parquet file of a few kilobytes may decode to many gigabytes: thousands of rows may share one long text of a
 dictionary, and Arrow copies it for each of them. The dictionary itself is small enough to be looked at first.

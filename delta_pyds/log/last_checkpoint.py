@@ -1,4 +1,4 @@
-"""The hint where the newest checkpoint is. Protocol: "Last Checkpoint File", "JSON checksum"."""
+"""The ``_last_checkpoint`` file. Protocol: "Last Checkpoint File", "JSON checksum"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at ``_delta_log``, sorted by what the names say. Protocol: "File Types"."""
+"""Listings of ``_delta_log``: file names parsed and sorted by kind. Protocol: "File Types"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a segment of the log to the state of the table.
+"""Log replay: from a log segment to the state of the table.
 
 Commits after the checkpoint become objects and are read once; the
 checkpoint's files stay in Arrow and are read when a scan asks for them.
@@ -35,7 +35,7 @@ from delta_pyds.storage.base import Storage
 
 
 @dataclass(frozen=True)
-class Tail:
+class ReconciledCommits:
     """What the commits after the checkpoint say, reconciled among themselves.
 
     ``touched``: for each path, the deletion vector ids with which a commit
@@ -52,8 +52,8 @@ class Tail:
     removes: tuple[RemoveFile, ...] = ()
 
 
-def reconcile(commits: list[list[SingleAction]]) -> Tail:
-    """Fold commits, oldest first, into a ``Tail``: the newest word on each key wins.
+def reconcile(commits: list[list[SingleAction]]) -> ReconciledCommits:
+    """Fold commits, oldest first, into a ``ReconciledCommits``: the newest action of each key wins.
 
     Within a commit the later line wins, as it does when a commit is applied line by line.
     """
@@ -86,7 +86,7 @@ def reconcile(commits: list[list[SingleAction]]) -> Tail:
                 protocol = protocol or action.protocol
     touched = {path: frozenset(ids) for path, ids in seen.items()}
     live, dead = tuple(reversed(adds)), tuple(reversed(removes))
-    return Tail(protocol, metadata, transactions, domains, live, touched, dead)
+    return ReconciledCommits(protocol, metadata, transactions, domains, live, touched, dead)
 
 
 class LogReplay:
@@ -105,7 +105,7 @@ class LogReplay:
         return None if files is None else Checkpoint(self._storage, self.segment.table_root, files)
 
     @cached_property
-    def tail(self) -> Tail:
+    def tail(self) -> ReconciledCommits:
         """Raises: CorruptLogError naming every compaction as ``paths`` that does not say what came last."""
         commits: list[list[SingleAction]] = []
         doubled: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Which files of the log make up one version.
+"""Log segments: which files of the log make up one version.
 
 Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
 """
@@ -284,7 +284,7 @@ def _latest(listing: LogListing, ignoring: Set[str]) -> int | None:
 
 
 def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
-    """What is said where there is no log directory."""
+    """The error for a missing log directory."""
     try:
         storage.list_from(table_root, "\U0010ffff")
     except FileNotFoundInStorageError:

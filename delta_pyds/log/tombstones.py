@@ -1,4 +1,4 @@
-"""Removed files that vacuum still has to know of, as Arrow rows.
+"""Tombstones, which vacuum still needs, as Arrow rows.
 
 Protocol: "Action Reconciliation", "Checkpoint Schema".
 """

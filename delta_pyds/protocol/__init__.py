@@ -1,1 +1,1 @@
-"""The specification's nouns as plain values: no I/O, no Arrow, no Spark."""
+"""The entities of the specification as plain values: no I/O, no Arrow, no Spark."""

@@ -13,6 +13,10 @@ import msgspec
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.integers import Int32, Int64
 
+# names of metadata domains. Protocol: "Domain Metadata"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+CLUSTERING_DOMAIN = "delta.clustering"
+
 # msgspec resolves these annotations at run time, on Python 3.10 too: hence Optional and Dict's builtin form.
 
 

@@ -1,4 +1,4 @@
-"""What an add or remove action says about a deletion vector.
+"""Deletion vector descriptors of add and remove actions.
 
 Protocol: "Deletion Vectors", "Deletion Vector Descriptor Schema".
 """

@@ -9,11 +9,51 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from delta_pyds.protocol.actions import Protocol
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
+from delta_pyds.protocol.schema import (
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    INVARIANTS,
+)
 
 READER_VERSION_WITH_FEATURES = 3
 WRITER_VERSION_WITH_FEATURES = 7
 
-CATALOG_MANAGED = "catalogManaged"
+
+class Feature:
+    """The names of table features, as ``readerFeatures`` and ``writerFeatures`` list them."""
+
+    APPEND_ONLY = "appendOnly"
+    INVARIANTS = "invariants"
+    CHECK_CONSTRAINTS = "checkConstraints"
+    CHANGE_DATA_FEED = "changeDataFeed"
+    GENERATED_COLUMNS = "generatedColumns"
+    COLUMN_MAPPING = "columnMapping"
+    IDENTITY_COLUMNS = "identityColumns"
+    DELETION_VECTORS = "deletionVectors"
+    TIMESTAMP_NTZ = "timestampNtz"
+    V2_CHECKPOINT = "v2Checkpoint"
+    VACUUM_PROTOCOL_CHECK = "vacuumProtocolCheck"
+    TYPE_WIDENING = "typeWidening"
+    TYPE_WIDENING_PREVIEW = "typeWidening-preview"
+    VARIANT_TYPE = "variantType"
+    VARIANT_TYPE_PREVIEW = "variantType-preview"
+    VARIANT_SHREDDING = "variantShredding"
+    VARIANT_SHREDDING_PREVIEW = "variantShredding-preview"
+    CATALOG_MANAGED = "catalogManaged"
+    CATALOG_OWNED_PREVIEW = "catalogOwned-preview"
+    ROW_TRACKING = "rowTracking"
+    DOMAIN_METADATA = "domainMetadata"
+    IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+    CLUSTERING = "clustering"
+    ALLOW_COLUMN_DEFAULTS = "allowColumnDefaults"
+    ICEBERG_COMPAT_V1 = "icebergCompatV1"
+    ICEBERG_COMPAT_V2 = "icebergCompatV2"
+    ICEBERG_COMPAT_V3 = "icebergCompatV3"
+    CHECKPOINT_PROTECTION = "checkpointProtection"
+    MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 
 
 @dataclass(frozen=True)
@@ -54,79 +94,96 @@ def _when_true(*keys: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, "true") for key in keys)
 
 
-_IDENTITY_KEYS = ("delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert")
+_IDENTITY_KEYS = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
 
 _FEATURES = (
-    TableFeature("appendOnly", writer_version=2, properties=_when_true("delta.appendOnly")),
-    TableFeature("invariants", writer_version=2, field_keys=("delta.invariants",), not_null=True),
-    TableFeature("checkConstraints", writer_version=3, property_prefix="delta.constraints."),
+    TableFeature(Feature.APPEND_ONLY, writer_version=2, properties=_when_true(Property.APPEND_ONLY)),
+    TableFeature(Feature.INVARIANTS, writer_version=2, field_keys=(INVARIANTS,), not_null=True),
+    TableFeature(Feature.CHECK_CONSTRAINTS, writer_version=3, property_prefix=CONSTRAINT_PREFIX),
     TableFeature(
-        "changeDataFeed",
+        Feature.CHANGE_DATA_FEED,
         writer_version=4,
-        properties=_when_true("delta.enableChangeDataFeed", "delta.enableChangeDataCapture"),
+        properties=_when_true(Property.ENABLE_CHANGE_DATA_FEED, Property.ENABLE_CHANGE_DATA_CAPTURE),
     ),
-    TableFeature("generatedColumns", writer_version=4, field_keys=("delta.generationExpression",)),
+    TableFeature(Feature.GENERATED_COLUMNS, writer_version=4, field_keys=(GENERATION_EXPRESSION,)),
     TableFeature(
-        "columnMapping",
+        Feature.COLUMN_MAPPING,
         for_readers=True,
         reader_version=2,
         writer_version=5,
-        properties=(("delta.columnMapping.mode", "name"), ("delta.columnMapping.mode", "id")),
+        properties=((Property.COLUMN_MAPPING_MODE, "name"), (Property.COLUMN_MAPPING_MODE, "id")),
     ),
-    TableFeature("identityColumns", writer_version=6, field_keys=_IDENTITY_KEYS),
-    TableFeature("deletionVectors", for_readers=True, properties=_when_true("delta.enableDeletionVectors")),
-    TableFeature("timestampNtz", for_readers=True, types=("timestamp_ntz",), manual=True),
-    TableFeature("v2Checkpoint", for_readers=True, properties=(("delta.checkpointPolicy", "v2"),)),
-    TableFeature("vacuumProtocolCheck", for_readers=True),
+    TableFeature(Feature.IDENTITY_COLUMNS, writer_version=6, field_keys=_IDENTITY_KEYS),
+    TableFeature(Feature.DELETION_VECTORS, for_readers=True, properties=_when_true(Property.ENABLE_DELETION_VECTORS)),
+    TableFeature(Feature.TIMESTAMP_NTZ, for_readers=True, types=("timestamp_ntz",), manual=True),
+    TableFeature(Feature.V2_CHECKPOINT, for_readers=True, properties=((Property.CHECKPOINT_POLICY, "v2"),)),
+    TableFeature(Feature.VACUUM_PROTOCOL_CHECK, for_readers=True),
     TableFeature(
-        "typeWidening",
+        Feature.TYPE_WIDENING,
         for_readers=True,
-        properties=_when_true("delta.enableTypeWidening"),
-        instead="typeWidening-preview",
+        properties=_when_true(Property.ENABLE_TYPE_WIDENING),
+        instead=Feature.TYPE_WIDENING_PREVIEW,
     ),
-    TableFeature("typeWidening-preview", for_readers=True),
-    TableFeature("variantType", for_readers=True, types=("variant",), instead="variantType-preview"),
-    TableFeature("variantType-preview", for_readers=True),
+    TableFeature(Feature.TYPE_WIDENING_PREVIEW, for_readers=True),
+    TableFeature(Feature.VARIANT_TYPE, for_readers=True, types=("variant",), instead=Feature.VARIANT_TYPE_PREVIEW),
+    TableFeature(Feature.VARIANT_TYPE_PREVIEW, for_readers=True),
     TableFeature(
-        "variantShredding",
+        Feature.VARIANT_SHREDDING,
         for_readers=True,
-        requires=("variantType",),
-        properties=_when_true("delta.enableVariantShredding"),
-        instead="variantShredding-preview",
+        requires=(Feature.VARIANT_TYPE,),
+        properties=_when_true(Property.ENABLE_VARIANT_SHREDDING),
+        instead=Feature.VARIANT_SHREDDING_PREVIEW,
     ),
-    TableFeature("variantShredding-preview", for_readers=True, requires=("variantType",)),
+    TableFeature(Feature.VARIANT_SHREDDING_PREVIEW, for_readers=True, requires=(Feature.VARIANT_TYPE,)),
     # refused with a message of its own: such a table is read through its catalog
     TableFeature(
-        CATALOG_MANAGED,
+        Feature.CATALOG_MANAGED,
         for_readers=True,
         readable=False,
         writable=False,
-        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        requires=(Feature.IN_COMMIT_TIMESTAMP, Feature.VACUUM_PROTOCOL_CHECK),
     ),
     TableFeature(
-        "catalogOwned-preview", for_readers=True, readable=False, writable=False, requires=("inCommitTimestamp",)
-    ),
-    TableFeature("rowTracking", requires=("domainMetadata",), properties=_when_true("delta.enableRowTracking")),
-    TableFeature("domainMetadata"),
-    TableFeature("inCommitTimestamp", properties=_when_true("delta.enableInCommitTimestamps")),
-    TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("allowColumnDefaults"),
-    TableFeature("icebergCompatV1", requires=("columnMapping",), properties=_when_true("delta.enableIcebergCompatV1")),
-    TableFeature("icebergCompatV2", requires=("columnMapping",), properties=_when_true("delta.enableIcebergCompatV2")),
-    TableFeature(
-        "icebergCompatV3",
+        Feature.CATALOG_OWNED_PREVIEW,
+        for_readers=True,
+        readable=False,
         writable=False,
-        requires=("columnMapping", "rowTracking"),
-        properties=_when_true("delta.enableIcebergCompatV3"),
+        requires=(Feature.IN_COMMIT_TIMESTAMP,),
     ),
-    TableFeature("checkpointProtection"),
     TableFeature(
-        "materializePartitionColumns", properties=_when_true("delta.enableMaterializePartitionColumnsFeature")
+        Feature.ROW_TRACKING, requires=(Feature.DOMAIN_METADATA,), properties=_when_true(Property.ENABLE_ROW_TRACKING)
+    ),
+    TableFeature(Feature.DOMAIN_METADATA),
+    TableFeature(Feature.IN_COMMIT_TIMESTAMP, properties=_when_true(Property.ENABLE_IN_COMMIT_TIMESTAMPS)),
+    TableFeature(Feature.CLUSTERING, requires=(Feature.DOMAIN_METADATA,)),
+    TableFeature(Feature.ALLOW_COLUMN_DEFAULTS),
+    TableFeature(
+        Feature.ICEBERG_COMPAT_V1,
+        requires=(Feature.COLUMN_MAPPING,),
+        properties=_when_true(Property.ENABLE_ICEBERG_COMPAT_V1),
+    ),
+    TableFeature(
+        Feature.ICEBERG_COMPAT_V2,
+        requires=(Feature.COLUMN_MAPPING,),
+        properties=_when_true(Property.ENABLE_ICEBERG_COMPAT_V2),
+    ),
+    TableFeature(
+        Feature.ICEBERG_COMPAT_V3,
+        writable=False,
+        requires=(Feature.COLUMN_MAPPING, Feature.ROW_TRACKING),
+        properties=_when_true(Property.ENABLE_ICEBERG_COMPAT_V3),
+    ),
+    TableFeature(Feature.CHECKPOINT_PROTECTION),
+    TableFeature(
+        Feature.MATERIALIZE_PARTITION_COLUMNS,
+        properties=_when_true(Property.ENABLE_MATERIALIZE_PARTITION_COLUMNS_FEATURE),
     ),
 )
 
+ICEBERG_COMPAT_FEATURES = {1: Feature.ICEBERG_COMPAT_V1, 2: Feature.ICEBERG_COMPAT_V2, 3: Feature.ICEBERG_COMPAT_V3}
+
 FEATURES = {f.name: f for f in _FEATURES}
-CATALOG_FEATURES = frozenset({CATALOG_MANAGED, "catalogOwned-preview"})
+CATALOG_FEATURES = frozenset({Feature.CATALOG_MANAGED, Feature.CATALOG_OWNED_PREVIEW})
 READABLE_FEATURES = frozenset(f.name for f in _FEATURES if f.for_readers and f.readable)
 WRITABLE_FEATURES = frozenset(f.name for f in _FEATURES if f.writable)
 
@@ -159,6 +216,16 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
     """
     listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     return implied_features(protocol.min_reader_version, protocol.min_writer_version) | listed
+
+
+def supports(protocol: Protocol, feature: str) -> bool:
+    """Whether a table with this protocol supports the feature of that name: listed, or implied by its versions."""
+    return feature in supported_features(protocol)
+
+
+def supports_for_readers(protocol: Protocol, feature: str) -> bool:
+    """Whether the protocol lists the feature for readers and for writers: no reader can be unaware of it."""
+    return feature in (protocol.reader_features or ()) and feature in (protocol.writer_features or ())
 
 
 def with_requirements(names: Iterable[str]) -> frozenset[str]:

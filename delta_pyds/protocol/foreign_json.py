@@ -1,4 +1,4 @@
-"""JSON that others wrote, as values.
+"""Decoding of JSON written by others.
 
 Whatever the bytes are, decoding gives a value or ``InvalidJSONError``: never another
 exception, however deep, long or strange the text is. What the caller then

@@ -1,4 +1,4 @@
-"""What crosses from planning to the tasks: small, picklable, free of the log's classes.
+"""The state that planning sends to the tasks of a scan: small, picklable, free of the log's classes.
 
 One ``ScanState`` travels once per query, a ``ScanFile`` once per piece of a
 file. Executors import this module, so it imports nothing heavy.

@@ -13,11 +13,59 @@ from typing import Any, TypeVar
 
 from delta_pyds.errors import ProtocolError
 
-COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
-COLUMN_MAPPING_MAX_ID = "delta.columnMapping.maxColumnId"
+
+class Property:
+    """The keys of the table properties that this package uses."""
+
+    APPEND_ONLY = "delta.appendOnly"
+    CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+    CHECKPOINT_POLICY = "delta.checkpointPolicy"
+    CHECKPOINT_WRITE_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+    CHECKPOINT_WRITE_STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
+    COLUMN_MAPPING_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+    COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+    DATA_SKIPPING_NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
+    DATA_SKIPPING_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+    DATA_SKIPPING_STRING_PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
+    DELETED_FILE_RETENTION_DURATION = "delta.deletedFileRetentionDuration"
+    ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"
+    ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+    ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"
+    ENABLE_EXPIRED_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+    ENABLE_ICEBERG_COMPAT_V1 = "delta.enableIcebergCompatV1"
+    ENABLE_ICEBERG_COMPAT_V2 = "delta.enableIcebergCompatV2"
+    ENABLE_ICEBERG_COMPAT_V3 = "delta.enableIcebergCompatV3"
+    ENABLE_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+    ENABLE_MATERIALIZE_PARTITION_COLUMNS_FEATURE = "delta.enableMaterializePartitionColumnsFeature"
+    ENABLE_ROW_TRACKING = "delta.enableRowTracking"
+    ENABLE_TYPE_WIDENING = "delta.enableTypeWidening"
+    ENABLE_VARIANT_SHREDDING = "delta.enableVariantShredding"
+    IGNORE_PROTOCOL_DEFAULTS = "delta.ignoreProtocolDefaults"
+    IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+    IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
+    ISOLATION_LEVEL = "delta.isolationLevel"
+    LOG_RETENTION_DURATION = "delta.logRetentionDuration"
+    MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = "delta.rowTracking.materializedRowCommitVersionColumnName"
+    MATERIALIZED_ROW_ID_COLUMN_NAME = "delta.rowTracking.materializedRowIdColumnName"
+    MIN_READER_VERSION = "delta.minReaderVersion"
+    MIN_WRITER_VERSION = "delta.minWriterVersion"
+    RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"
+    RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
+    REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION = "delta.requireCheckpointProtectionBeforeVersion"
+    ROW_TRACKING_SUSPENDED = "delta.rowTrackingSuspended"
+    SET_TRANSACTION_RETENTION_DURATION = "delta.setTransactionRetentionDuration"
+    TARGET_FILE_SIZE = "delta.targetFileSize"
+    WRITE_PARTITION_COLUMNS_TO_PARQUET = "delta.writePartitionColumnsToParquet"
+
+
 COLUMN_MAPPING_MODES = ("none", "name", "id")
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
+ICEBERG_COMPAT_PROPERTIES = {
+    1: Property.ENABLE_ICEBERG_COMPAT_V1,
+    2: Property.ENABLE_ICEBERG_COMPAT_V2,
+    3: Property.ENABLE_ICEBERG_COMPAT_V3,
+}
 ISOLATION_LEVELS = ("Serializable", "WriteSerializable")
 CHECKPOINT_POLICIES = ("classic", "v2")
 
@@ -102,40 +150,43 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
         return for_writers(_interval, key, default, default=default)
 
     return TableProperties(
-        column_mapping_mode=_one_of(c, COLUMN_MAPPING_MODE, COLUMN_MAPPING_MODES, "none"),
-        in_commit_timestamps=_boolean(c, "delta.enableInCommitTimestamps"),
-        in_commit_timestamp_enablement_version=_integer(c, "delta.inCommitTimestampEnablementVersion"),
-        in_commit_timestamp_enablement_timestamp_ms=_integer(c, "delta.inCommitTimestampEnablementTimestamp"),
-        row_tracking=_boolean(c, "delta.enableRowTracking"),
-        row_tracking_suspended=flag("delta.rowTrackingSuspended"),
-        materialized_row_id_column=c.get("delta.rowTracking.materializedRowIdColumnName"),
-        materialized_row_commit_version_column=c.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
-        change_data_feed=_boolean(c, "delta.enableChangeDataFeed") or _boolean(c, "delta.enableChangeDataCapture"),
-        append_only=flag("delta.appendOnly"),
-        deletion_vectors=flag("delta.enableDeletionVectors"),
-        type_widening=flag("delta.enableTypeWidening"),
+        column_mapping_mode=_one_of(c, Property.COLUMN_MAPPING_MODE, COLUMN_MAPPING_MODES, "none"),
+        in_commit_timestamps=_boolean(c, Property.ENABLE_IN_COMMIT_TIMESTAMPS),
+        in_commit_timestamp_enablement_version=_integer(c, Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION),
+        in_commit_timestamp_enablement_timestamp_ms=_integer(c, Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP),
+        row_tracking=_boolean(c, Property.ENABLE_ROW_TRACKING),
+        row_tracking_suspended=flag(Property.ROW_TRACKING_SUSPENDED),
+        materialized_row_id_column=c.get(Property.MATERIALIZED_ROW_ID_COLUMN_NAME),
+        materialized_row_commit_version_column=c.get(Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME),
+        change_data_feed=_boolean(c, Property.ENABLE_CHANGE_DATA_FEED)
+        or _boolean(c, Property.ENABLE_CHANGE_DATA_CAPTURE),
+        append_only=flag(Property.APPEND_ONLY),
+        deletion_vectors=flag(Property.ENABLE_DELETION_VECTORS),
+        type_widening=flag(Property.ENABLE_TYPE_WIDENING),
         isolation_level=for_writers(
-            _one_of, "delta.isolationLevel", ISOLATION_LEVELS, "Serializable", default="Serializable"
+            _one_of, Property.ISOLATION_LEVEL, ISOLATION_LEVELS, "Serializable", default="Serializable"
         ),
-        checkpoint_interval=at_least("delta.checkpointInterval", 1, 10),
+        checkpoint_interval=at_least(Property.CHECKPOINT_INTERVAL, 1, 10),
         checkpoint_policy=for_writers(
-            _one_of, "delta.checkpointPolicy", CHECKPOINT_POLICIES, "classic", default="classic"
+            _one_of, Property.CHECKPOINT_POLICY, CHECKPOINT_POLICIES, "classic", default="classic"
         ),
-        checkpoint_stats_as_json=flag("delta.checkpoint.writeStatsAsJson", True),
-        checkpoint_stats_as_struct=flag("delta.checkpoint.writeStatsAsStruct", True),
-        log_retention_ms=interval("delta.logRetentionDuration", 30 * _DAY_MS),
-        deleted_file_retention_ms=interval("delta.deletedFileRetentionDuration", 7 * _DAY_MS),
-        expired_log_cleanup=flag("delta.enableExpiredLogCleanup", True),
-        transaction_retention_ms=for_writers(_interval_or_none, "delta.setTransactionRetentionDuration", default=None),
-        num_indexed_columns=at_least("delta.dataSkippingNumIndexedCols", -1, 32),
-        stats_columns=c.get("delta.dataSkippingStatsColumns"),
-        string_prefix_length=at_least("delta.dataSkippingStringPrefixLength", 0, 32),
-        random_file_prefixes=flag("delta.randomizeFilePrefixes"),
-        random_prefix_length=at_least("delta.randomPrefixLength", 1, 2),
-        partition_columns_in_files=flag("delta.writePartitionColumnsToParquet")
-        or flag("delta.enableMaterializePartitionColumnsFeature"),
-        target_file_bytes=for_writers(_bytes, "delta.targetFileSize", default=None),
-        iceberg_compat=next((v for v in (3, 2, 1) if flag(f"delta.enableIcebergCompatV{v}")), None),
+        checkpoint_stats_as_json=flag(Property.CHECKPOINT_WRITE_STATS_AS_JSON, True),
+        checkpoint_stats_as_struct=flag(Property.CHECKPOINT_WRITE_STATS_AS_STRUCT, True),
+        log_retention_ms=interval(Property.LOG_RETENTION_DURATION, 30 * _DAY_MS),
+        deleted_file_retention_ms=interval(Property.DELETED_FILE_RETENTION_DURATION, 7 * _DAY_MS),
+        expired_log_cleanup=flag(Property.ENABLE_EXPIRED_LOG_CLEANUP, True),
+        transaction_retention_ms=for_writers(
+            _interval_or_none, Property.SET_TRANSACTION_RETENTION_DURATION, default=None
+        ),
+        num_indexed_columns=at_least(Property.DATA_SKIPPING_NUM_INDEXED_COLS, -1, 32),
+        stats_columns=c.get(Property.DATA_SKIPPING_STATS_COLUMNS),
+        string_prefix_length=at_least(Property.DATA_SKIPPING_STRING_PREFIX_LENGTH, 0, 32),
+        random_file_prefixes=flag(Property.RANDOMIZE_FILE_PREFIXES),
+        random_prefix_length=at_least(Property.RANDOM_PREFIX_LENGTH, 1, 2),
+        partition_columns_in_files=flag(Property.WRITE_PARTITION_COLUMNS_TO_PARQUET)
+        or flag(Property.ENABLE_MATERIALIZE_PARTITION_COLUMNS_FEATURE),
+        target_file_bytes=for_writers(_bytes, Property.TARGET_FILE_SIZE, default=None),
+        iceberg_compat=next((v for v in (3, 2, 1) if flag(ICEBERG_COMPAT_PROPERTIES[v])), None),
         unusable=tuple(unusable),
     )
 

@@ -1,4 +1,4 @@
-"""What crosses from planning a change of rows to its tasks. They answer with ``TaskOutput``s.
+"""The state that planning sends to tasks that change rows. They return ``TaskOutput``s.
 
 A command that changes rows hands out files of the table in tasks of one kind after another: find the rows, then write
 anew what stays of their files, or change files. Small, picklable, free of the log's classes and of Arrow.

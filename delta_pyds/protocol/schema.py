@@ -30,6 +30,7 @@ _CHAR = re.compile(r"(?:var)?char\(\s*\d+\s*\)")
 
 COLUMN_MAPPING_ID = "delta.columnMapping.id"
 COLUMN_MAPPING_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+COLUMN_MAPPING_NESTED_IDS = "delta.columnMapping.nested.ids"
 COLLATIONS = "__COLLATIONS"
 TYPE_CHANGES = "delta.typeChanges"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"

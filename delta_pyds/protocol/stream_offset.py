@@ -1,4 +1,4 @@
-"""Where a stream stands in a table's log: the JSON that Spark keeps in a query's checkpoint.
+"""Stream offsets: the JSON that Spark keeps in a query's checkpoint.
 
 The fields are those of the reference implementation, so that a checkpoint
 explains itself, and the keys have one order, because Spark compares offsets as text.

@@ -1,4 +1,4 @@
-"""Which types hold all values of another type, and how a column's change of type is recorded.
+"""Type widening: which types hold all values of another type, and how type changes are recorded.
 
 Protocol: "Type Widening".
 """

@@ -1,4 +1,4 @@
-"""What crosses from planning a write to its tasks, and back as commit messages.
+"""The state that planning sends to the tasks of a write, and the outputs that they return.
 
 One ``WriteState`` travels to every task; each task answers with a
 ``TaskOutput``. Small, picklable, free of the log's classes and of Arrow.
@@ -15,12 +15,12 @@ from delta_pyds.protocol.schema import StructField, StructType
 from delta_pyds.redaction import Concealing
 
 # where a column's values come from, when the incoming rows do not have it or may lack it
-Source = Literal["input", "null", "default", "generated", "identity"]
+ColumnOrigin = Literal["input", "null", "default", "generated", "identity"]
 
 
 @dataclass(frozen=True)
 class SessionExpression:
-    """An expression in both of the meanings that a session can give it.
+    """An expression bound both with and without ANSI mode.
 
     ``ansi`` and ``legacy`` are bound trees (``expr.nodes.Expr``) for
     ``spark.sql.ansi.enabled`` true and false: only a task knows which holds.
@@ -63,7 +63,7 @@ class ColumnSource:
     """
 
     field: StructField
-    source: Source
+    source: ColumnOrigin
     input: int | None = None
     expression: SessionExpression | None = None
     identity: IdentityColumn | None = None

@@ -1,4 +1,4 @@
-"""Choosing between Spark's own Parquet reader and the Python source.
+"""Chooses between Spark's own Parquet reader and the Python source.
 
 Invariant: the first is taken only where nothing speaks against it; what goes
 wrong while finding that out is the Python source's to report, unless the user insists.

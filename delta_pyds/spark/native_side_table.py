@@ -1,4 +1,4 @@
-"""What the log knows of each file, as a small table that Spark joins to the rows of the files.
+"""Partition values and deleted rows of each file as a small table, which Spark joins to the rows of the files.
 
 One row for each file: Spark's name of it, the partition values, and which rows
 are deleted. Only built-in functions look at it, so that nothing has to be
@@ -27,7 +27,7 @@ from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.protocol.temporal import show_timestamp
 from delta_pyds.spark.native_deletions import deleted_words
 from delta_pyds.spark.native_expressions import literal
-from delta_pyds.table.file_facts import typed_partition_values
+from delta_pyds.table.file_statistics import typed_partition_values
 from delta_pyds.table.native_eligibility import RESERVED_PREFIX
 from delta_pyds.table.native_files import NativeFiles
 from delta_pyds.table.scan import Scan

@@ -1,4 +1,4 @@
-"""What a load is pinned to, so that all of its processes read one version of one table."""
+"""The version that a load is pinned to, so that all of its processes read the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether filters that Spark pushes may rule out files.
+"""Decides whether filters pushed by Spark may rule out files.
 
 Spark 4.1 to 4.3 keeps the outcome of a pushdown on the relation and not on
 the scan: a DataFrame that is used twice, with two filters or with one and

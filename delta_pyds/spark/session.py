@@ -1,4 +1,4 @@
-"""What a user calls with a session in hand: ``register``, ``read`` and ``write``."""
+"""Functions that need a Spark session: ``register``, ``read`` and ``write``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only ``spark.readStream`` is asked: limits, and what to do with changes of rows and of the schema."""
+"""Options of ``spark.readStream`` alone: limits, and how changes of rows and of the schema are handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does with a partition of files, in a batch and in a stream alike."""
+"""Reading of a partition of files in a task, for batches and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time zone that a session has when nobody set one: that of Spark's JVM, found from beside it.
+"""The default session time zone: that of Spark's JVM, determined from outside of the JVM.
 
 Spark tells a planner process no setting. Its session's zone defaults to the
 JVM's, which is: ``-Duser.timezone`` if given, else TZ, else the system's.

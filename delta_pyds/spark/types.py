@@ -8,12 +8,12 @@ from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
-from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_type, type_to_json
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType, change_fields, parse_type, type_to_json
 
 # Written by Delta writers for Delta writers: a DataFrame that carried them into
 # another table would drag column ids, generation expressions and defaults along.
 _INTERNAL = ("delta.",)
-_INTERNAL_KEYS = frozenset({"CURRENT_DEFAULT", "EXISTS_DEFAULT"})
+_INTERNAL_KEYS = frozenset({CURRENT_DEFAULT, "EXISTS_DEFAULT"})
 
 
 def to_spark(schema: StructType) -> spark_types.StructType:

@@ -1,1 +1,1 @@
-"""Bytes: file systems behind one small interface."""
+"""File systems and object stores behind one small interface."""

@@ -122,7 +122,7 @@ def file_exists(path: str) -> FileExistsInStorageError:
 
 
 def parts_below(path: str, root: str) -> list[str]:
-    """The names from a directory down to a file that may be deleted.
+    """The path components from a directory down to a file that may be deleted.
 
     Raises: StorageError for a path that is not below, or not plainly so.
     """

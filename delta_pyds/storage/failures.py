@@ -1,4 +1,4 @@
-"""What the packages of object stores raise, as errors of ours.
+"""Maps exceptions of object store packages to this package's errors.
 
 Invariant: neither the message nor what a traceback shows below it names a
 secret of the storage options, or the credentials of a URL.

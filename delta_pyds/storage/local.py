@@ -308,7 +308,7 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def _link(source: str, target: str, path: str) -> bool:
-    """True if the link was made, whatever the answer says.
+    """Whether the link was made, whatever the server answered.
 
     Over a network the answer may be lost; asked again, the server says that the target exists, or fails. The
     source is ours alone, so a second link of it is the target.

@@ -1,4 +1,4 @@
-"""From the path that a user wrote to the storage that holds it."""
+"""Resolves a path to the storage that holds it."""
 
 from __future__ import annotations
 

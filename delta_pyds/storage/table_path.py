@@ -1,4 +1,4 @@
-"""From what a user gives as the path of a table to its one absolute spelling.
+"""Normalizes the path of a table that a user gives.
 
 Invariant: a path means the same to every call that takes one. ``pathlib.Path``
 and text are alike, ``~`` is the user's home, and a relative path is below the

@@ -1,4 +1,4 @@
-"""Which changes of protocol and metadata by another commit a running transaction can live with.
+"""Which changes of protocol and metadata by a winning commit a running transaction can adopt.
 
 Invariant: what is adopted asks nothing of files that were written before it.
 """
@@ -12,10 +12,11 @@ import msgspec
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.actions import CommitInfo, Metadata, Protocol
-from delta_pyds.protocol.features import supported_features
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE, TableProperties, parse_properties
+from delta_pyds.protocol.features import Feature, supported_features
+from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
+    COLUMN_MAPPING_NESTED_IDS,
     COLUMN_MAPPING_PHYSICAL_NAME,
     StructField,
     StructType,
@@ -25,26 +26,30 @@ from delta_pyds.protocol.schema import (
 
 IDENTITY_TAG = "delta.identity.schemaUpdate"
 
-_ROW_TRACKING = "delta.enableRowTracking"
 _ROW_TRACKING_COLUMNS = (
-    "delta.rowTracking.materializedRowIdColumnName",
-    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
+    Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
 )
-_IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _IN_COMMIT_ENABLEMENT = (
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
 )
-_MAPPING_KEYS = (COLUMN_MAPPING_ID, COLUMN_MAPPING_PHYSICAL_NAME, "delta.columnMapping.nested.ids")
+_MAPPING_KEYS = (COLUMN_MAPPING_ID, COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_NESTED_IDS)
 _ADOPTABLE = frozenset(
     {
-        _ROW_TRACKING, *_ROW_TRACKING_COLUMNS, COLUMN_MAPPING_MODE, COLUMN_MAPPING_MAX_ID,
-        "delta.enableDeletionVectors", "delta.checkpointPolicy", _IN_COMMIT_TIMESTAMPS, *_IN_COMMIT_ENABLEMENT,
+        Property.ENABLE_ROW_TRACKING,
+        *_ROW_TRACKING_COLUMNS,
+        Property.COLUMN_MAPPING_MODE,
+        Property.COLUMN_MAPPING_MAX_COLUMN_ID,
+        Property.ENABLE_DELETION_VECTORS,
+        Property.CHECKPOINT_POLICY,
+        Property.ENABLE_IN_COMMIT_TIMESTAMPS,
+        *_IN_COMMIT_ENABLEMENT,
         "io.unitycatalog.tableId",
     }
-)  # fmt: skip
+)
 # by these a new file holds columns that a file written before has not
-_BINDING_FEATURES = frozenset({"materializePartitionColumns"})
+_BINDING_FEATURES = frozenset({Feature.MATERIALIZE_PARTITION_COLUMNS})
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,12 @@ class Adoption:
 
 
 def dropped_features(old: Protocol, new: Protocol) -> list[str]:
-    """Features that a table had and has no more."""
+    """Features that were dropped."""
     return sorted(supported_features(old) - supported_features(new))
 
 
 def features_that_bind_files(old: Protocol, new: Protocol) -> list[str]:
-    """New features that each data file has to follow, from the version on that adds them."""
+    """New features that impose requirements on every data file written from then on."""
     return sorted((supported_features(new) - supported_features(old)) & _BINDING_FEATURES)
 
 
@@ -94,20 +99,20 @@ def adopted_metadata(old: Metadata, new: Metadata, protocol: Protocol) -> Adopti
             return None
     except DeltaError:
         return None
-    return Adoption(_ROW_TRACKING in changed)
+    return Adoption(Property.ENABLE_ROW_TRACKING in changed)
 
 
 def _acceptable(
     changed: Set[str], before: Set[str], now: TableProperties, then: TableProperties, features: Set[str]
 ) -> bool:
     conditions = {
-        _ROW_TRACKING: now.row_tracking and "rowTracking" in features,
+        Property.ENABLE_ROW_TRACKING: now.row_tracking and Feature.ROW_TRACKING in features,
         **dict.fromkeys(_ROW_TRACKING_COLUMNS, now.row_tracking),
-        COLUMN_MAPPING_MODE: _mapping_was_enabled(now, then) and "columnMapping" in features,
-        COLUMN_MAPPING_MAX_ID: _mapping_was_enabled(now, then),
-        "delta.enableDeletionVectors": now.deletion_vectors and "deletionVectors" in features,
-        "delta.checkpointPolicy": now.checkpoint_policy == "v2" and "v2Checkpoint" in features,
-        _IN_COMMIT_TIMESTAMPS: now.in_commit_timestamps and "inCommitTimestamp" in features,
+        Property.COLUMN_MAPPING_MODE: _mapping_was_enabled(now, then) and Feature.COLUMN_MAPPING in features,
+        Property.COLUMN_MAPPING_MAX_COLUMN_ID: _mapping_was_enabled(now, then),
+        Property.ENABLE_DELETION_VECTORS: now.deletion_vectors and Feature.DELETION_VECTORS in features,
+        Property.CHECKPOINT_POLICY: now.checkpoint_policy == "v2" and Feature.V2_CHECKPOINT in features,
+        Property.ENABLE_IN_COMMIT_TIMESTAMPS: now.in_commit_timestamps and Feature.IN_COMMIT_TIMESTAMP in features,
         **dict.fromkeys(_IN_COMMIT_ENABLEMENT, now.in_commit_timestamps),
         "io.unitycatalog.tableId": "io.unitycatalog.tableId" not in before,
     }

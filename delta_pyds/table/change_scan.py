@@ -79,7 +79,8 @@ class ChangeScan:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in the order of their commits.
 
-        Raises: MissingLogFilesError for a commit of the range that is gone; UserError for a version from which on
+        Raises: MissingLogFilesError for a commit of the range that was cleaned up; UserError for a version from which
+        on
             the change feed is off or the table is another one, or whose rows the columns cannot hold;
             UnsupportedFeatureError; ProtocolError.
         """
@@ -137,7 +138,7 @@ def change_range(
     latest version, or none, is the latest version.
 
     Raises: UserError (DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE);
-        TimeTravelError for a start whose commit is gone, or times that the table's commits do not reach.
+        TimeTravelError for a start whose commit was cleaned up, or times outside of the table's history.
     """
     root = latest.table_root
     if starting_version is None and starting_timestamp_ms is None:
@@ -225,7 +226,7 @@ def plan_changes(
 def configuration_after(
     before: TableConfiguration, actions: Sequence[SingleAction], version: int
 ) -> TableConfiguration:
-    """What is in force once a commit is made: ``before`` itself where the commit leaves it alone.
+    """The configuration after a commit; ``before`` itself if the commit does not change it.
 
     Raises: UnsupportedFeatureError, ProtocolError, as ``load_configuration``.
     """
@@ -277,8 +278,8 @@ def with_partition_values(
     paths = pa.array([c.path for c in lacking], pa.string())
     wanted = AddRequest(
         columns=("path", "partitionValues", "size"),
-        facts=("path",),
-        parsed_facts=("path",),
+        filter_fields=("path",),
+        parsed_filter_fields=("path",),
         keep=lambda add: pc.is_in(add.field("path").cast(pa.string()), value_set=paths),
     )
     found: dict[str, dict[str, Any]] = {}

@@ -51,7 +51,7 @@ _File = TypeVar("_File", AddFile, RemoveFile)
 
 # no cycles: a commit may have very many
 class FileChange(msgspec.Struct, frozen=True, gc=False):
-    """A file, the rows of it that a commit changed, and what became of them.
+    """A file, the rows of it that a commit changed, and the type of the change.
 
     The rows are those of ``selected``, or all where it is None, less those of
     ``deletion_vector``. ``kind`` "cdc": the file itself says in
@@ -215,7 +215,7 @@ def check_partition_values(changes: Sequence[FileChange], relation: Relation, ve
 
 
 def _moved_rows_only(info: CommitInfo) -> bool:
-    """A MERGE that rewrote files and changed no row."""
+    """Whether the commit is a MERGE that rewrote files and changed no row."""
     metrics = info.operation_metrics
     if info.operation != "MERGE" or not isinstance(metrics, dict):
         return False
@@ -223,7 +223,7 @@ def _moved_rows_only(info: CommitInfo) -> bool:
 
 
 def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File]:
-    """Logical files that came or went, each once, by decoded path and deletion vector."""
+    """Logical files that were added or removed, each once, by decoded path and deletion vector."""
     found: dict[tuple[str, str | None], _File] = {}
     for file in files:
         if file is not None:

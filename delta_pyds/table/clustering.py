@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.actions import DomainMetadata
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.foreign_json import decode_json
-
-CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:

@@ -1,4 +1,4 @@
-"""Ids and physical names of columns: given once, kept for ever.
+"""Column ids and physical names: assigned once, never changed.
 
 Protocol: "Column Mapping", "Iceberg Compatibility V2" (ids of elements, keys and values).
 """
@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID
+from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
+    COLUMN_MAPPING_NESTED_IDS,
     COLUMN_MAPPING_PHYSICAL_NAME,
     ArrayType,
     DataType,
@@ -24,10 +25,15 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 
-NESTED_IDS = "delta.columnMapping.nested.ids"
 # these two are of Parquet files, and of schemas that were read from them
 MAPPING_KEYS = frozenset(
-    {COLUMN_MAPPING_ID, COLUMN_MAPPING_PHYSICAL_NAME, NESTED_IDS, "parquet.field.id", "parquet.field.nested.ids"}
+    {
+        COLUMN_MAPPING_ID,
+        COLUMN_MAPPING_PHYSICAL_NAME,
+        COLUMN_MAPPING_NESTED_IDS,
+        "parquet.field.id",
+        "parquet.field.nested.ids",
+    }
 )
 
 
@@ -56,13 +62,14 @@ def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
 
     Raises: ProtocolError (DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY) for what is no id.
     """
-    text = configuration.get(COLUMN_MAPPING_MAX_ID) or "0"
+    text = configuration.get(Property.COLUMN_MAPPING_MAX_COLUMN_ID) or "0"
     if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) >= 1 << 31:
         raise ProtocolError(
-            f"the table property {COLUMN_MAPPING_MAX_ID} is {text[:50]!r}, which is no column id: new columns cannot "
+            f"the table property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {text[:50]!r}, which is no column id: "
+            "new columns cannot "
             "be given ids that are certainly new. Set it to the highest id of the schema, or above.",
             code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
-            property=COLUMN_MAPPING_MAX_ID,
+            property=Property.COLUMN_MAPPING_MAX_COLUMN_ID,
         )
     return int(text)
 
@@ -195,7 +202,7 @@ def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
         nested = dict(_nested_ids(f))
         data_type = _number_parts(f.data_type, f.physical_name, nested, ids)
         # the reference writes the key on every field, empty where there is nothing to number
-        fields.append(replace(f, data_type=data_type, metadata={**f.metadata, NESTED_IDS: nested}))
+        fields.append(replace(f, data_type=data_type, metadata={**f.metadata, COLUMN_MAPPING_NESTED_IDS: nested}))
     return StructType(tuple(fields))
 
 
@@ -239,10 +246,11 @@ def _ids_of(schema: StructType) -> Iterator[int]:
 
 def _nested_ids(field: StructField) -> dict[str, int]:
     """Raises: ProtocolError where the ids of elements, keys and values are none: a new one might be one of them."""
-    found = field.metadata.get(NESTED_IDS) or {}
+    found = field.metadata.get(COLUMN_MAPPING_NESTED_IDS) or {}
     if not isinstance(found, dict) or any(type(number) is not int for number in found.values()):
         raise ProtocolError(
-            f"{NESTED_IDS} of the column '{field.name}' is no object of column ids: new columns cannot be given ids "
+            f"{COLUMN_MAPPING_NESTED_IDS} of the column '{field.name}' is no object of column ids: new columns "
+            "cannot be given ids "
             "that are certainly new. Set it right with the engine that wrote it.",
             code="DELTA_INVALID_SCHEMA",
             column=field.name,

@@ -1,4 +1,4 @@
-"""What a transaction will commit, gathered while it runs, and what must not be committed."""
+"""The actions that a transaction will commit, and the checks of them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     file_key,
 )
+from delta_pyds.protocol.features import Feature
 from delta_pyds.table.adoption import dropped_features
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.row_counts import row_counts
@@ -43,7 +44,7 @@ class EncodedRemoves:
         return len(self.paths)
 
     def extend(self, removes: Iterable[RemoveFile], *, table: str, now_ms: int) -> None:
-        """Take them in, from an iterator too; nothing keeps the objects.
+        """Add removes, also from an iterator; no objects are kept.
 
         Raises: ProtocolError for a path that comes twice.
         """
@@ -137,14 +138,14 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
     table = after.table_root
     if draft.protocol is not None and before is not None:
         _check_no_downgrade(before.protocol, draft.protocol, table)
-    if draft.domains and not after.supports("domainMetadata"):
+    if draft.domains and not after.supports(Feature.DOMAIN_METADATA):
         raise DeltaError(
             f"table {table!r} does not support metadata domains, so {', '.join(sorted(draft.domains))} cannot be "
             "written. Add the table feature domainMetadata first.",
             code="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
             table=table,
         )
-    if draft.removes.change_data and before is not None and before.supports("appendOnly"):
+    if draft.removes.change_data and before is not None and before.supports(Feature.APPEND_ONLY):
         _check_not_append_only(before)
     _check_files(draft, after)
 
@@ -210,11 +211,11 @@ def _check_partition(path: str, values: dict[str, str | None] | None, wanted: se
 
 def _why_rows_are_counted(after: TableConfiguration) -> tuple[str, str] | None:
     """What of the table demands numRecords of every new file, and the code of the error; None where nothing does."""
-    if after.supports("rowTracking"):
+    if after.supports(Feature.ROW_TRACKING):
         return "the table tracks rows", "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"
     if after.properties.iceberg_compat is not None:
         return "the table is kept compatible with Iceberg", "DELTA_ICEBERG_COMPAT_VIOLATION"
-    if after.supports("deletionVectors"):
+    if after.supports(Feature.DELETION_VECTORS):
         return "the table supports deletion vectors", "DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS"
     return None
 
@@ -233,7 +234,7 @@ def _check_counts(add: AddFile, after: TableConfiguration, why: tuple[str, str] 
         )
     if add.deletion_vector is None:
         return
-    if not after.supports("deletionVectors"):
+    if not after.supports(Feature.DELETION_VECTORS):
         raise ProtocolError(
             f"the file {add.path} cannot be added to table {table!r} with a deletion vector: the table does not "
             "support them. Set delta.enableDeletionVectors=true first.",

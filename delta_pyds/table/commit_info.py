@@ -1,4 +1,4 @@
-"""Who did what: the first line of every commit. Protocol: "Commit Provenance Information"."""
+"""The commitInfo action: provenance of a commit. Protocol: "Commit Provenance Information"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's protocol and metadata allow and demand: the one place that asks.
+"""What a table's protocol and metadata allow and require. Feature checks live here.
 
 Protocol: "Protocol Evolution", "Table Features", "Column Mapping".
 """
@@ -17,6 +17,7 @@ from delta_pyds.protocol.features import (
     READER_VERSION_WITH_FEATURES,
     WRITABLE_FEATURES,
     WRITER_VERSION_WITH_FEATURES,
+    Feature,
     supported_features,
 )
 from delta_pyds.protocol.handoff import RowIdColumns
@@ -95,17 +96,17 @@ class TableConfiguration:
     @property
     def has_row_tracking(self) -> bool:
         """Every row has a stable id and a commit version. Protocol: "Row Tracking"."""
-        return self.properties.row_tracking and "rowTracking" in (self.protocol.writer_features or ())
+        return self.properties.row_tracking and self.supports(Feature.ROW_TRACKING)
 
     @property
     def hidden_columns(self) -> tuple[str, ...]:
-        """Names in the data files that are not the schema's: where rows keep their ids. No column can have them."""
+        """Physical columns for row ids and row commit versions. No column of the schema may have these names."""
         p = self.properties
         names = (p.materialized_row_id_column, p.materialized_row_commit_version_column)
         return tuple(n for n in names if n is not None)
 
     def row_id_columns(self) -> RowIdColumns:
-        """Where rows keep their ids. Raises: UnsupportedFeatureError on a table without row tracking."""
+        """The materialized row tracking columns. Raises: UnsupportedFeatureError on a table without row tracking."""
         if not self.has_row_tracking:
             raise UnsupportedFeatureError(
                 f"the table {self.table_root} has no row tracking (version {self.version}): its rows have no ids. "
@@ -242,7 +243,7 @@ def _check_writable(table_root: str, version: int, protocol: Protocol, features:
 
 def _column_mapping_mode(protocol: Protocol, properties: TableProperties) -> str:
     """The mode, honoured only where the protocol action supports column mapping."""
-    supported = protocol.min_reader_version == 2 or "columnMapping" in (protocol.reader_features or ())
+    supported = protocol.min_reader_version == 2 or Feature.COLUMN_MAPPING in (protocol.reader_features or ())
     return properties.column_mapping_mode if supported else "none"
 
 

@@ -1,6 +1,6 @@
-"""Whether a transaction can be put after a commit that it did not know of. Values in, values out; no I/O.
+"""Conflict detection between a transaction and a commit that was made meanwhile. Pure functions, no I/O.
 
-Invariant: ``check`` lets a transaction pass only if it would have done the
+Invariant: ``check_conflicts`` lets a transaction pass only if it would have done the
 same, had it started after the winning commit, to the degree that its
 isolation level asks for. What cannot be known is a conflict.
 
@@ -29,6 +29,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.expr.nodes import Expr, references
 from delta_pyds.protocol.actions import (
+    ROW_TRACKING_DOMAIN,
     AddFile,
     CommitInfo,
     DomainMetadata,
@@ -40,9 +41,8 @@ from delta_pyds.protocol.actions import (
 from delta_pyds.protocol.schema import TIMESTAMP, StructType
 from delta_pyds.table.adoption import adopted_metadata, dropped_features, features_that_bind_files, is_identity_only
 from delta_pyds.table.configuration import load_configuration
-from delta_pyds.table.file_facts import typed_partition_values
+from delta_pyds.table.file_statistics import typed_partition_values
 from delta_pyds.table.partition_match import partition_part
-from delta_pyds.table.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 
 IsolationLevel = Literal["Serializable", "WriteSerializable", "SnapshotIsolation"]
 
@@ -59,7 +59,7 @@ class ReadPredicate:
 
 
 @dataclass(frozen=True)
-class Ours:
+class TransactionInfo:
     """What a transaction read and what it does.
 
     ``read_files``, ``removed_files``: paths as the log has them. ``schema``
@@ -84,8 +84,8 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Winner:
-    """A commit that came first, sorted by kinds of actions."""
+class WinningCommit:
+    """A commit that was made first, its actions sorted by kind."""
 
     version: int
     info: CommitInfo | None = None
@@ -97,10 +97,10 @@ class Winner:
     domains: Mapping[str, DomainMetadata] | None = None
 
     @staticmethod
-    def of(version: int, actions: Iterable[SingleAction]) -> Winner:
+    def of(version: int, actions: Iterable[SingleAction]) -> WinningCommit:
         """Sort the actions of a commit file."""
         seen = list(actions)
-        return Winner(
+        return WinningCommit(
             version,
             next((a.commit_info for a in seen if a.commit_info is not None), None),
             next((a.protocol for a in seen if a.protocol is not None), None),
@@ -113,25 +113,25 @@ class Winner:
 
     @property
     def operation(self) -> str:
-        """What the commit says that it did."""
+        """The operation that the commit names."""
         return (self.info.operation if self.info else None) or "an unnamed operation"
 
     @property
     def is_blind_append(self) -> bool:
-        """It read nothing, by its own word; a commit that does not say so did read."""
+        """Whether the commit says that it read nothing. A commit that does not say so is taken to have read."""
         return self.info is not None and self.info.is_blind_append is True
 
     @property
     def renumbers(self) -> bool:
-        """It gave files their row ids, or took them: the files and their rows are the same as before."""
+        """Whether the commit only assigned or removed row ids: the files and their rows are the same as before."""
         return self.operation in _RENUMBERING
 
 
 @dataclass(frozen=True)
 class Adopted:
-    """The table's protocol and metadata after the winner.
+    """The table's protocol and metadata after the winning commit.
 
-    ``row_tracking_enabled``: the winner turned it on, so what we do does not preserve row ids.
+    ``row_tracking_enabled``: the winning commit enabled it, so this transaction does not preserve row ids.
     """
 
     protocol: Protocol
@@ -139,29 +139,32 @@ class Adopted:
     row_tracking_enabled: bool = False
 
 
-def check(ours: Ours, winner: Winner, protocol: Protocol, metadata: Metadata) -> Adopted:
-    """Hold a transaction against one winning commit; ``protocol`` and ``metadata`` are the table's before it.
+def check_conflicts(current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata) -> Adopted:
+    """Check a transaction against one winning commit; ``protocol`` and ``metadata`` are the table's before that commit.
 
-    Raises: a ConflictError; UnsupportedFeatureError where the winner made the table one that is not written here.
+    Raises: a ConflictError; UnsupportedFeatureError if the winning commit added a feature that is not supported for
+    writing.
     """
-    new_protocol = _check_protocol(ours, winner, protocol, metadata)
-    new_metadata, row_tracking = _check_metadata(ours, winner, new_protocol, metadata)
-    _check_domains(ours, winner)
-    _check_applications(ours, winner)
-    _check_added_files(ours, winner)
-    _check_removed_files(ours, winner)
+    new_protocol = _check_protocol(current, winner, protocol, metadata)
+    new_metadata, row_tracking = _check_metadata(current, winner, new_protocol, metadata)
+    _check_domains(current, winner)
+    _check_applications(current, winner)
+    _check_added_files(current, winner)
+    _check_removed_files(current, winner)
     return Adopted(new_protocol, new_metadata, row_tracking)
 
 
-def _check_protocol(ours: Ours, winner: Winner, protocol: Protocol, metadata: Metadata) -> Protocol:
+def _check_protocol(
+    current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata
+) -> Protocol:
     new = winner.protocol
     if new is None:
         return protocol
-    load_configuration(ours.table_root, winner.version, new, winner.metadata or metadata).check_writable()
-    if ours.changes_protocol:
+    load_configuration(current.table_root, winner.version, new, winner.metadata or metadata).check_writable()
+    if current.changes_protocol:
         raise _conflict(
             ProtocolChangedError,
-            ours,
+            current,
             winner,
             "changed the table's protocol, which this transaction changes too",
             "Run the operation again; it will start from the new protocol.",
@@ -169,15 +172,15 @@ def _check_protocol(ours: Ours, winner: Winner, protocol: Protocol, metadata: Me
     if dropped := dropped_features(protocol, new):
         raise _conflict(
             ProtocolChangedError,
-            ours,
+            current,
             winner,
             f"took table features away ({', '.join(dropped)})",
             "Run the operation again; it will start from the new protocol.",
         )
-    if ours.adds_files and (binding := features_that_bind_files(protocol, new)):
+    if current.adds_files and (binding := features_that_bind_files(protocol, new)):
         raise _conflict(
             ProtocolChangedError,
-            ours,
+            current,
             winner,
             f"added table features that the files of this transaction were not written for ({', '.join(binding)})",
             "Run the operation again; it will write its files for the new protocol.",
@@ -185,14 +188,16 @@ def _check_protocol(ours: Ours, winner: Winner, protocol: Protocol, metadata: Me
     return new
 
 
-def _check_metadata(ours: Ours, winner: Winner, protocol: Protocol, metadata: Metadata) -> tuple[Metadata, bool]:
+def _check_metadata(
+    current: TransactionInfo, winner: WinningCommit, protocol: Protocol, metadata: Metadata
+) -> tuple[Metadata, bool]:
     new = winner.metadata
     if new is None:
         return metadata, False
-    if ours.changes_metadata:
+    if current.changes_metadata:
         raise _conflict(
             MetadataChangedError,
-            ours,
+            current,
             winner,
             "changed the table's metadata, which this transaction changes too",
             "Run the operation again; it will start from the new schema and properties.",
@@ -203,7 +208,7 @@ def _check_metadata(ours: Ours, winner: Winner, protocol: Protocol, metadata: Me
     if adopted is None:
         raise _conflict(
             MetadataChangedError,
-            ours,
+            current,
             winner,
             "changed the table's schema, partitioning or properties",
             "Run the operation again; it will work with the new ones.",
@@ -211,12 +216,12 @@ def _check_metadata(ours: Ours, winner: Winner, protocol: Protocol, metadata: Me
     return new, adopted.row_tracking_enabled
 
 
-def _check_domains(ours: Ours, winner: Winner) -> None:
-    both = sorted((ours.domains & (winner.domains or {}).keys()) - {ROW_TRACKING_DOMAIN})
+def _check_domains(current: TransactionInfo, winner: WinningCommit) -> None:
+    both = sorted((current.domains & (winner.domains or {}).keys()) - {ROW_TRACKING_DOMAIN})
     if both:
         raise _conflict(
             ConcurrentTransactionError,
-            ours,
+            current,
             winner,
             f"wrote the metadata domain {both[0]!r}, which this transaction writes too",
             "Run the operation again; it will start from what the domain says now.",
@@ -224,12 +229,12 @@ def _check_domains(ours: Ours, winner: Winner) -> None:
         )
 
 
-def _check_applications(ours: Ours, winner: Winner) -> None:
-    both = sorted(ours.read_applications & winner.applications)
+def _check_applications(current: TransactionInfo, winner: WinningCommit) -> None:
+    both = sorted(current.read_applications & winner.applications)
     if both:
         raise _conflict(
             ConcurrentTransactionError,
-            ours,
+            current,
             winner,
             f"was written for the application {both[0]!r}, whose last version this transaction relies on",
             "Two writers use one txnAppId, or two runs of one stream share a checkpoint: stop one of them, and run the "
@@ -238,24 +243,24 @@ def _check_applications(ours: Ours, winner: Winner) -> None:
         )
 
 
-def _check_added_files(ours: Ours, winner: Winner) -> None:
-    if ours.blind_append or ours.isolation == "SnapshotIsolation" or not winner.adds:
+def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
+    if current.blind_append or current.isolation == "SnapshotIsolation" or not winner.adds:
         return
-    if ours.operation in _RENUMBERING or winner.renumbers:
+    if current.operation in _RENUMBERING or winner.renumbers:
         return
-    if ours.isolation == "WriteSerializable" and winner.is_blind_append and not ours.changes_metadata:
+    if current.isolation == "WriteSerializable" and winner.is_blind_append and not current.changes_metadata:
         return
-    found = _first_read(ours, winner.adds)
+    found = _first_read(current, winner.adds)
     if found is not None:
         raise _conflict(
             ConcurrentAppendError,
-            ours,
+            current,
             winner,
-            f"added files to {_where(ours, found.partition_values)}, which this transaction read",
+            f"added files to {_where(current, found.partition_values)}, which this transaction read",
             "Run the operation again; it will see the new files. "
             + (
                 "To let writers work side by side, make each name the partitions that it touches in its predicate."
-                if ours.partition_columns
+                if current.partition_columns
                 else "Writers that change an unpartitioned table exclude each other."
             ),
             path=found.path,
@@ -263,30 +268,31 @@ def _check_added_files(ours: Ours, winner: Winner) -> None:
         )
 
 
-def _check_removed_files(ours: Ours, winner: Winner) -> None:
+def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> None:
     if not winner.removes:
         return
     # a backfill leaves out the files that others took or committed again
-    read_files = frozenset() if ours.operation == BACKFILL else ours.read_files
+    read_files = frozenset() if current.operation == BACKFILL else current.read_files
     read = next((r for r in winner.removes if r.path in read_files), None)
-    if read is not None or ours.read_whole_table:
+    if read is not None or current.read_whole_table:
         found = read or winner.removes[0]
         raise _conflict(
             ConcurrentDeleteReadError,
-            ours,
+            current,
             winner,
-            f"removed the file {found.path} from {_where(ours, found.partition_values)}, which this transaction read",
+            f"removed the file {found.path} from {_where(current, found.partition_values)}, which this "
+            "transaction read",
             "Run the operation again; it will read the table as it is now.",
             path=found.path,
             partition=_shown_partition(found.partition_values),
         )
-    twice = next((r for r in winner.removes if r.path in ours.removed_files), None)
+    twice = next((r for r in winner.removes if r.path in current.removed_files), None)
     if twice is not None:
         raise _conflict(
             ConcurrentDeleteDeleteError,
-            ours,
+            current,
             winner,
-            f"removed the file {twice.path} from {_where(ours, twice.partition_values)}, which this transaction "
+            f"removed the file {twice.path} from {_where(current, twice.partition_values)}, which this transaction "
             "removes too",
             "Run the operation again; it will start from the files that are there now.",
             path=twice.path,
@@ -294,21 +300,21 @@ def _check_removed_files(ours: Ours, winner: Winner) -> None:
         )
 
 
-def _first_read(ours: Ours, adds: Sequence[AddFile]) -> AddFile | None:
+def _first_read(current: TransactionInfo, adds: Sequence[AddFile]) -> AddFile | None:
     """The first of the files that the transaction would have read."""
-    if ours.read_whole_table or not ours.partition_columns:
+    if current.read_whole_table or not current.partition_columns:
         return adds[0]
-    for predicate in ours.predicates:
-        found = _first_match(ours, predicate, adds)
+    for predicate in current.predicates:
+        found = _first_match(current, predicate, adds)
         if found is not None:
             return found
     return None
 
 
-def _first_match(ours: Ours, predicate: ReadPredicate, adds: Sequence[AddFile]) -> AddFile | None:
-    """The first file in the partitions of the predicate, or whose partition nobody can tell."""
-    expr = partition_part(predicate.expr, ours.partition_columns)
-    fields = [f for f in ours.schema if f.name in {path[0] for path in references(expr)}]
+def _first_match(current: TransactionInfo, predicate: ReadPredicate, adds: Sequence[AddFile]) -> AddFile | None:
+    """The first file in the partitions of the predicate, or whose partition is unknown."""
+    expr = partition_part(predicate.expr, current.partition_columns)
+    fields = [f for f in current.schema if f.name in {path[0] for path in references(expr)}]
     columns: dict[str, pa.Array] = {}
     for field in fields:
         texts = []
@@ -338,8 +344,8 @@ def _has_zone(text: str) -> bool:
     return text.endswith(("Z", "UTC"))
 
 
-def _where(ours: Ours, partition: Mapping[str, str | None] | None) -> str:
-    if not ours.partition_columns or not partition:
+def _where(current: TransactionInfo, partition: Mapping[str, str | None] | None) -> str:
+    if not current.partition_columns or not partition:
         return "the table"
     return f"partition [{_shown_partition(partition)}]"
 
@@ -349,13 +355,13 @@ def _shown_partition(partition: Mapping[str, str | None] | None) -> str:
 
 
 def _conflict(
-    kind: type[ConflictError], ours: Ours, winner: Winner, did: str, advice: str, **parameters: Any
+    kind: type[ConflictError], current: TransactionInfo, winner: WinningCommit, did: str, advice: str, **parameters: Any
 ) -> ConflictError:
     return kind(
-        f"{ours.operation} on table {ours.table_root!r} was not committed: version {winner.version} "
+        f"{current.operation} on table {current.table_root!r} was not committed: version {winner.version} "
         f"({winner.operation}) came first and {did}. {advice}",
-        operation=ours.operation,
-        table=ours.table_root,
+        operation=current.operation,
+        table=current.table_root,
         version=winner.version,
         winning_operation=winner.operation,
         **parameters,

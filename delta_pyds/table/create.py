@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError, UserError
-from delta_pyds.protocol.actions import DomainMetadata, Format, Metadata, Protocol
-from delta_pyds.protocol.features import supported_features
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID, TableProperties, parse_properties
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Format, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supported_features
+from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
 from delta_pyds.protocol.schema import StructType, display, schema_to_string
-from delta_pyds.table.clustering import CLUSTERING_DOMAIN
 from delta_pyds.table.column_mapping import assign_columns
 from delta_pyds.table.iceberg_rules import check_iceberg, check_iceberg_features, complete_properties
 from delta_pyds.table.property_rules import read_properties
@@ -40,8 +39,6 @@ from delta_pyds.table.statistics_columns import (
 )
 
 MAX_CLUSTERING_COLUMNS = 4
-ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def new_table(
     if typed.column_mapping_mode != "none":
         nested_ids = (typed.iceberg_compat or 0) >= 2
         columns, max_id = assign_columns(columns, 0, nested_ids=nested_ids)
-        configuration[COLUMN_MAPPING_MAX_ID] = str(max_id)
+        configuration[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
     domains = _clustering(table_root, columns, clustering_columns, partitions, typed, request.features)
     metadata = Metadata(
         id=str(uuid.uuid4()),
@@ -102,9 +99,11 @@ def new_table(
     features = supported_features(protocol)
     check_defaults(columns, features)
     check_iceberg_features(typed.iceberg_compat, features, typed.deletion_vectors)
-    if "rowTracking" in features and metadata.configuration is not None:
-        metadata.configuration[ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
-        metadata.configuration[ROW_COMMIT_VERSION_COLUMN] = f"_row-commit-version-col-{uuid.uuid4()}"
+    if Feature.ROW_TRACKING in features and metadata.configuration is not None:
+        metadata.configuration[Property.MATERIALIZED_ROW_ID_COLUMN_NAME] = f"_row-id-col-{uuid.uuid4()}"
+        metadata.configuration[Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME] = (
+            f"_row-commit-version-col-{uuid.uuid4()}"
+        )
     return TableDefinition(metadata, protocol, domains)
 
 
@@ -115,7 +114,7 @@ def _check_schema(
     mapped = typed.column_mapping_mode != "none"
     partitions = check_partitioning(schema, partition_columns)
     check_columns(schema, partitions, mapped=mapped, change_data_feed=typed.change_data_feed)
-    check_statistics_columns(schema, configuration.get("delta.dataSkippingStatsColumns"), partitions)
+    check_statistics_columns(schema, configuration.get(Property.DATA_SKIPPING_STATS_COLUMNS), partitions)
     check_iceberg(schema, typed.iceberg_compat, partitions)
     return partitions
 
@@ -129,7 +128,7 @@ def _clustering(
     features: Sequence[str],
 ) -> tuple[DomainMetadata, ...]:
     """The domain that names the clustering columns by their physical names. Protocol: "Clustered Table"."""
-    if "clustering" in features:
+    if Feature.CLUSTERING in features:
         raise OptionError(
             "the table feature clustering cannot be asked for by name: name the columns to cluster by instead.",
             code="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",

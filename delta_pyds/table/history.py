@@ -1,4 +1,4 @@
-"""When each version was committed, and by what.
+"""History of a table: when each version was committed, and by which operation.
 
 Protocol: "In-Commit Timestamps", "Commit Provenance Information".
 """
@@ -35,7 +35,7 @@ class CommitRecord:
 
 @dataclass(frozen=True)
 class InCommitTimestamps:
-    """From which version and time on commits carry their own time."""
+    """The version and time from which on commits have in-commit timestamps."""
 
     from_version: int
     from_timestamp_ms: int | None
@@ -77,7 +77,7 @@ class CommitTimes:
     def commit_timestamp(self, version: int) -> int:
         """The time of a version in ms.
 
-        Raises: TimeTravelError if its commit file is gone; CorruptLogError if it should carry its time and does not.
+        Raises: TimeTravelError if its commit file is missing; CorruptLogError if it should carry its time and does not.
         """
         file = self.commits.get(version)
         if file is None:

@@ -1,4 +1,4 @@
-"""What a table must be while it promises to be readable as an Iceberg table.
+"""The rules for tables with Iceberg compatibility enabled.
 
 Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2".
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from delta_pyds.errors import UserError
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MODE
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.properties import ICEBERG_COMPAT_PROPERTIES, Property
 from delta_pyds.protocol.schema import (
     ArrayType,
     DataType,
@@ -36,7 +37,7 @@ def complete_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for properties that contradict each other.
     """
     completed = dict(configuration)
-    enabled = [v for v in (1, 2, 3) if configuration.get(f"delta.enableIcebergCompatV{v}") == "true"]
+    enabled = [v for v in (1, 2, 3) if configuration.get(ICEBERG_COMPAT_PROPERTIES[v]) == "true"]
     if len(enabled) > 1:
         raise _violation(
             enabled[0],
@@ -44,9 +45,9 @@ def complete_properties(configuration: Mapping[str, str]) -> dict[str, str]:
             f"delta.enableIcebergCompatV{enabled[1]} only",
             "VERSION_MUTUAL_EXCLUSIVE",
         )
-    if enabled and completed.setdefault(COLUMN_MAPPING_MODE, "name") == "none":
+    if enabled and completed.setdefault(Property.COLUMN_MAPPING_MODE, "name") == "none":
         raise _violation(
-            enabled[0], f"needs column mapping: {COLUMN_MAPPING_MODE} is none", "WRONG_REQUIRED_TABLE_PROPERTY"
+            enabled[0], f"needs column mapping: {Property.COLUMN_MAPPING_MODE} is none", "WRONG_REQUIRED_TABLE_PROPERTY"
         )
     return completed
 
@@ -87,7 +88,7 @@ def check_iceberg_features(version: int | None, features: Iterable[str], deletio
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
     """
-    supported = "deletionVectors" in features
+    supported = Feature.DELETION_VECTORS in features
     if (version == 1 and supported) or (version == 2 and supported and deletion_vectors):
         raise _violation(
             version,

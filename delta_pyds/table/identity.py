@@ -1,4 +1,4 @@
-"""High-water marks of identity columns. Protocol: "Identity Columns"."""
+"""High water marks of identity columns. Protocol: "Identity Columns"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_pyds.protocol.schema import (
 
 
 def furthest_marks(outputs: Sequence[Mapping[str, int]], schema: StructType) -> dict[str, int]:
-    """Of all values that tasks gave out, per column the one furthest along in the direction of its step."""
+    """Per column, the last value that any task assigned, in the direction of its step."""
     marks: dict[str, int] = {}
     for field in schema:
         given = [output[field.name] for output in outputs if field.name in output]

@@ -1,4 +1,4 @@
-"""Plans how incoming rows become rows of the table: where each column comes from, and what rows must keep.
+"""Plans how incoming rows become rows of the table: the origin of each column, and the constraints on rows.
 
 Invariant: whatever the rows cannot become, and every expression that cannot
 be evaluated exactly, is refused here, before any byte is written.
@@ -25,6 +25,7 @@ from delta_pyds.errors import (
 from delta_pyds.expr.nodes import references, type_of
 from delta_pyds.expr.session_expression import parse_session_expression
 from delta_pyds.protocol.char_types import text_limits
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
@@ -149,7 +150,7 @@ class _Planner:
             return ColumnSource(field, "input", position, identity=identity)
         if identity is not None:
             return ColumnSource(field, "identity", identity=identity)
-        default = field.metadata.get(CURRENT_DEFAULT) if self._supports("allowColumnDefaults") else None
+        default = field.metadata.get(CURRENT_DEFAULT) if self._supports(Feature.ALLOW_COLUMN_DEFAULTS) else None
         if default is not None:
             return ColumnSource(field, "default", expression=self._default(field, str(default)))
         if not field.nullable and field.data_type != VOID:
@@ -165,7 +166,7 @@ class _Planner:
 
     def _generation_expression(self, field: StructField) -> str | None:
         text = field.metadata.get(GENERATION_EXPRESSION)
-        return str(text) if text is not None and self._supports("generatedColumns") else None
+        return str(text) if text is not None and self._supports(Feature.GENERATED_COLUMNS) else None
 
     def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression:
         what = f"the generated column '{field.name}'{self._of_table}"
@@ -196,7 +197,7 @@ class _Planner:
     def _identity(self, field: StructField) -> IdentityColumn | None:
         metadata = field.metadata
         keys = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
-        if not self._supports("identityColumns") or not any(key in metadata for key in keys):
+        if not self._supports(Feature.IDENTITY_COLUMNS) or not any(key in metadata for key in keys):
             return None
         missing = [key for key in keys if key not in metadata]
         if missing:

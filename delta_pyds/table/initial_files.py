@@ -1,4 +1,4 @@
-"""The files of the snapshot that a stream begins with, in the order in which it reads them."""
+"""The files of a stream's initial snapshot, in the order in which the stream reads them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ def initial_files(
     Memory: of a file its row of ``columnar.scan_files``, in Arrow.
     """
     columns = dict.fromkeys((*selection.file_fields, _TIME))
-    facts = selection.facts
-    request = AddRequest(tuple(columns), facts.json_fields, facts.parsed_fields, with_facts=bool(selection.filters))
+    skipping = selection.skipping_columns
+    request = AddRequest(
+        tuple(columns), skipping.json_fields, skipping.parsed_fields, with_filter_fields=bool(selection.filters)
+    )
     change = None if change_feed_ms is None else _change_values(snapshot.version, change_feed_ms)
     batches = []
     for batch in snapshot.adds(request):
-        files, add = batch.files, batch.facts
+        files, add = batch.files, batch.filter_fields
         wanted = None
         if selection.filters:
             assert add is not None

@@ -1,4 +1,4 @@
-"""Files of a scan as actions: what a write that replaces rows has to know of the files that it removes."""
+"""Files of a scan as actions, for writes that remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the log is still the one that a snapshot was read from. Protocol: "Creation of New Log Entries"."""
+"""Checks that the log is still the one that a snapshot was read from. Protocol: "Creation of New Log Entries"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
-    """Make sure that a put at the next version would be a race, and not a write into the past or into a void.
+    """Make sure that the next version can be committed: the log was neither cleaned up beyond it nor deleted.
 
     A store lets a commit be put where one was before the log was cleaned up,
     and into the log of a table that was deleted. One look at the commit that

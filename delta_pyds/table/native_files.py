@@ -1,4 +1,4 @@
-"""The files of a scan as Spark's own Parquet reader is told of them.
+"""The files of a scan for Spark's own Parquet reader.
 
 Invariant: each file of the scan is in it once, and what Spark's listing would
 leave out, list twice or take for something else is a reason against it.
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import ScanFile, ScanState
 from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.paths import is_absolute
@@ -62,7 +63,7 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
     Raises: ProtocolError, DeletionVectorError for a damaged log, and what reading the log raises.
     """
     fields = (*scan.selection.file_fields, "stats")
-    with_vectors = scan.snapshot.configuration.supports("deletionVectors")
+    with_vectors = scan.snapshot.configuration.supports(Feature.DELETION_VECTORS)
     files: list[ScanFile] = []
     relative: list[str | None] = []
     records: dict[int, int] = {}

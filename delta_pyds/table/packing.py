@@ -1,4 +1,4 @@
-"""Files into partitions of about equal cost.
+"""Packing of files into partitions of about equal cost.
 
 Spark fills one partition after the other, up to the limit. Here all are filled alike, and where more are needed than
 run at once, so many that every round of tasks is full: of three tasks on two cores, the last would run alone.

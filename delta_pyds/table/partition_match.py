@@ -1,4 +1,4 @@
-"""Predicates over partition columns: those that rows were written to, and those in a predicate."""
+"""Predicates over partition columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a commit: its checksum, a checkpoint now and then, and a log without what has expired.
+"""Work after a commit: its checksum, checkpoints at the table's interval, and log cleanup.
 
 Invariant: none of it can fail, undo or repeat a commit. What goes wrong is
 logged as a warning; every reader does without.
@@ -65,7 +65,7 @@ class CommittedVersion:
 
 
 def after_commit(storage: Storage, commit: CommittedVersion, *, now_ms: int) -> None:
-    """Do what is due after a commit; raises nothing."""
+    """Write checksum and checkpoint and clean up the log as due. Never raises."""
     checksum: VersionChecksum | None = None
     try:
         checksum = next_checksum(storage, commit)
@@ -120,7 +120,7 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
 
 
 def _brought_forward(storage: Storage, table_root: str, version: int) -> VersionChecksum | None:
-    """The checksum of a version that has no file, from the newest one not long before it."""
+    """The checksum of a version without a checksum file, computed from the newest one shortly before it."""
     listing = list_log(storage, table_root, max(0, version - _VERSIONS_TO_LOOK_BACK), version)
     for file in reversed(listing.checksums):
         checksum = read_checksum(storage, file)
@@ -151,7 +151,7 @@ def _advanced(
 
 
 def _restart_checksums(storage: Storage, commit: CommittedVersion, replay: LogReplay) -> None:
-    """From the whole state, which is read for the checkpoint anyway."""
+    """Compute the checksum from the whole state, which is read for the checkpoint anyway."""
     try:
         checksum = compute_checksum(
             replay, in_commit_timestamp=commit.info.in_commit_timestamp, txn_id=commit.info.txn_id

@@ -13,11 +13,11 @@ from delta_pyds.errors import OptionError
 from delta_pyds.protocol.features import FEATURES, find_feature
 from delta_pyds.protocol.properties import (
     CHECKPOINT_POLICIES,
-    COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODES,
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     ISOLATION_LEVELS,
+    Property,
     parse_interval_ms,
 )
 
@@ -122,51 +122,78 @@ def _rules() -> Mapping[str, PropertyRule]:
         *(PropertyRule(key, _boolean, flag) for key in _FLAGS),
         *(PropertyRule(key, _duration, duration) for key in _DURATIONS),
         *(PropertyRule(key, _never, "left out: this software writes no such companion") for key in _UNSUPPORTED),
-        PropertyRule("checkpointInterval", _at_least(1), "a whole number of 1 or more"),
-        PropertyRule("checkpointPolicy", _one_of(CHECKPOINT_POLICIES), "classic or v2"),
-        PropertyRule("columnMapping.mode", _one_of(COLUMN_MAPPING_MODES), "none, name or id"),
-        PropertyRule("isolationLevel", _one_of(ISOLATION_LEVELS), "Serializable or WriteSerializable"),
-        PropertyRule("dataSkippingNumIndexedCols", _at_least(-1), "a whole number of -1 or more"),
-        PropertyRule("dataSkippingStatsColumns", _any, "a list of columns"),
-        PropertyRule("dataSkippingStringPrefixLength", _at_least(0), "a whole number of 0 or more"),
-        PropertyRule("randomPrefixLength", _at_least(1), "a whole number of 1 or more"),
-        PropertyRule("targetFileSize", _size, "a size such as 134217728 or 128mb"),
-        PropertyRule("parquet.format.version", _parquet_version, "a version such as 1.0.0"),
-        PropertyRule("minReaderVersion", _at_least(1, 3), "1, 2 or 3"),
-        PropertyRule("minWriterVersion", _at_least(1, 7), "a whole number from 1 to 7"),
+        PropertyRule(Property.CHECKPOINT_INTERVAL, _at_least(1), "a whole number of 1 or more"),
+        PropertyRule(Property.CHECKPOINT_POLICY, _one_of(CHECKPOINT_POLICIES), "classic or v2"),
+        PropertyRule(Property.COLUMN_MAPPING_MODE, _one_of(COLUMN_MAPPING_MODES), "none, name or id"),
+        PropertyRule(Property.ISOLATION_LEVEL, _one_of(ISOLATION_LEVELS), "Serializable or WriteSerializable"),
+        PropertyRule(Property.DATA_SKIPPING_NUM_INDEXED_COLS, _at_least(-1), "a whole number of -1 or more"),
+        PropertyRule(Property.DATA_SKIPPING_STATS_COLUMNS, _any, "a list of columns"),
+        PropertyRule(Property.DATA_SKIPPING_STRING_PREFIX_LENGTH, _at_least(0), "a whole number of 0 or more"),
+        PropertyRule(Property.RANDOM_PREFIX_LENGTH, _at_least(1), "a whole number of 1 or more"),
+        PropertyRule(Property.TARGET_FILE_SIZE, _size, "a size such as 134217728 or 128mb"),
+        PropertyRule("delta.parquet.format.version", _parquet_version, "a version such as 1.0.0"),
+        PropertyRule(Property.MIN_READER_VERSION, _at_least(1, 3), "1, 2 or 3"),
+        PropertyRule(Property.MIN_WRITER_VERSION, _at_least(1, 7), "a whole number from 1 to 7"),
     ]
-    return {f"delta.{r.key}".lower(): PropertyRule(f"delta.{r.key}", r.normalise, r.wanted) for r in rules}
+    return {rule.key.lower(): rule for rule in rules}
 
 
 _FLAGS = (
-    "appendOnly", "autoOptimize", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "castIcebergTimeType",
-    "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct", "enableChangeDataCapture", "enableChangeDataFeed",
-    "enableDeletionVectors", "enableExpiredLogCleanup", "enableFullRetentionRollback", "enableIcebergCompatV1",
-    "enableIcebergCompatV2", "enableIcebergCompatV3", "enableInCommitTimestamps",
-    "enableMaterializePartitionColumnsFeature", "enableRowTracking", "enableTypeWidening", "enableVariantShredding",
-    "ignoreIcebergBucketPartition", "ignoreProtocolDefaults", "randomizeFilePrefixes", "rowTrackingSuspended",
-    "universalFormat.iceberg.atomicConversion.supported", "writePartitionColumnsToParquet",
-)  # fmt: skip
+    Property.APPEND_ONLY,
+    "delta.autoOptimize",
+    "delta.autoOptimize.autoCompact",
+    "delta.autoOptimize.optimizeWrite",
+    "delta.castIcebergTimeType",
+    Property.CHECKPOINT_WRITE_STATS_AS_JSON,
+    Property.CHECKPOINT_WRITE_STATS_AS_STRUCT,
+    Property.ENABLE_CHANGE_DATA_CAPTURE,
+    Property.ENABLE_CHANGE_DATA_FEED,
+    Property.ENABLE_DELETION_VECTORS,
+    Property.ENABLE_EXPIRED_LOG_CLEANUP,
+    "delta.enableFullRetentionRollback",
+    Property.ENABLE_ICEBERG_COMPAT_V1,
+    Property.ENABLE_ICEBERG_COMPAT_V2,
+    Property.ENABLE_ICEBERG_COMPAT_V3,
+    Property.ENABLE_IN_COMMIT_TIMESTAMPS,
+    Property.ENABLE_MATERIALIZE_PARTITION_COLUMNS_FEATURE,
+    Property.ENABLE_ROW_TRACKING,
+    Property.ENABLE_TYPE_WIDENING,
+    Property.ENABLE_VARIANT_SHREDDING,
+    "delta.ignoreIcebergBucketPartition",
+    Property.IGNORE_PROTOCOL_DEFAULTS,
+    Property.RANDOMIZE_FILE_PREFIXES,
+    Property.ROW_TRACKING_SUSPENDED,
+    "delta.universalFormat.iceberg.atomicConversion.supported",
+    Property.WRITE_PARTITION_COLUMNS_TO_PARQUET,
+)
 _DURATIONS = (
-    "checkpointRetentionDuration", "deletedFileRetentionDuration", "dropFeatureTruncateHistory.retentionDuration",
-    "logRetentionDuration", "sampleRetentionDuration", "setTransactionRetentionDuration",
-)  # fmt: skip
+    "delta.checkpointRetentionDuration",
+    Property.DELETED_FILE_RETENTION_DURATION,
+    "delta.dropFeatureTruncateHistory.retentionDuration",
+    Property.LOG_RETENTION_DURATION,
+    "delta.sampleRetentionDuration",
+    Property.SET_TRANSACTION_RETENTION_DURATION,
+)
 # each asks every writer for work after or around a commit
 _UNSUPPORTED = (
-    "compatibility.symlinkFormatManifest.enabled", "coordinatedCommits.commitCoordinator-preview",
-    "coordinatedCommits.commitCoordinatorConf-preview", "coordinatedCommits.tableConf-preview",
-    "redirectReaderWriter-preview", "redirectWriterOnly-preview", "universalFormat.enabledFormats",
-)  # fmt: skip
+    "delta.compatibility.symlinkFormatManifest.enabled",
+    "delta.coordinatedCommits.commitCoordinator-preview",
+    "delta.coordinatedCommits.commitCoordinatorConf-preview",
+    "delta.coordinatedCommits.tableConf-preview",
+    "delta.redirectReaderWriter-preview",
+    "delta.redirectWriterOnly-preview",
+    "delta.universalFormat.enabledFormats",
+)
 # kept by writers themselves: a user who sets one breaks the table
 _READ_ONLY = {
     key.lower()
     for key in (
-        COLUMN_MAPPING_MAX_ID,
-        "delta.inCommitTimestampEnablementVersion",
-        "delta.inCommitTimestampEnablementTimestamp",
-        "delta.rowTracking.materializedRowIdColumnName",
-        "delta.rowTracking.materializedRowCommitVersionColumnName",
-        "delta.requireCheckpointProtectionBeforeVersion",
+        Property.COLUMN_MAPPING_MAX_COLUMN_ID,
+        Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+        Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+        Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
+        Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
+        Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION,
     )
 }
 _UNIVERSAL_FORMAT_PREFIX = "delta.universalformat.config."
@@ -193,10 +220,10 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
             raise _invalid(stored, text, f"given once only: it is also '{configuration[stored]}'")
         configuration[stored] = text
     reader, writer = (
-        configuration.pop("delta.minReaderVersion", None),
-        configuration.pop("delta.minWriterVersion", None),
+        configuration.pop(Property.MIN_READER_VERSION, None),
+        configuration.pop(Property.MIN_WRITER_VERSION, None),
     )
-    ignore = configuration.pop("delta.ignoreProtocolDefaults", "false") == "true"
+    ignore = configuration.pop(Property.IGNORE_PROTOCOL_DEFAULTS, "false") == "true"
     check_together(configuration)
     return PropertyRequest(
         configuration,
@@ -212,13 +239,15 @@ def check_together(configuration: Mapping[str, str | None]) -> None:
 
     Raises: OptionError (DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION, DELTA_INVALID_TABLE_PROPERTY).
     """
-    if _is_true(configuration, "delta.enableRowTracking") and _is_true(configuration, "delta.rowTrackingSuspended"):
+    if _is_true(configuration, Property.ENABLE_ROW_TRACKING) and _is_true(
+        configuration, Property.ROW_TRACKING_SUSPENDED
+    ):
         raise OptionError(
             "the table properties delta.enableRowTracking and delta.rowTrackingSuspended are both true, "
             "and only one of them can be: set the other one to false.",
             code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
         )
-    log, files = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+    log, files = Property.LOG_RETENTION_DURATION, Property.DELETED_FILE_RETENTION_DURATION
     log_text = configuration.get(log) or "interval 30 days"
     files_text = configuration.get(files) or "interval 1 week"
     if (log in configuration or files in configuration) and parse_interval_ms(log_text) < parse_interval_ms(files_text):

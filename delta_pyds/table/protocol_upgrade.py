@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from delta_pyds.errors import UnsupportedFeatureError, UserError
-from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.features import (
     FEATURES,
+    Feature,
     TableFeature,
     implied_features,
     supported_features,
@@ -26,7 +27,6 @@ from delta_pyds.protocol.schema import (
     StructType,
     parse_schema,
 )
-from delta_pyds.table.clustering import CLUSTERING_DOMAIN
 
 # what the reference gives to a new table, whatever its metadata
 DEFAULT_VERSIONS = (1, 2)
@@ -86,9 +86,9 @@ def features_needed(
         fields = tuple(_all_fields(parse_schema(metadata.schema_string)))
         names |= {f.name for f in FEATURES.values() if f.instead not in present and _schema_needs(f, fields)}
     for domain in domains:
-        names.add("domainMetadata")
+        names.add(Feature.DOMAIN_METADATA)
         if domain.domain == CLUSTERING_DOMAIN and not domain.removed:
-            names.add("clustering")
+            names.add(Feature.CLUSTERING)
     return frozenset(names)
 
 

@@ -1,4 +1,4 @@
-"""Whether rows written under one schema can be read under another without a value lost or changed.
+"""Checks whether rows written with one schema can be read with another without losing or changing a value.
 
 The log's older files are read with a newer schema by streams and by the
 change feed. Protocol: "Column Mapping", "Type Widening".
@@ -6,13 +6,14 @@ change feed. Protocol: "Column Mapping", "Type Widening".
 
 from __future__ import annotations
 
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display
 from delta_pyds.protocol.type_changes import was_widened
 from delta_pyds.table.configuration import TableConfiguration
 
 
 def incompatibility(data: StructType, read: StructType, *, widening: bool) -> str | None:
-    """What keeps rows of schema ``data`` from being read as ``read``: part of a sentence, or None where nothing does.
+    """Why rows of schema ``data`` cannot be read as ``read``, as part of a sentence; None if they can.
 
     Every field of ``data``, nested ones too, must be in ``read`` by the same
     physical and logical name, of the same type or, with ``widening``, of one
@@ -25,7 +26,7 @@ def incompatibility(data: StructType, read: StructType, *, widening: bool) -> st
 
 def table_incompatibility(data: TableConfiguration, read: TableConfiguration) -> str | None:
     """The same of two versions of one table, with how they are partitioned and how columns are found in files."""
-    found = incompatibility(data.schema, read.schema, widening=read.supports("typeWidening"))
+    found = incompatibility(data.schema, read.schema, widening=read.supports(Feature.TYPE_WIDENING))
     if found is not None:
         return found
     if _partitioning(data) != _partitioning(read):

@@ -1,4 +1,4 @@
-"""Which engine reads a DataFrame, and why: kept beside the DataFrame for as long as it lives."""
+"""Reports which engine reads a DataFrame, and why; kept as long as the DataFrame lives."""
 
 from __future__ import annotations
 

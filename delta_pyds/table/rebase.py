@@ -1,4 +1,4 @@
-"""What a transaction stands on, and how that moves when other commits come first.
+"""The table state that a commit is based on, and how other commits that come first advance it.
 
 A commit is not repaired after a lost race: it is written anew, from what the
 transaction wants and from the state of the version right before it.
@@ -17,26 +17,24 @@ import msgspec
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.checksum import read_checksum
 from delta_pyds.log.commit_reader import read_commit_info
-from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.foreign_json import decode_json
-from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.protocol.schema import TYPE_CHANGES
-from delta_pyds.table.conflict import BACKFILL, Adopted, Winner
-from delta_pyds.table.row_tracking import DOMAIN, high_water_mark
+from delta_pyds.table.conflict import BACKFILL, Adopted, WinningCommit
+from delta_pyds.table.row_tracking import high_water_mark
 from delta_pyds.table.snapshot import Snapshot
-
-_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
-_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The version that a commit is to come right after, as far as a commit depends on it.
+class LatestState:
+    """The state of the version right before a commit, as far as the commit depends on it.
 
     ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
     file, where it is known. ``in_commit_timestamp``: of that commit, None where it
     has none. ``row_ids``: for files that a backfill numbered meanwhile, base row id
-    and row commit version. ``settled``: files that a winner took or committed again.
+    and row commit version. ``settled``: files that a winning commit removed or committed again.
     """
 
     version: int
@@ -50,43 +48,45 @@ class Standing:
     settled: frozenset[str] = frozenset()
 
 
-NOTHING = Standing(-1, None, None)
+NO_TABLE = LatestState(-1, None, None)
 
 
-def stand_on(snapshot: Snapshot) -> Standing:
+def state_of(snapshot: Snapshot) -> LatestState:
     """The state that a snapshot shows. Reads the last commit's provenance if the table has in-commit timestamps."""
     last = snapshot.segment.last_commit
     timestamp = None
     if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         timestamp = _in_commit_timestamp(snapshot)
-    return Standing(
+    return LatestState(
         snapshot.version,
         snapshot.protocol,
         snapshot.metadata,
-        high_water_mark(snapshot.domain_metadata.get(DOMAIN)),
+        high_water_mark(snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)),
         last.modification_time_ms if last is not None else 0,
         timestamp,
     )
 
 
-def follow(standing: Standing, winner: Winner, adopted: Adopted, *, operation: str, commit_time_ms: int) -> Standing:
-    """The state after a winner that ``check`` let pass."""
-    domain = (winner.domains or {}).get(DOMAIN)
+def advance(
+    latest: LatestState, winner: WinningCommit, adopted: Adopted, *, operation: str, commit_time_ms: int
+) -> LatestState:
+    """The state after a winning commit that does not conflict."""
+    domain = (winner.domains or {}).get(ROW_TRACKING_DOMAIN)
     numbered = {a.path: a for a in winner.adds} if winner.operation == BACKFILL else {}
     settled: set[str] = set()
     if operation == BACKFILL:
         settled = {a.path for a in winner.adds} | {r.path for r in winner.removes}
     return replace(
-        standing,
+        latest,
         version=winner.version,
         protocol=adopted.protocol,
         metadata=adopted.metadata,
-        row_id_mark=standing.row_id_mark if domain is None else max(standing.row_id_mark, high_water_mark(domain)),
+        row_id_mark=latest.row_id_mark if domain is None else max(latest.row_id_mark, high_water_mark(domain)),
         commit_time_ms=commit_time_ms,
         in_commit_timestamp=winner.info.in_commit_timestamp if winner.info is not None else None,
-        row_tracking_enabled_meanwhile=standing.row_tracking_enabled_meanwhile or adopted.row_tracking_enabled,
-        row_ids={**standing.row_ids, **numbered},
-        settled=standing.settled | settled,
+        row_tracking_enabled_meanwhile=latest.row_tracking_enabled_meanwhile or adopted.row_tracking_enabled,
+        row_ids={**latest.row_ids, **numbered},
+        settled=latest.settled | settled,
     )
 
 
@@ -95,53 +95,54 @@ def has_in_commit_timestamps(protocol: Protocol | None, metadata: Metadata | Non
     return (
         protocol is not None
         and metadata is not None
-        and "inCommitTimestamp" in (protocol.writer_features or ())
+        and supports(protocol, Feature.IN_COMMIT_TIMESTAMP)
         and parse_properties(metadata.configuration or {}).in_commit_timestamps
     )
 
 
-def next_in_commit_timestamp(standing: Standing, now_ms: int, table_root: str) -> int:
-    """The time of the commit right after ``standing``: later than every commit before it, whatever the clocks say.
+def next_in_commit_timestamp(latest: LatestState, now_ms: int, table_root: str) -> int:
+    """The in-commit timestamp of the commit right after ``latest``. It is later than all commits before it, whatever
+    the clocks say.
 
     Raises: CorruptLogError where the commit before should carry its time and does not.
     """
-    before = standing.in_commit_timestamp
-    if has_in_commit_timestamps(standing.protocol, standing.metadata):
+    before = latest.in_commit_timestamp
+    if has_in_commit_timestamps(latest.protocol, latest.metadata):
         if before is None:
             raise CorruptLogError(
-                f"Version {standing.version} of table {table_root!r} has no inCommitTimestamp, although the table has "
+                f"Version {latest.version} of table {table_root!r} has no inCommitTimestamp, although the table has "
                 "in-commit timestamps: the time of the next commit would be a guess. Turn the feature off and on again "
                 "with the engine that wrote that version.",
                 code="DELTA_MISSING_COMMIT_TIMESTAMP",
                 table=table_root,
-                version=standing.version,
+                version=latest.version,
             )
         return max(now_ms, before + 1)
     # the first of its kind: also later than the file of the commit before it
-    return max(now_ms, standing.commit_time_ms + 1, (before or 0) + 1)
+    return max(now_ms, latest.commit_time_ms + 1, (before or 0) + 1)
 
 
 def enable_in_commit_timestamps(
-    metadata: Metadata, standing: Standing, *, version: int, timestamp_ms: int, enabled_before: bool
+    metadata: Metadata, latest: LatestState, *, version: int, timestamp_ms: int, enabled_before: bool
 ) -> Metadata:
-    """The metadata that says since when commits carry their time.
+    """The metadata that records since when commits have in-commit timestamps.
 
     Tables that are born with the feature do not say so. Where it was on
     already, what the table says stays. Protocol: "In-Commit Timestamps".
     """
     configuration = dict(metadata.configuration or {})
     if enabled_before:
-        kept = (standing.metadata.configuration if standing.metadata else None) or {}
-        for key in (_ENABLEMENT_VERSION, _ENABLEMENT_TIMESTAMP):
+        kept = (latest.metadata.configuration if latest.metadata else None) or {}
+        for key in (Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION, Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP):
             configuration.pop(key, None)
             if key in kept:
                 configuration[key] = kept[key]
     elif version > 0:
-        configuration[_ENABLEMENT_VERSION] = str(version)
-        configuration[_ENABLEMENT_TIMESTAMP] = str(timestamp_ms)
+        configuration[Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION] = str(version)
+        configuration[Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP] = str(timestamp_ms)
     else:
-        configuration.pop(_ENABLEMENT_VERSION, None)
-        configuration.pop(_ENABLEMENT_TIMESTAMP, None)
+        configuration.pop(Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION, None)
+        configuration.pop(Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP, None)
     return msgspec.structs.replace(metadata, configuration=configuration)
 
 

@@ -1,4 +1,4 @@
-"""What the statistics of a file say of its rows as a whole. Protocol: "Per-file Statistics"."""
+"""Row counts in the statistics of a file. Protocol: "Per-file Statistics"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING = RowCounts()
 
 
 def row_counts(stats: str | None) -> RowCounts:
-    """Read them out of ``add.stats``, passing over the columns; statistics that cannot be read say nothing."""
+    """Read the row counts of ``add.stats`` without the columns; unreadable statistics give no counts."""
     if not stats:
         return _NOTHING
     try:

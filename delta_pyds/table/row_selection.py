@@ -1,4 +1,4 @@
-"""Which columns and rows of a table are wanted, and which files can be left out because of it.
+"""Selection of columns and rows of a table, and of the files that may hold them.
 
 Protocol: "Per-file Statistics", "Column Mapping".
 """
@@ -19,7 +19,7 @@ from delta_pyds.columnar.skipping import keep
 from delta_pyds.errors import UserError
 from delta_pyds.expr.nodes import And, Expr, references
 from delta_pyds.expr.stats_rewrite import Needs, Skip, needs, skipping
-from delta_pyds.log.known_facts import Columns, FactFilter
+from delta_pyds.log.statistics_cache import Columns, StatisticsFilter
 from delta_pyds.protocol.handoff import (
     FILE_PATH_COLUMN,
     ROW_COMMIT_VERSION_COLUMN,
@@ -31,7 +31,7 @@ from delta_pyds.protocol.handoff import (
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.table.column_selection import match_user_schema, parse_column_list, select_columns
 from delta_pyds.table.configuration import TableConfiguration
-from delta_pyds.table.file_facts import FactColumns, partition_strings
+from delta_pyds.table.file_statistics import SkippingColumns, partition_strings
 
 # What a task needs of each file besides its partition values.
 FILE_FIELDS = ("path", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
@@ -81,10 +81,10 @@ class RowSelection:
         return tuple(skipping(f, self.relation.partition_columns) for f in self.filters)
 
     @cached_property
-    def facts(self) -> FactColumns:
-        """What ``skips`` look at, of each file."""
+    def skipping_columns(self) -> SkippingColumns:
+        """The columns of ``add`` that ``skips`` need."""
         wanted = reduce(operator.or_, (needs(s) for s in self.skips), Needs())
-        return FactColumns(wanted, self.relation.schema, self.state.time_zone, self.relation.table_root)
+        return SkippingColumns(wanted, self.relation.schema, self.state.time_zone, self.relation.table_root)
 
     @property
     def file_fields(self) -> tuple[str, ...]:
@@ -94,14 +94,14 @@ class RowSelection:
     def keep(self, add: pa.StructArray) -> pa.BooleanArray | None:
         """One boolean per add action: whether the file may hold wanted rows; None where nothing is filtered.
 
-        ``add`` has at least the fields ``facts.json_fields`` (or ``parsed_fields``).
+        ``add`` has at least the fields ``skipping_columns.json_fields`` (or ``parsed_fields``).
         """
         return self.file_filter(add) if self.skips else None
 
     @cached_property
-    def file_filter(self) -> FactFilter:
+    def file_filter(self) -> StatisticsFilter:
         """``keep`` as the log takes it."""
-        return _Skipping(self.skips, self.facts)
+        return _Skipping(self.skips, self.skipping_columns)
 
     def to_scan_batch(self, files: pa.RecordBatch) -> pa.RecordBatch:
         """Rows with the fields ``file_fields`` as rows of ``columnar.scan_files``."""
@@ -115,19 +115,19 @@ class RowSelection:
 
 
 @dataclass(frozen=True)
-class _Skipping(FactFilter):
+class _Skipping(StatisticsFilter):
     skips: tuple[Skip, ...]
-    facts: FactColumns
+    skipping_columns: SkippingColumns
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
-        return self.facts.keys
+        return self.skipping_columns.keys
 
     def columns(self, add: pa.StructArray) -> Columns:
-        return self.facts.columns(add)
+        return self.skipping_columns.columns(add)
 
     def verdict(self, columns: Columns, num_files: int) -> pa.BooleanArray:
-        bound = self.facts.bind(columns, num_files)
+        bound = self.skipping_columns.bind(columns, num_files)
         return reduce(pc.and_, (keep(skip, bound) for skip in self.skips))
 
 

@@ -1,4 +1,4 @@
-"""Ids of rows: which file starts at which number, and from which version its rows are.
+"""Row tracking: base row ids and default row commit versions of files.
 
 Invariant: no two files of a table's whole history start ranges that overlap,
 however many writers race: numbers are given from the high-water mark of the
@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import msgspec
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.row_counts import row_counts
 
-DOMAIN = "delta.rowTracking"
 PRESERVED_TAG = "delta.rowTracking.preserved"
-_FEATURE = "rowTracking"
 _MARK = "rowIdHighWaterMark"
 # the protocol's text has another name for it than the tables that the reference writes
 _MARK_IN_THE_PROTOCOL = "highWaterMark"
@@ -32,7 +31,7 @@ _NOTHING_YET = -1
 
 @dataclass(frozen=True)
 class Numbered:
-    """Files with their ids. ``high_water_mark``: the highest id given so far; ``changed``: it rose."""
+    """Files with their row ids. ``high_water_mark``: the highest id assigned so far; ``changed``: it rose."""
 
     adds: tuple[AddFile, ...]
     high_water_mark: int
@@ -42,16 +41,16 @@ class Numbered:
 def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
     """True where writers must number rows: the feature is supported, enabled or not.
 
-    While a table is being freed of the feature (``delta.rowTrackingSuspended``) nobody gives out new ids.
+    While the feature is being dropped (``delta.rowTrackingSuspended``) no new ids are assigned.
     """
-    if _FEATURE not in (protocol.writer_features or ()):
+    if not supports(protocol, Feature.ROW_TRACKING):
         return False
     properties = parse_properties(metadata.configuration or {})
     return properties.row_tracking or not properties.row_tracking_suspended
 
 
 def high_water_mark(domain: DomainMetadata | None) -> int:
-    """The highest row id that was ever given; -1 before the first.
+    """The highest row id ever assigned; -1 before the first.
 
     Raises: ProtocolError for a domain that does not say it: going on could give an id twice.
     """
@@ -64,20 +63,21 @@ def high_water_mark(domain: DomainMetadata | None) -> int:
         mark = None
     if type(mark) is not int:
         raise ProtocolError(
-            f"the metadata domain {DOMAIN} says {domain.configuration!r}, which has no {_MARK}: new rows cannot be "
+            f"the metadata domain {ROW_TRACKING_DOMAIN} says {domain.configuration!r}, which has no {_MARK}: new "
+            "rows cannot be "
             "given ids that are certainly new. Restore the domain with the engine that wrote it.",
-            domain=DOMAIN,
+            domain=ROW_TRACKING_DOMAIN,
         )
     return mark
 
 
 def high_water_domain(mark: int) -> DomainMetadata:
     """The action that records the highest id."""
-    return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
+    return DomainMetadata(ROW_TRACKING_DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 
 def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, table: str) -> Numbered:
-    """Give ids to the files that have none, and the commit's version as the version of their rows.
+    """Assign base row ids to the files without one, and the commit's version as their default row commit version.
 
     A file that is committed again keeps what it has.
 

@@ -1,4 +1,4 @@
-"""Whether rows may be promised to have ids from a version on. Protocol: "Row Tracking"."""
+"""Checks whether row tracking can be enabled. Protocol: "Row Tracking"."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.protocol.features import Feature
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.snapshot import Snapshot
 
@@ -15,7 +16,7 @@ from delta_pyds.table.snapshot import Snapshot
 def check_row_tracking_enabled(
     snapshot: Snapshot | None, after: TableConfiguration, *, replaced: Set[str], read_whole_table: bool
 ) -> None:
-    """Refuse to turn row tracking on where a file would be left whose rows have no ids.
+    """Refuse to enable row tracking while a file of the table would be left without row ids.
 
     ``replaced``: files that the transaction removes or adds again. Reads the
     files of the table, but only in the commit that turns it on. Files that
@@ -34,7 +35,7 @@ def check_row_tracking_enabled(
         unnumbered += sum(path not in replaced for path in missing.column("path").to_pylist())
     if unnumbered:
         raise _refusal(after, f"{unnumbered} of its files have no row ids yet")
-    if not snapshot.configuration.supports("rowTracking") and not read_whole_table:
+    if not snapshot.configuration.supports(Feature.ROW_TRACKING) and not read_whole_table:
         raise _refusal(after, "other writers do not give new files row ids yet")
 
 

@@ -29,7 +29,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned read: a selection of a snapshot's rows. ``batches`` are the files that may hold wanted rows."""
+    """A planned scan: a selection of a snapshot's rows. ``batches`` are the files that may hold wanted rows."""
 
     snapshot: Snapshot
     selection: RowSelection
@@ -76,16 +76,16 @@ class Scan:
         except ProtocolError as e:
             if e.code == WRONG_VALUE and "file" not in e.parameters:
                 for batch in self.snapshot.adds(AddRequest(columns=("path", "partitionValues"))):
-                    self.selection.facts.of(batch.files.to_struct_array())
+                    self.selection.skipping_columns.of(batch.files.to_struct_array())
             raise
 
     def request(self, columns: tuple[str, ...]) -> AddRequest:
         """What to ask of the log to get these fields of the files that the scan reads."""
-        facts = self.selection.facts
+        skipping = self.selection.skipping_columns
         return AddRequest(
             columns=columns,
-            facts=facts.json_fields,
-            parsed_facts=facts.parsed_fields,
+            filter_fields=skipping.json_fields,
+            parsed_filter_fields=skipping.parsed_fields,
             keep=self.selection.file_filter if self.filters else None,
         )
 
@@ -95,23 +95,23 @@ class Scan:
             yield from to_scan_files(batch, self.snapshot.table_root)
 
     def explain(self) -> ScanReport:
-        """Say of every file of the table whether it is read, and if not, which part of the predicate ruled it out."""
+        """Report for each file whether it is read, and if not, which part of the predicate ruled it out."""
         parts = tuple(p for f in self.filters for p in conjuncts(f))
         skips = tuple(skipping(p, self.selection.relation.partition_columns) for p in parts)
         request = AddRequest(
             columns=("path", "size"),
-            facts=self.selection.facts.json_fields,
-            parsed_facts=self.selection.facts.parsed_fields,
-            with_facts=True,
+            filter_fields=self.selection.skipping_columns.json_fields,
+            parsed_filter_fields=self.selection.skipping_columns.parsed_fields,
+            with_filter_fields=True,
         )
         names = pa.array([to_sql(p) for p in parts], pa.string())
         tables = [pa.table({"path": pa.array([], pa.string()), "size_bytes": pa.array([], pa.int64()),
                             "kept": pa.array([], pa.bool_()), "ruled_out_by": pa.array([], pa.string())})]  # fmt: skip
         for batch in self.adds(request):
             if skips:
-                assert batch.facts is not None
+                assert batch.filter_fields is not None
                 with self._naming_files():
-                    bound = self.selection.facts.of(batch.facts)
+                    bound = self.selection.skipping_columns.of(batch.filter_fields)
                 reasons = names.take(first_ruling_out(skips, bound))
                 # parts alone may each be possible where the whole is not
                 kept = reasons.is_null()

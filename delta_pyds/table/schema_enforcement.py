@@ -1,7 +1,6 @@
 """Whether incoming rows fit a table, and what its schema becomes where the write may change it.
 
-Nothing is cast here that could lose something, and no column is dropped in silence: what does not fit is an error
-that shows both sides.
+No cast here can lose a value, and no column is dropped silently: a mismatch is an error that shows both schemas.
 
 Protocol: "Column Mapping", "Type Widening"; the rules are the reference's schema enforcement.
 """
@@ -12,12 +11,14 @@ import re
 from dataclasses import replace
 
 from delta_pyds.errors import ConstraintViolationError, UserError
+from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.handoff import CHANGE_COLUMNS
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_START,
+    INVARIANTS,
     VOID,
     ArrayType,
     DataType,
@@ -81,8 +82,8 @@ class _Merge:
         self._configuration = configuration
         self._incoming = incoming
         self._may_change = may_change
-        self._widens = configuration.properties.type_widening and configuration.supports("typeWidening")
-        self._for_iceberg = any(configuration.supports(f"icebergCompatV{v}") for v in (1, 2))
+        self._widens = configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)
+        self._for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
         self.added: dict[tuple[str, ...], StructField] = {}
 
     def struct(self, table: StructType, incoming: StructType, path: tuple[str, ...]) -> StructType:
@@ -185,9 +186,7 @@ class _Merge:
             if GENERATION_EXPRESSION in g.metadata
         }
         invariants = {
-            g.name: str(g.metadata["delta.invariants"])
-            for g in self._configuration.schema
-            if "delta.invariants" in g.metadata
+            g.name: str(g.metadata[INVARIANTS]) for g in self._configuration.schema if INVARIANTS in g.metadata
         }
         using = [n for n, text in {**constraints, **invariants}.items() if _mentions(text or "", path[0])]
         makers = [n for n, text in generated.items() if n == path[0] or _mentions(text, path[0])]
@@ -246,9 +245,9 @@ def _is_made(configuration: TableConfiguration, f: StructField) -> bool:
     return any(
         key in f.metadata and configuration.supports(feature)
         for key, feature in (
-            (CURRENT_DEFAULT, "allowColumnDefaults"),
-            (GENERATION_EXPRESSION, "generatedColumns"),
-            (IDENTITY_START, "identityColumns"),
+            (CURRENT_DEFAULT, Feature.ALLOW_COLUMN_DEFAULTS),
+            (GENERATION_EXPRESSION, Feature.GENERATED_COLUMNS),
+            (IDENTITY_START, Feature.IDENTITY_COLUMNS),
         )
     )
 

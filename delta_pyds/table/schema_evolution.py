@@ -12,8 +12,9 @@ import msgspec
 
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import decode_json
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID
+from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_string
 from delta_pyds.table.column_mapping import assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.configuration import TableConfiguration
@@ -64,7 +65,7 @@ def replace_schema(
     check_duplicates(incoming)
     schema = keep_high_water_marks(columns_of_new_table(incoming), configuration.schema)
     partitions = check_partitioning(schema, partition_columns or ())
-    if partitions and configuration.supports("clustering"):
+    if partitions and configuration.supports(Feature.CLUSTERING):
         raise UserError(
             f"the table {configuration.table_root} is clustered, so it cannot be partitioned too: leave out the "
             "option partitionBy.",
@@ -91,7 +92,7 @@ def _with_schema(configuration: TableConfiguration, schema: StructType, partitio
         known = recorded_max_id(properties)
         iceberg = configuration.properties.iceberg_compat or 0
         schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
-        properties[COLUMN_MAPPING_MAX_ID] = str(max_id)
+        properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
     else:
         # ids and names that nothing honours are not ours to drop
         stored = parse_schema(configuration.metadata.schema_string or "")

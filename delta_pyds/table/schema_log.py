@@ -1,4 +1,4 @@
-"""The schemas that a stream went through, kept beside its checkpoint: the option ``schemaTrackingLocation``.
+"""The schema log of a stream, kept beside its checkpoint: the option ``schemaTrackingLocation``.
 
 The files are laid out as the reference implementation's, so that a log
 explains itself: ``<location>/_schema_log_<table id>[_<tracking id>]/<n>``, n
@@ -42,7 +42,7 @@ _FORMAT = "v1"
 
 @dataclass(frozen=True)
 class Allowed:
-    """Which changes of columns the user has seen and lets through: all, those of one version of the table, or none."""
+    """Which changes of columns the user allows: all, those of one version of the table, or none."""
 
     rename: Allowance = None
     drop: Allowance = None
@@ -136,9 +136,8 @@ class SchemaTracking:
         return None if newest is None else newest.schema
 
     def previous(self) -> TrackedSchema | None:
-        """The entry that the newest one followed; None where there is none.
-
-        Raises: CorruptLogError if that file is gone, or cannot be understood.
+        """The entry before the newest one, or None. Raises: CorruptLogError if that file is missing or cannot be
+        understood.
         """
         newest = self._read_newest()
         if newest is None or newest.previous < 0:
@@ -180,7 +179,7 @@ class SchemaTracking:
         self._newest = self._decode(number, entry, path)
 
     def check_unblocked(self) -> None:
-        """Ask the user before a stream goes on behind a step that renamed, dropped or retyped columns.
+        """Refuse to continue a stream after columns were renamed, dropped or retyped, unless the user allowed it.
 
         Such a step must be allowed for the version of the newest entry, or
         always, by the option for each kind of change in it. Additions need nothing.

@@ -1,4 +1,4 @@
-"""What a table's schema may be: names, types, partition columns and what is said in the metadata of fields.
+"""Rules for a table's schema: names, types, partition columns and the metadata of fields.
 
 Protocol: "Schema Serialization Format", "Column Mapping", "Identity Columns", "Default Columns", "Partition Value
 Serialization".
@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from delta_pyds.errors import UnsupportedFeatureError, UserError
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import CHANGE_COLUMNS
 from delta_pyds.protocol.schema import (
     COLLATIONS,
@@ -230,7 +231,7 @@ def check_defaults(schema: StructType, supported: Collection[str]) -> None:
     Raises: UserError (WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED).
     """
     with_default = [f.name for f in schema if CURRENT_DEFAULT in f.metadata]
-    if with_default and "allowColumnDefaults" not in supported:
+    if with_default and Feature.ALLOW_COLUMN_DEFAULTS not in supported:
         raise UserError(
             f"the column '{with_default[0]}' has a default value, which a table needs a table feature for. "
             "Set the table property delta.feature.allowColumnDefaults=supported too.",

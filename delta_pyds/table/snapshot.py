@@ -1,4 +1,4 @@
-"""A table at one version: protocol, metadata and the way to its files; never a list of them."""
+"""A table at one version: protocol, metadata, and access to its files without holding a list of them."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def load_snapshot(
 def open_snapshot(
     storage: Storage, table_root: str, version: int | None = None, segment: LogSegment | None = None
 ) -> Snapshot:
-    """Open a version, going around checkpoints and compactions that cannot be used as long as the commits allow it.
+    """Open a version, without damaged checkpoints and compactions as long as the commits allow it.
 
     ``segment``: that of the version, if the caller has listed the log already.
     """

@@ -1,4 +1,4 @@
-"""Whether each column of a schema that others wrote is one, and can be told from all others.
+"""Checks that every column of a schema written by others can be identified without ambiguity.
 
 Invariant: of a schema that is refused here some column would be read with the values of another.
 

@@ -1,4 +1,4 @@
-"""Which columns statistics are collected of.
+"""The columns that statistics are collected for.
 
 Protocol: "Per-file Statistics", "Clustered Table"; the properties are the reference's.
 """
@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.properties import TableProperties
+from delta_pyds.protocol.properties import Property, TableProperties
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
 
 Path = tuple[str, ...]
 
-STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 # types with a smallest and a greatest value; of the others nulls are counted
 _ORDERED = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
@@ -71,7 +70,8 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         shown = show_path(path)
         if len(path) == 1 and path[0].lower() in partitions:
             raise _refusal(
-                f"the table property {STATS_COLUMNS} names '{shown}', which is a partition column: "
+                f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', which is a partition "
+                "column: "
                 "its values are known without statistics. Leave it out.",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
                 shown,
@@ -79,7 +79,8 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         found = find_path(schema, path)
         if found is None:
             raise _refusal(
-                f"the table property {STATS_COLUMNS} names '{shown}', which the table does not have. "
+                f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', which the table does "
+                "not have. "
                 f"Its columns are: {', '.join(schema.names)}.",
                 "DELTA_COLUMN_NOT_FOUND",
                 shown,
@@ -87,14 +88,16 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         name, data_type = found
         if len(name) == 1 and not isinstance(data_type, StructType) and not has_minimum(data_type):
             raise _refusal(
-                f"the table property {STATS_COLUMNS} names '{shown}', whose type has no smallest and greatest value.",
+                f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', whose type has no "
+                "smallest and greatest value.",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
                 shown,
             )
         leaves = set(_leaves(data_type, name)) if isinstance(data_type, StructType) else {name}
         if leaves & seen:
             raise _refusal(
-                f"the table property {STATS_COLUMNS} names '{shown}' twice: name each column once.",
+                f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}' twice: name each "
+                "column once.",
                 "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
                 shown,
             )
@@ -129,7 +132,7 @@ def parse_columns(text: str) -> tuple[Path, ...]:
         f"'{text}' is not a list of columns: separate names by commas, fields of structs by dots, "
         "and put names with other characters than letters, digits and underscores into backticks.",
         code="DELTA_INVALID_TABLE_PROPERTY",
-        property=STATS_COLUMNS,
+        property=Property.DATA_SKIPPING_STATS_COLUMNS,
         value=text,
     )
 
@@ -177,4 +180,4 @@ def _lower(path: Path) -> Path:
 
 
 def _refusal(message: str, code: str, column: str) -> OptionError:
-    return OptionError(message, code=code, property=STATS_COLUMNS, column=column)
+    return OptionError(message, code=code, property=Property.DATA_SKIPPING_STATS_COLUMNS, column=column)

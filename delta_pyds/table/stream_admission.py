@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 class Budget:
-    """What is left of a batch's limits.
+    """The remaining limits of a batch.
 
     Invariant: never more than ``max_files`` files are taken one by one, and a
     file only while fewer than ``max_bytes`` bytes were: a file of any size can

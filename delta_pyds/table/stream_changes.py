@@ -1,4 +1,4 @@
-"""What a commit gives to a stream of a table's changes. Protocol: "Reader Requirements for AddCDCFile"."""
+"""The files that a commit adds to a change data feed stream. Protocol: "Reader Requirements for AddCDCFile"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_pyds.errors import MissingLogFilesError
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.log.commit_times import TimedCommits, timed_commits
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.actions import CommitInfo
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.change_scan import with_partition_values
@@ -41,16 +41,16 @@ class StreamChanges:
         self._exclude = exclude
         self._newest = newest
 
-    def of(self, commit: TailCommit) -> list[FileChange]:
+    def of(self, commit: LoggedCommit) -> list[FileChange]:
         changes = changes_of(commit.actions)
         exclude = self._exclude
         return changes if exclude is None else [c for c in changes if exclude.search(c.path) is None]
 
-    def sizes(self, commit: TailCommit) -> pa.Int64Array:
+    def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
         """In bytes, of each file of the commit."""
         return pa.array([change.size or 0 for change in self.of(commit)], pa.int64())
 
-    def rows(self, commit: TailCommit, times: TimedCommits) -> pa.RecordBatch:
+    def rows(self, commit: LoggedCommit, times: TimedCommits) -> pa.RecordBatch:
         """The files that may hold wanted rows, as rows of ``columnar.scan_files``; ``times``: of this commit too."""
         changes: Sequence[FileChange] = self.of(commit)
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
@@ -65,7 +65,7 @@ class StreamChanges:
         return timed_commits(self._storage, self._root, first, last, in_commit=in_commit)
 
     def time_of(self, version: int) -> int:
-        """When the version was committed, in ms. Raises: MissingLogFilesError if its commit file is gone."""
+        """When the version was committed, in ms. Raises: MissingLogFilesError if its commit file is missing."""
         times = self.times(version, version)
         file = times.files.get(version)
         info = read_commit_info(self._storage, file) if file is not None and times.has_own_time(version) else None

@@ -1,4 +1,4 @@
-"""What a commit gives to a stream of a table's rows. Protocol: "Add File and Remove File"."""
+"""The files that a commit adds to a stream of a table's rows. Protocol: "Add File and Remove File"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_pyds.errors import UserError
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.log.file_table import files_to_batch
 from delta_pyds.protocol.actions import RemoveFile, file_key
 from delta_pyds.table.row_selection import FILE_FIELDS
@@ -30,7 +30,7 @@ class StreamRules:
     skip_change_commits: bool = False
 
 
-def data_files(commit: TailCommit, rules: StreamRules, table_root: str) -> pa.RecordBatch:
+def data_files(commit: LoggedCommit, rules: StreamRules, table_root: str) -> pa.RecordBatch:
     """The files that a commit adds with new data, with the columns ``STREAM_FIELDS``.
 
     Row i has index i in the stream's offsets: the order is that of the commit,
@@ -51,7 +51,7 @@ def data_files(commit: TailCommit, rules: StreamRules, table_root: str) -> pa.Re
     return files_to_batch(list({file_key(add): add for add in adds}.values()), STREAM_FIELDS)
 
 
-def _refused(commit: TailCommit, removed: RemoveFile, adds: bool, table_root: str) -> UserError:
+def _refused(commit: LoggedCommit, removed: RemoveFile, adds: bool, table_root: str) -> UserError:
     infos = (action.commit_info for action in commit.actions)
     operation = next((info.operation for info in infos if info is not None and info.operation), "unknown")
     done = "changed rows that a stream may have read already" if adds else "deleted rows"

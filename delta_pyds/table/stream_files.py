@@ -1,4 +1,4 @@
-"""The files of one commit, or of one snapshot, as a stream counts them."""
+"""The numbered files of one commit, or of one snapshot, in a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table's schema as a stream meets it: checked, and, where the user wants it, gone along with.
+"""Schema changes that a stream encounters: checked, and followed if the user wants it.
 
 Protocol: "Change Metadata", "Protocol Evolution".
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.stream_offset import BASE_INDEX, StreamOffset
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.schema_log import SchemaTracking
@@ -18,7 +18,7 @@ from delta_pyds.table.stream_schema import check_change_data, check_same_table, 
 
 
 class StreamMetadata:
-    """What is known of a table's protocol and metadata, by version.
+    """The known protocols and metadata of a table, by version.
 
     Invariant: rows of a commit are only read with ``read`` once the protocol
     and metadata in force there were compared with it, as far as the log still has them.
@@ -44,7 +44,7 @@ class StreamMetadata:
 
     @property
     def newest(self) -> TableConfiguration:
-        """Of the newest version that is known."""
+        """The configuration of the newest known version."""
         return self._known[max(self._known)]
 
     # --- the first position of this process
@@ -94,7 +94,7 @@ class StreamMetadata:
         return found or self._open(version).configuration
 
     def _at(self, version: int) -> TableConfiguration | None:
-        """What is in force after a version; None if that can be found out no more."""
+        """The configuration after a version; None if it cannot be determined any more."""
         try:
             found = self._open(version).configuration
         except (TimeTravelError, MissingLogFilesError):
@@ -109,7 +109,7 @@ class StreamMetadata:
     # --- what comes after
 
     def check_after_loss(self, first: int) -> None:
-        """Compare the schema before ``first``, which the commits that are gone may have changed.
+        """Compare the schema before ``first``, which the commits that were cleaned up may have changed.
 
         Raises: as ``check``.
         """
@@ -137,7 +137,7 @@ class StreamMetadata:
         if self._change_feed:
             check_change_data(found)
 
-    def stops_at(self, commit: TailCommit) -> bool:
+    def stops_at(self, commit: LoggedCommit) -> bool:
         """Whether the stream must end before this commit, to take over another schema first.
 
         Raises: as ``check``, without a record of schemas.
@@ -150,8 +150,8 @@ class StreamMetadata:
         self.check(found)
         return False
 
-    def of(self, commit: TailCommit) -> TableConfiguration | None:
-        """What is in force after a commit that changes protocol or metadata; None for others.
+    def of(self, commit: LoggedCommit) -> TableConfiguration | None:
+        """The configuration after a commit that changes protocol or metadata; None for others.
 
         Raises: as ``load_configuration``.
         """
@@ -172,7 +172,7 @@ class StreamMetadata:
         self._known[commit.version] = found
         return found
 
-    def take_over(self, commit: TailCommit) -> NoReturn:
+    def take_over(self, commit: LoggedCommit) -> NoReturn:
         """Record the schema of a commit that the stream stopped before, so that the next run reads with it.
 
         Raises: UserError, always: DELTA_STREAMING_METADATA_EVOLUTION, or what ``SchemaTracking.append`` raises.

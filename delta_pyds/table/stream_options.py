@@ -1,4 +1,4 @@
-"""What a user can ask of a stream."""
+"""Options of a stream."""
 
 from __future__ import annotations
 

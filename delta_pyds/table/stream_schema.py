@@ -1,4 +1,4 @@
-"""Whether a running stream may go on past a change of the table's schema.
+"""Checks whether a running stream may continue after a change of the table's schema.
 
 A stream reads every commit with the schema that its DataFrame got when it was
 loaded. Protocol: "Change Metadata", "Column Mapping", "Type Widening".
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from delta_pyds.errors import UserError
-from delta_pyds.protocol.features import FEATURES
+from delta_pyds.protocol.features import FEATURES, Feature
 from delta_pyds.protocol.schema import (
     COLLATIONS,
     VOID,
@@ -26,7 +26,7 @@ from delta_pyds.table.column_mapping import MAPPING_KEYS
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.read_compatibility import incompatibility
 
-_WIDENING = ("typeWidening", "typeWidening-preview")
+_WIDENING = (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW)
 # what of a field's metadata decides which values are read, and how they compare
 _READING_KEYS = MAPPING_KEYS | {COLLATIONS}
 
@@ -49,7 +49,7 @@ class TypeChange:
 
 @dataclass(frozen=True)
 class SchemaStep:
-    """What of the way from one schema to a later one is more than an addition.
+    """The differences between a schema and a later one that are more than additions.
 
     Columns are the same if their physical names are; paths are logical names
     with dots, and ``element``, ``key`` and ``value`` inside arrays and maps.

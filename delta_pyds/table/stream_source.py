@@ -1,4 +1,4 @@
-"""A table as the source of a stream: which files lie between two offsets.
+"""The streaming source: offsets of a table's log and the files between two of them.
 
 Protocol: "Delta Log Entries", "Action Reconciliation", "Reader Requirements for AddCDCFile".
 """
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.commit_times import TimedCommits
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.stream_offset import BASE_INDEX, METADATA_CHANGE_INDEX, StreamOffset
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.table.commit_poller import CommitPoller
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.initial_files import initial_files
-from delta_pyds.table.log_tail import LogTail
 from delta_pyds.table.row_selection import RowSelection
 from delta_pyds.table.schema_log import SchemaTracking
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -65,7 +65,7 @@ class StreamSource:
         self._options = options
         self._read = read
         self._selection = selection
-        self._tail = LogTail(storage, table_root)
+        self._tail = CommitPoller(storage, table_root)
         self._metadata = StreamMetadata(
             read,
             self._open,
@@ -111,14 +111,14 @@ class StreamSource:
         return StreamOffset(self._read.metadata.id, self._snapshot.version, is_initial=True)
 
     def fix_end(self) -> None:
-        """From now on no offset goes beyond the version that is the latest now: ``Trigger.AvailableNow``."""
+        """No later offset goes beyond the version that is the latest now: ``Trigger.AvailableNow``."""
         latest = self._latest_version()
         if self._initial is not None and self._initial.is_initial:
             latest = max(latest, self._initial.version)
         self._end_version = latest
 
     def newest_offset(self) -> StreamOffset | None:
-        """Behind all that was seen of the log; None before anything was. No look is taken."""
+        """The offset after the newest commit seen, or None. Does no I/O."""
         seen = [v for v in (self._tail.newest, self._snapshot.version if self._snapshot else None) if v is not None]
         return self._at(max(seen) + 1) if seen else None
 
@@ -164,7 +164,7 @@ class StreamSource:
         resumed = self._past_loss(end.version)
         return end if resumed == end.version else self._at(resumed)
 
-    def _end_in_commit(self, commit: TailCommit, start: StreamOffset, budget: Budget) -> StreamOffset:
+    def _end_in_commit(self, commit: LoggedCommit, start: StreamOffset, budget: Budget) -> StreamOffset:
         if self._changes is not None:
             whole = budget.take_whole(self._changes.sizes(commit))
             return self._at(commit.version + 1 if whole else commit.version)
@@ -234,7 +234,7 @@ class StreamSource:
             )
 
     def committed(self, end: StreamOffset) -> None:
-        """Nothing before ``end`` will be asked for again by this process."""
+        """Forget what is before ``end``: this process will not ask for it again."""
         self._forget(end)
 
     def _forget(self, position: StreamOffset) -> None:
@@ -263,7 +263,7 @@ class StreamSource:
             )
         return self._snapshot_files
 
-    def _files_of(self, commit: TailCommit) -> StreamFiles:
+    def _files_of(self, commit: LoggedCommit) -> StreamFiles:
         found = self._commit_files.get(commit.version)
         if found is None:
             if all(action.add is None and action.remove is None for action in commit.actions):
@@ -274,8 +274,8 @@ class StreamSource:
 
     # --- the log
 
-    def _commits(self, first: int, last: int) -> Iterator[TailCommit]:
-        """As ``LogTail.commits``, past what was cleaned up where the user accepts the loss."""
+    def _commits(self, first: int, last: int) -> Iterator[LoggedCommit]:
+        """As ``CommitPoller.commits``, past what was cleaned up where the user accepts the loss."""
         first = self._past_loss(first)
         while first <= last:
             try:

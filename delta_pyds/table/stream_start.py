@@ -1,4 +1,4 @@
-"""Where a stream without a checkpoint begins. Protocol: "Delta Log Entries"."""
+"""The start of a stream without a checkpoint. Protocol: "Delta Log Entries"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One change of a table, from the version that it read to the version that it makes.
 
-Invariants: of a transaction all is in the log or nothing is; it comes after
-versions only that it has been checked against; it commits once.
+Invariants: a transaction is in the log as a whole or not at all; it was checked against every version that came first;
+it commits at most once.
 
 Protocol: "Delta Log Entries", "Creation of New Log Entries".
 """
@@ -23,8 +23,9 @@ from delta_pyds.errors import (
     StorageError,
 )
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.log.committer import Committer, FileSystemCommitter, TailCommit
+from delta_pyds.log.committer import Committer, FileSystemCommitter, LoggedCommit
 from delta_pyds.protocol.actions import (
+    ROW_TRACKING_DOMAIN,
     AddCDCFile,
     AddFile,
     CommitInfo,
@@ -34,26 +35,26 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.commit_draft import Draft, check_draft
 from delta_pyds.table.commit_encoding import CommitEncoder, Encoded
 from delta_pyds.table.commit_info import Operation
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.conflict import IsolationLevel, Ours, ReadPredicate, Winner, check
+from delta_pyds.table.conflict import IsolationLevel, ReadPredicate, TransactionInfo, WinningCommit, check_conflicts
 from delta_pyds.table.log_continuity import check_log_continues
 from delta_pyds.table.post_commit import CommittedVersion, after_commit
-from delta_pyds.table.rebase import NOTHING, Standing, follow, stand_on
-from delta_pyds.table.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
+from delta_pyds.table.rebase import NO_TABLE, LatestState, advance, state_of
 from delta_pyds.table.row_tracking_enablement import check_row_tracking_enabled
 from delta_pyds.table.snapshot import Snapshot
 
 _logger = safe_logger(__name__)
 
 _LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
-# a lost race is somebody's progress: only a row of them says that many writers compete
+# losing one race is normal; several in a row show that many writers compete
 _LOSSES_WITHOUT_PAUSE = 3
-_READS_OF_THE_TAIL = 5
+_MAX_READS = 5
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class CommitPolicy:
 class Committed:
     """A transaction that is in the log. ``timestamp_ms``: its time in the table's history.
 
-    ``winners``: versions that came in between. ``attempts``: times that a version was tried for.
+    ``winners``: the versions in between, which other writers made. ``attempts``: how often a commit was tried.
     """
 
     table_root: str
@@ -125,32 +126,33 @@ class Transaction:
 
     # --- what was read
 
-    def read_whole_table(self) -> None:
+    def record_whole_table(self) -> None:
         """The result depends on every row: any change of the table's files by others is a conflict."""
-        self._open()
+        self._check_not_committed()
         self._whole_table = True
 
-    def read_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
-        """The result depends on the rows of these partitions that there are, and on there being no others.
+    def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
+        """The result depends on all rows of these partitions: neither may their rows change nor new rows be added by
+        others.
 
-        The files that there are must be named by ``read_files`` too. Conjuncts
-        over other than partition columns are passed over. ``time_zone``: of
+        The files that were read must be recorded by ``record_files`` too. Conjuncts over other columns are ignored.
+        ``time_zone``: of
         timestamps in partition values that do not name theirs; without it they match.
         """
-        self._open()
+        self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
 
-    def read_files(self, paths: Iterable[str]) -> None:
+    def record_files(self, paths: Iterable[str]) -> None:
         """The result depends on these files, named as the log names them: none may be removed by others."""
-        self._open()
+        self._check_not_committed()
         self._read_files.update(paths)
 
-    def read_application(self, app_id: str) -> int | None:
-        """The last version that the application wrote, on which the result depends.
+    def record_application(self, app_id: str) -> int | None:
+        """The last version that the application wrote. The result depends on it.
 
         Protocol: "Transaction Identifiers".
         """
-        self._open()
+        self._check_not_committed()
         self._read_applications.add(app_id)
         found = self.snapshot.transactions.get(app_id) if self.snapshot is not None else None
         return None if found is None else found.version
@@ -159,19 +161,19 @@ class Transaction:
 
     def set_metadata(self, metadata: Metadata) -> None:
         """The table's new metadata; the same as before is no change."""
-        self._open()
+        self._check_not_committed()
         same = self.snapshot is not None and metadata == self.snapshot.metadata
         self._draft.metadata = None if same else metadata
 
     def set_protocol(self, protocol: Protocol) -> None:
         """The table's new protocol; the same as before is no change."""
-        self._open()
+        self._check_not_committed()
         same = self.snapshot is not None and protocol == self.snapshot.protocol
         self._draft.protocol = None if same else protocol
 
     def set_domain(self, domain: DomainMetadata) -> None:
         """A metadata domain's new configuration, or its removal."""
-        self._open()
+        self._check_not_committed()
         if domain.domain == ROW_TRACKING_DOMAIN:
             raise DeltaError(
                 f"the metadata domain {ROW_TRACKING_DOMAIN} is kept by the transaction itself.", table=self.table_root
@@ -180,23 +182,23 @@ class Transaction:
 
     def set_application(self, app_id: str, version: int) -> None:
         """The version that the application has written with this commit, which then depends on the one before."""
-        self.read_application(app_id)
+        self.record_application(app_id)
         self._draft.applications[app_id] = SetTransaction(app_id, version, self._clock())
 
     def add(self, files: AddFile | Iterable[AddFile]) -> None:
         """Files that join the table."""
-        self._open()
+        self._check_not_committed()
         self._draft.adds.extend([files] if isinstance(files, AddFile) else files)
 
     def remove(self, files: RemoveFile | Iterable[RemoveFile]) -> None:
         """Files that leave the table; an iterator is drained in bounded pieces. Raises: DeltaError for one twice."""
-        self._open()
+        self._check_not_committed()
         some = [files] if isinstance(files, RemoveFile) else files
         self._draft.removes.extend(some, table=self.table_root, now_ms=self._clock())
 
     def add_change_file(self, files: AddCDCFile | Iterable[AddCDCFile]) -> None:
         """Files of change rows. Protocol: "Add CDC File"."""
-        self._open()
+        self._check_not_committed()
         self._draft.change_files.extend([files] if isinstance(files, AddCDCFile) else files)
 
     # --- the commit
@@ -215,12 +217,12 @@ class Transaction:
         ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by
         default the table's. What a table says itself is not weakened.
 
-        Raises: a ConflictError where another commit stands against it;
-            CommitOutcomeUnknownError where nobody can tell whether it is in the log: data files must stay;
-            another DeltaError for what must not be committed. After any but the unknown outcome the
+        Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
+        the commit is in the log: data files must stay; another DeltaError for what must not be committed. After any but
+        the unknown outcome the
             table is as before.
         """
-        self._open()
+        self._check_not_committed()
         self._consumed = True
         policy = policy or CommitPolicy()
         before = self.snapshot.configuration if self.snapshot is not None else None
@@ -229,51 +231,51 @@ class Transaction:
         if self._draft.metadata is not None or self._draft.protocol is not None:
             again = self._draft.removes.paths | {a.path for a in self._draft.adds}
             check_row_tracking_enabled(self.snapshot, after, replaced=again, read_whole_table=self._whole_table)
-        ours = self._ours(operation, self._isolation(before or after, isolation_level), before or after)
+        current = self._info(operation, self._isolation(before or after, isolation_level), before or after)
         encoder = CommitEncoder(
-            self._draft, operation, ours, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
+            self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
         )
         check_log_continues(self.storage, self.table_root, self.snapshot)
-        return self._race(encoder, ours, policy)
+        return self._commit_after_others(encoder, current, policy)
 
-    def _race(self, encoder: CommitEncoder, ours: Ours, policy: CommitPolicy) -> Committed:
-        standing = stand_on(self.snapshot) if self.snapshot is not None else NOTHING
+    def _commit_after_others(self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy) -> Committed:
+        latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
         winners: list[int] = []
         for attempt in range(1, policy.max_attempts + 1):
-            encoded = encoder.encode(standing, self._clock(), rebased=bool(winners))
-            version = standing.version + 1
+            encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
+            version = latest.version + 1
             if self._committer.propose(encoded.proposal):
                 return self._committed(version, encoded, attempt, winners, policy)
             if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
                 # before looking, so that what is seen is new when the next version is tried for
                 self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
-            for commit in self._tail(version, policy):
-                winner = Winner.of(commit.version, commit.actions)
-                standing = self._pass(winner, commit, standing, ours)
+            for commit in self._commits_of_others(version, policy):
+                latest = self._rebase_after(commit, latest, current)
                 winners.append(commit.version)
         raise CommitRetriesExceededError(
-            f"{ours.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
-            f"another writer came first each time, at last with version {standing.version}. Nothing conflicts: run "
+            f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
+            f"another writer came first each time, at last with version {latest.version}. Nothing conflicts: run "
             "the operation again, allow more attempts, or let fewer writers commit at once.",
-            operation=ours.operation,
+            operation=current.operation,
             table=self.table_root,
-            version=standing.version,
+            version=latest.version,
             attempts=policy.max_attempts,
         )
 
-    def _tail(self, lost: int, policy: CommitPolicy) -> list[TailCommit]:
-        """What came first. Reading it may be tried again: nothing has been written."""
-        for trial in range(1, _READS_OF_THE_TAIL + 1):
+    def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
+        """The commits that came first. Reading them may be tried again: nothing has been written."""
+        for trial in range(1, _MAX_READS + 1):
             try:
                 return self._committer.commits_after(lost - 1, known_version=lost)
             except StorageError as error:
-                if trial == _READS_OF_THE_TAIL:
+                if trial == _MAX_READS:
                     raise
                 _logger.warning("Reading the log of table %s is tried again: %s", self.table_root, error)
                 self._pause(trial, policy)
         raise AssertionError("unreachable")
 
-    def _pass(self, winner: Winner, commit: TailCommit, standing: Standing, ours: Ours) -> Standing:
+    def _rebase_after(self, commit: LoggedCommit, latest: LatestState, current: TransactionInfo) -> LatestState:
+        winner = WinningCommit.of(commit.version, commit.actions)
         if winner.info is not None and winner.info.txn_id == self.txn_id:
             # the committer has settled this version as another's: the log was changed by something that is no writer
             raise CommitOutcomeUnknownError(
@@ -283,16 +285,11 @@ class Transaction:
                 version=winner.version,
                 txn_id=self.txn_id,
             )
-        if standing.protocol is None or standing.metadata is None:
-            raise _created_meanwhile(ours, winner)
-        adopted = check(ours, winner, standing.protocol, standing.metadata)
-        return follow(
-            standing,
-            winner,
-            adopted,
-            operation=ours.operation,
-            commit_time_ms=commit.file.modification_time_ms,
-        )
+        if latest.protocol is None or latest.metadata is None:
+            raise _created_meanwhile(current, winner)
+        adopted = check_conflicts(current, winner, latest.protocol, latest.metadata)
+        commit_time_ms = commit.file.modification_time_ms
+        return advance(latest, winner, adopted, operation=current.operation, commit_time_ms=commit_time_ms)
 
     def _committed(
         self, version: int, encoded: Encoded, attempts: int, winners: list[int], policy: CommitPolicy
@@ -344,7 +341,7 @@ class Transaction:
                 f"the isolation level is {asked!r}, but must be Serializable or WriteSerializable.",
                 isolation_level=asked,
             )
-        said = configuration.configuration.get("delta.isolationLevel") is not None
+        said = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
         if said and stored == "Serializable" and level != stored:
             raise OptionError(
                 f"table {self.table_root!r} demands isolation level Serializable (delta.isolationLevel), and {level} "
@@ -354,11 +351,11 @@ class Transaction:
             )
         return level
 
-    def _ours(self, operation: Operation, isolation: IsolationLevel, read: TableConfiguration) -> Ours:
+    def _info(self, operation: Operation, isolation: IsolationLevel, read: TableConfiguration) -> TransactionInfo:
         draft = self._draft
         depends = self._whole_table or bool(self._predicates) or bool(self._read_files)
         only_adds = not len(draft.removes) and not draft.change_files
-        return Ours(
+        return TransactionInfo(
             operation.name,
             self.table_root,
             isolation,
@@ -379,7 +376,7 @@ class Transaction:
     def _pause(self, losses: int, policy: CommitPolicy) -> None:
         self._sleep(pause_s(losses, first_s=policy.first_backoff_s, longest_s=policy.max_backoff_s))
 
-    def _open(self) -> None:
+    def _check_not_committed(self) -> None:
         if self._consumed:
             raise DeltaError(
                 f"a transaction on table {self.table_root!r} is used after its commit. Start a new one.",
@@ -388,12 +385,12 @@ class Transaction:
             )
 
 
-def _created_meanwhile(ours: Ours, winner: Winner) -> ProtocolChangedError:
+def _created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
     return ProtocolChangedError(
-        f"{ours.operation} could not create table {ours.table_root!r}: another writer created it first (version "
+        f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
         f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "
         "now. To let many writers start at once, create the table before them.",
-        operation=ours.operation,
-        table=ours.table_root,
+        operation=current.operation,
+        table=current.table_root,
         version=winner.version,
     )

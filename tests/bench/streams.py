@@ -207,11 +207,11 @@ def _is_idle(progress: Any, last: int) -> bool:
 
 def _own_poll(table: Path) -> float:
     from delta_pyds.storage.resolve import resolve_storage
-    from delta_pyds.table.log_tail import LogTail
+    from delta_pyds.table.commit_poller import CommitPoller
     from delta_pyds.table.snapshot import load_snapshot
 
     version = load_snapshot(str(table)).version
-    tail = LogTail(resolve_storage(str(table), {}), str(table))
+    tail = CommitPoller(resolve_storage(str(table), {}), str(table))
     list(tail.commits(version + 1))
     begin = time.perf_counter()
     list(tail.commits(version + 1))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_pyds.protocol.schema import COLUMN_MAPPING_NESTED_IDS as NESTED_IDS
 from delta_pyds.protocol.schema import (
     LONG,
     STRING,
@@ -16,7 +17,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.table.column_mapping import NESTED_IDS, assign_columns, max_column_id
+from delta_pyds.table.column_mapping import assign_columns, max_column_id
 
 leaves = st.sampled_from([LONG, STRING])
 names = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=4, unique=True)

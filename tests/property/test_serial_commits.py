@@ -60,10 +60,10 @@ def test_what_committed_had_read_what_was_there_right_before_it(steps: list[Step
         rearranges = step.kind == "compact"
         if step.kind != "append":
             if step.scope is None:
-                mine.read_whole_table()
+                mine.record_whole_table()
             else:
-                mine.read_where(parse_predicate(f"p = '{step.scope}'", SCHEMA, time_zone="UTC").expr)
-            mine.read_files(seen)
+                mine.record_where(parse_predicate(f"p = '{step.scope}'", SCHEMA, time_zone="UTC").expr)
+            mine.record_files(seen)
         if step.kind in ("replace", "compact"):
             mine.remove(
                 r

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.columnar.skipping import first_ruling_out, keep
-from delta_pyds.columnar.values import arrow_type
+from delta_pyds.columnar.values import value_type
 from delta_pyds.expr.build import Builder, bind_column
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
 from delta_pyds.expr.nodes import Expr, Literal, conjuncts, references
@@ -264,7 +264,7 @@ def naive(spec: tuple[Any, ...], row: dict[str, Any]) -> bool | None:
 
 @dataclass
 class Files:
-    """Facts of some files, as a log would give them."""
+    """Statistics of some files, as a log would give them."""
 
     rows: list[list[dict[str, Any]]]
     bounds: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
@@ -276,7 +276,7 @@ class Files:
         return len(self.rows)
 
     def partition(self, name: str) -> pa.Array:
-        return pa.array([rows[0][name] for rows in self.rows], arrow_type(TYPES[name]))
+        return pa.array([rows[0][name] for rows in self.rows], value_type(TYPES[name]))
 
     def minimum(self, path: tuple[str, ...]) -> pa.Array | None:
         return self._bound(path[0], 0)
@@ -297,12 +297,12 @@ class Files:
 
 
 def _array(values: list[Any], data_type: DataType) -> pa.Array:
-    kind = arrow_type(data_type)
+    kind = value_type(data_type)
     return pa.array(values, pa.int32()).cast(kind) if data_type == DATE else pa.array(values, kind)
 
 
 def make_files(expr: Expr, seed: int, num_files: int = 40) -> Files:
-    """Small files of few different values, so that their bounds say much, and facts of every quality."""
+    """Small files of few different values, so that their bounds say much, and statistics of every quality."""
     rng = random.Random(seed)
     names = [name for name in TYPES if (name,) in references(expr) or name in PARTITIONS]
     rows = []
@@ -511,7 +511,7 @@ def test_a_condition_names_every_fact_that_it_looks_at(spec: tuple[Any, ...]) ->
 
         def partition(self, name: str) -> pa.Array:
             looked.add(("partition", name))
-            return pa.nulls(1, arrow_type(TYPES[name]))
+            return pa.nulls(1, value_type(TYPES[name]))
 
         def minimum(self, path: tuple[str, ...]) -> pa.Array | None:
             looked.add(("minimum", path))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_pyds.columnar.cast import Where, plan
+from delta_pyds.columnar.cast import ColumnLocation, plan
 
-WHERE = Where("part-1.parquet", "c")
+WHERE = ColumnLocation("part-1.parquet", "c")
 
 
 def conform(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -26,7 +26,7 @@ def check_change_data(
     change_files: Sequence[tuple[int, AddCDCFile]],
     findings: Findings,
 ) -> None:
-    """Look at the types of change of each file. One that is gone is no finding: VACUUM takes them after a while.
+    """Check the types of change of each file. A missing file is no finding: VACUUM deletes them after a while.
 
     ``change_files``: with the versions whose commits name them.
     """

@@ -18,6 +18,7 @@ from delta_pyds.commands.verification.values import leaves, parse_statistics, sa
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.log.segment import CheckpointFiles
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile, file_key
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import DOUBLE, FLOAT, DataType
 from delta_pyds.storage.base import Storage
@@ -107,7 +108,7 @@ def _check_shape(content: CheckpointContent, view: TableView, where: str, findin
         findings.error("checkpoint.metadata", where, "it is multi-part and holds checkpointMetadata.")
     if actions.sidecars and not is_v2:
         findings.error("checkpoint.metadata", where, "it refers to sidecars and holds no checkpointMetadata.")
-    supported = view.supports("v2Checkpoint")
+    supported = view.supports(Feature.V2_CHECKPOINT)
     if is_v2 and not supported:
         findings.error(
             "feature.missing", where, "it is a V2 checkpoint, but the protocol does not support v2Checkpoint."

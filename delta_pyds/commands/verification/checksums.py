@@ -14,6 +14,7 @@ from delta_pyds.commands.verification.state import TableState
 from delta_pyds.log.checksum import FileSizeHistogram, VersionChecksum
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.actions import AddFile, file_key
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.storage.base import Storage
 
@@ -90,7 +91,7 @@ class _Comparison:
 
     def _commit(self) -> None:
         c, s = self._checksum, self._state
-        enabled = s.view.properties.in_commit_timestamps and s.view.supports("inCommitTimestamp")
+        enabled = s.view.properties.in_commit_timestamps and s.view.supports(Feature.IN_COMMIT_TIMESTAMP)
         if enabled and s.in_commit_timestamp is not None:
             self._compare("timestamp", "inCommitTimestampOpt", c.in_commit_timestamp_opt, s.in_commit_timestamp)
         elif not enabled and c.in_commit_timestamp_opt is not None:

@@ -19,6 +19,7 @@ from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.state import TableState, num_rows
 from delta_pyds.commands.verification.view import TableView, view_of
 from delta_pyds.protocol.actions import AddCDCFile, file_key
+from delta_pyds.protocol.features import Feature
 
 
 def check_uniqueness(actions: Actions, version: int, findings: Findings) -> None:
@@ -120,7 +121,7 @@ class CommitRules:
     def _check_timestamp(
         self, actions: Actions, info: dict[str, Any], old: TableView, new: TableView, version: int
     ) -> None:
-        enabled = new.properties.in_commit_timestamps and new.supports("inCommitTimestamp")
+        enabled = new.properties.in_commit_timestamps and new.supports(Feature.IN_COMMIT_TIMESTAMP)
         time = info.get("inCommitTimestamp")
         known = isinstance(time, int) and not isinstance(time, bool)
         rule = "commit.in-commit-timestamp"
@@ -134,7 +135,7 @@ class CommitRules:
             self.findings.error(
                 rule, version, f"the commit's timestamp {time} is not above the last one, {self.last_timestamp}."
             )
-        was_enabled = old.properties.in_commit_timestamps and old.supports("inCommitTimestamp")
+        was_enabled = old.properties.in_commit_timestamps and old.supports(Feature.IN_COMMIT_TIMESTAMP)
         if enabled and not was_enabled and version > 0 and old.metadata is not None:
             self._check_enablement(new, time, version)
         if enabled and known:
@@ -179,7 +180,7 @@ class CommitRules:
                 )
 
     def _check_domains(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
-        if actions.domains and not view.supports("domainMetadata"):
+        if actions.domains and not view.supports(Feature.DOMAIN_METADATA):
             self.findings.error(
                 "feature.missing",
                 version,
@@ -194,7 +195,7 @@ class CommitRules:
             self.files.check_domain(d, view, version)
 
     def _check_append_only(self, actions: Actions, old: TableView, new: TableView, version: int) -> None:
-        if not all(v.properties.append_only and v.supports("appendOnly") for v in (old, new)):
+        if not all(v.properties.append_only and v.supports(Feature.APPEND_ONLY) for v in (old, new)):
             return
         for r in actions.removes:
             if r.data_change:
@@ -205,7 +206,7 @@ class CommitRules:
         for c in actions.cdcs:
             if c.data_change:
                 self.findings.error("commit.cdc", version, f"the cdc action of {c.path} has dataChange true.")
-        if actions.cdcs and not (view.properties.change_data_feed and view.supports("changeDataFeed")):
+        if actions.cdcs and not (view.properties.change_data_feed and view.supports(Feature.CHANGE_DATA_FEED)):
             self.findings.warning("commit.cdc", version, "there are cdc actions, and the change data feed is off.")
 
     def _check_data_change(self, actions: Actions, state: TableState, version: int) -> None:

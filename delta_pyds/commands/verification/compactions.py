@@ -71,7 +71,7 @@ class CompactionChecks:
         self._open = still_open
 
     def finish(self) -> None:
-        """What could not be compared, as commits of it are gone: it must at least say what came last."""
+        """Check compactions that span missing commits: each must at least be reconciled."""
         for files in self._starting.values():
             for file in files:
                 if file.path not in self._compared:

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from delta_pyds.commands.verification.metadata import max_column_id
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.view import FieldAt, TableView, fields_of
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import (
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_STEP,
     TIMESTAMP_NTZ,
     TYPE_CHANGES,
     VOID,
@@ -99,7 +102,7 @@ class MetadataHistory:
             findings.error("schema.type-changed", version, f"{what} while files stay, which is no widening.")
         elif before == VOID:
             return  # it held nothing that could be lost
-        elif not view.supports("typeWidening"):
+        elif not view.supports(Feature.TYPE_WIDENING):
             findings.error("schema.type-changed", version, f"{what} without the feature typeWidening.")
         elif not _is_recorded(at.field, before, after):
             findings.error(
@@ -207,15 +210,15 @@ def _check_identity(old: TableView, new: TableView, version: int, findings: Find
     before = {f.physical_name: f for f in old.columns}
     for f in new.columns:
         was = before.get(f.physical_name)
-        if was is None or "delta.identity.step" not in f.metadata or "delta.identity.step" not in was.metadata:
+        if was is None or IDENTITY_STEP not in f.metadata or IDENTITY_STEP not in was.metadata:
             continue
         for key in ("start", "step", "allowExplicitInsert"):
             if f.metadata.get(f"delta.identity.{key}") != was.metadata.get(f"delta.identity.{key}"):
                 findings.error(
                     "identity.definition", version, f"the {key} of the identity column {f.name} has changed."
                 )
-        mark, step = f.metadata.get("delta.identity.highWaterMark"), f.metadata["delta.identity.step"]
-        last = was.metadata.get("delta.identity.highWaterMark")
+        mark, step = f.metadata.get(IDENTITY_HIGH_WATER_MARK), f.metadata[IDENTITY_STEP]
+        last = was.metadata.get(IDENTITY_HIGH_WATER_MARK)
         if isinstance(last, int) and (not isinstance(mark, int) or (mark < last if step > 0 else mark > last)):
             findings.error(
                 "identity.high-water-mark", version, f"the high water mark of {f.name} goes back from {last} to {mark}."

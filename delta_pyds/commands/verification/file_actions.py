@@ -17,15 +17,21 @@ from delta_pyds.commands.verification.state import TableState, num_records
 from delta_pyds.commands.verification.values import leaves, parse_statistics
 from delta_pyds.commands.verification.view import TableView, fields_of
 from delta_pyds.errors import DeltaError, ProtocolError
-from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile, file_key
+from delta_pyds.protocol.actions import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    AddFile,
+    DomainMetadata,
+    RemoveFile,
+    file_key,
+)
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import is_absolute, resolve_data_path
 
 _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_CLUSTERING = "delta.clustering"
-_ROW_TRACKING = "delta.rowTracking"
 _MAX_CLUSTERING_COLUMNS = 4
 
 
@@ -145,7 +151,7 @@ class FileActionRules:
         self, add: AddFile, vector: DeletionVectorDescriptor, state: TableState, view: TableView, version: int
     ) -> None:
         rule = "commit.deletion-vector"
-        if not view.supports("deletionVectors"):
+        if not view.supports(Feature.DELETION_VECTORS):
             self._findings.error(
                 "feature.missing", version, f"{add.path} has a deletion vector, but the protocol does not support them."
             )
@@ -206,8 +212,8 @@ class FileActionRules:
 
     def check_clustering_statistics(self, state: TableState) -> None:
         """Every file has statistics of the clustering columns, as it must since they were named."""
-        domain = state.domains.get(_CLUSTERING)
-        if domain is None or domain.removed or not state.view.supports("clustering"):
+        domain = state.domains.get(CLUSTERING_DOMAIN)
+        if domain is None or domain.removed or not state.view.supports(Feature.CLUSTERING):
             return
         paths = clustering_paths(domain) or []
         for add in state.live.values() if paths else ():
@@ -223,16 +229,16 @@ class FileActionRules:
         """Domains of the system are known ones, and well-formed."""
         if not domain.domain.startswith("delta.") or domain.removed:
             return
-        if domain.domain == _CLUSTERING:
+        if domain.domain == CLUSTERING_DOMAIN:
             self._check_clustering(domain, view, version)
-        elif domain.domain != _ROW_TRACKING:
+        elif domain.domain != ROW_TRACKING_DOMAIN:
             self._findings.warning(
                 "domain.unknown", version, f"the domain {domain.domain} of the system is unknown here."
             )
 
     def _check_clustering(self, domain: DomainMetadata, view: TableView, version: int) -> None:
         rule = "clustering.domain"
-        if not view.supports("clustering"):
+        if not view.supports(Feature.CLUSTERING):
             self._findings.error(
                 "feature.missing", version, "there are clustering columns, but not the feature clustering."
             )

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.view import TableView
 from delta_pyds.data.file_schema import FileColumn, file_columns
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN
 from delta_pyds.protocol.schema import (
     TYPE_CHANGES,
@@ -34,7 +35,7 @@ def check_file_schema(view: TableView, parquet: pq.ParquetFile, path: str, findi
     _check_names(view, columns, path, findings)
     _Fields(view, path, findings).check(view.columns, columns, "")
     _check_iceberg(view, parquet, columns, path, findings)
-    if view.supports("materializePartitionColumns") and view.properties.iceberg_compat is None:
+    if view.supports(Feature.MATERIALIZE_PARTITION_COLUMNS) and view.properties.iceberg_compat is None:
         names = {c.name for c in columns}
         for f in view.partition_fields:
             if f.physical_name not in names:

@@ -20,16 +20,25 @@ from delta_pyds.commands.verification.file_schema import check_file_schema
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.rows import RowChecks
 from delta_pyds.commands.verification.state import TableState
-from delta_pyds.commands.verification.statistics import ColumnPaths, FileStatistics
+from delta_pyds.commands.verification.statistics import ColumnPaths, StatisticsCheck
 from delta_pyds.commands.verification.unique import UniqueValues
 from delta_pyds.data.deletion_vector import DeletedRows, load_deletion_vector
 from delta_pyds.data.reader import read
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, ProtocolError, SchemaMismatchError
 from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import resolve_data_path
-from delta_pyds.protocol.schema import TIMESTAMP, StructField, StructType, nullable_throughout
+from delta_pyds.protocol.schema import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_STEP,
+    TIMESTAMP,
+    StructField,
+    StructType,
+    nullable_throughout,
+)
 from delta_pyds.storage.base import Storage
 
 _NO_COLUMNS = StructType(())
@@ -55,7 +64,7 @@ class FileChecks:
         self._findings = findings
         self._paths = ColumnPaths(self._view.data_schema)
         self._rows = RowChecks(self._view, findings, time_zone)
-        self._identities = {f.name: UniqueValues() for f in self._view.columns if "delta.identity.step" in f.metadata}
+        self._identities = {f.name: UniqueValues() for f in self._view.columns if IDENTITY_STEP in f.metadata}
         self._row_ids = UniqueValues()
         self.num_files = 0
         self.num_rows = 0
@@ -129,7 +138,7 @@ class FileChecks:
 
     def _content(self, add: AddFile, path: str, size: int, num_rows: int, deleted: DeletedRows | None) -> None:
         view = self._view
-        statistics = FileStatistics(add, self._paths, num_rows, path, self._findings)
+        statistics = StatisticsCheck(add, self._paths, num_rows, path, self._findings)
         partitions = tuple(f for f in view.partition_fields if self._is_readable(add, f))
         # nulls where there must be none are looked for here, all of them
         columns = StructType(
@@ -140,7 +149,7 @@ class FileChecks:
             )
         )
         row_ids = None
-        if view.properties.row_tracking and view.supports("rowTracking") and add.base_row_id is not None:
+        if view.properties.row_tracking and view.supports(Feature.ROW_TRACKING) and add.base_row_id is not None:
             p = view.properties
             row_ids = RowIdColumns(p.materialized_row_id_column, None)
         values = tuple((add.partition_values or {}).get(f.physical_name) for f in partitions)
@@ -206,8 +215,8 @@ class FileChecks:
                     where,
                     f"{values.duplicates()} values of the identity column {f.name} are not unique.",
                 )
-            mark, step = f.metadata.get("delta.identity.highWaterMark"), f.metadata.get("delta.identity.step")
-            if f.metadata.get("delta.identity.allowExplicitInsert") or not isinstance(step, int) or not values.count:
+            mark, step = f.metadata.get(IDENTITY_HIGH_WATER_MARK), f.metadata.get(IDENTITY_STEP)
+            if f.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) or not isinstance(step, int) or not values.count:
                 continue
             last = values.highest if step > 0 else values.lowest
             if not isinstance(mark, int) or (last > mark if step > 0 else last < mark):

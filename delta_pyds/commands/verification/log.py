@@ -1,4 +1,4 @@
-"""The log in one pass: every commit applied to a running state, with which all the rest is compared.
+"""One pass over the log: every commit is applied to a running state, with which all the rest is compared.
 
 Invariant: nothing is replayed twice; each version costs what its own files cost.
 

@@ -12,10 +12,16 @@ from typing import Any
 
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.view import TableView, fields_of
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODES
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.properties import COLUMN_MAPPING_MODES, ICEBERG_COMPAT_PROPERTIES, Property
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
+    COLUMN_MAPPING_NESTED_IDS,
     COLUMN_MAPPING_PHYSICAL_NAME,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
     LONG,
     VARIANT,
     VOID,
@@ -26,7 +32,7 @@ from delta_pyds.protocol.schema import (
 )
 
 # the name in the protocol, and the one that the reference uses
-_NESTED_IDS = ("parquet.field.nested.ids", "delta.columnMapping.nested.ids")
+_NESTED_IDS = ("parquet.field.nested.ids", COLUMN_MAPPING_NESTED_IDS)
 _ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
 
@@ -97,7 +103,7 @@ def _check_partitioning(view: TableView, version: int, findings: Findings) -> No
 
 
 def _check_mapping(view: TableView, version: int, findings: Findings) -> None:
-    raw_mode = view.configuration.get("delta.columnMapping.mode", "none").lower()
+    raw_mode = view.configuration.get(Property.COLUMN_MAPPING_MODE, "none").lower()
     if raw_mode not in COLUMN_MAPPING_MODES or view.mapping_mode == "none":
         return
     ids: Counter[int] = Counter()
@@ -127,16 +133,20 @@ def _check_mapping(view: TableView, version: int, findings: Findings) -> None:
             )
     largest = max_column_id(view)
     if largest is None:
-        findings.error("mapping.max-id", version, f"the property {COLUMN_MAPPING_MAX_ID} is missing or no number.")
+        findings.error(
+            "mapping.max-id", version, f"the property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is missing or no number."
+        )
     elif ids and max(ids) > largest:
         findings.error(
-            "mapping.max-id", version, f"{COLUMN_MAPPING_MAX_ID} is {largest}, and there is the id {max(ids)}."
+            "mapping.max-id",
+            version,
+            f"{Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {largest}, and there is the id {max(ids)}.",
         )
 
 
 def max_column_id(view: TableView) -> int | None:
     try:
-        return int(view.configuration[COLUMN_MAPPING_MAX_ID])
+        return int(view.configuration[Property.COLUMN_MAPPING_MAX_COLUMN_ID])
     except (KeyError, ValueError):
         return None
 
@@ -148,7 +158,7 @@ def _nested_ids(f: StructField) -> dict[str, int]:
 
 def _check_identity(schema: StructType, version: int, findings: Findings) -> None:
     for f in schema:
-        start, step = f.metadata.get("delta.identity.start"), f.metadata.get("delta.identity.step")
+        start, step = f.metadata.get(IDENTITY_START), f.metadata.get(IDENTITY_STEP)
         if start is None and step is None:
             continue
         if not isinstance(start, int) or not isinstance(step, int) or step == 0:
@@ -158,12 +168,12 @@ def _check_identity(schema: StructType, version: int, findings: Findings) -> Non
             continue
         if f.data_type != LONG:
             findings.error("identity.definition", version, f"the identity column {f.name} is not of type long.")
-        mark = f.metadata.get("delta.identity.highWaterMark")
+        mark = f.metadata.get(IDENTITY_HIGH_WATER_MARK)
         if mark is None:
             continue
         if not isinstance(mark, int):
             findings.error("identity.high-water-mark", version, f"the high water mark of {f.name} is {mark!r}.")
-        elif not f.metadata.get("delta.identity.allowExplicitInsert") and (
+        elif not f.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) and (
             (mark - start) % step or (mark - start) // step < 0
         ):
             findings.error(
@@ -174,7 +184,7 @@ def _check_identity(schema: StructType, version: int, findings: Findings) -> Non
 
 
 def _check_iceberg(view: TableView, version: int, findings: Findings) -> None:
-    on = [n for n in (1, 2, 3) if view.configuration.get(f"delta.enableIcebergCompatV{n}", "").lower() == "true"]
+    on = [n for n in (1, 2, 3) if view.configuration.get(ICEBERG_COMPAT_PROPERTIES[n], "").lower() == "true"]
     if not on:
         return
     rule = "iceberg.compatibility"
@@ -182,9 +192,9 @@ def _check_iceberg(view: TableView, version: int, findings: Findings) -> None:
         findings.error(rule, version, "more than one version of Iceberg compatibility is enabled.")
     if view.mapping_mode == "none":
         findings.error(rule, version, "Iceberg compatibility needs column mapping, which is off.")
-    if 1 in on and view.supports("deletionVectors"):
+    if 1 in on and view.supports(Feature.DELETION_VECTORS):
         findings.error(rule, version, "Iceberg compatibility V1 does not go with the feature deletionVectors.")
-    if 2 in on and view.supports("deletionVectors") and view.properties.deletion_vectors:
+    if 2 in on and view.supports(Feature.DELETION_VECTORS) and view.properties.deletion_vectors:
         findings.error(rule, version, "Iceberg compatibility V2 does not go with delta.enableDeletionVectors.")
     for at in fields_of(view.columns):
         if 1 in on and (isinstance(at.field.data_type, (ArrayType, MapType)) or at.field.data_type == VOID):

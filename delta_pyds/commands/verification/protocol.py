@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.view import TableView, fields_of, supports
 from delta_pyds.protocol.actions import Protocol
-from delta_pyds.protocol.features import CATALOG_FEATURES, FEATURES
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.features import CATALOG_FEATURES, FEATURES, ICEBERG_COMPAT_FEATURES, Feature
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, ICEBERG_COMPAT_PROPERTIES
 from delta_pyds.protocol.schema import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_START,
+    INVARIANTS,
     TIMESTAMP_NTZ,
     TYPE_CHANGES,
     VARIANT,
@@ -22,7 +26,15 @@ from delta_pyds.protocol.schema import (
     StructType,
 )
 
-_INERT = frozenset({"generatedColumns", "identityColumns", "invariants", "checkConstraints", "allowColumnDefaults"})
+_INERT = frozenset(
+    {
+        Feature.GENERATED_COLUMNS,
+        Feature.IDENTITY_COLUMNS,
+        Feature.INVARIANTS,
+        Feature.CHECK_CONSTRAINTS,
+        Feature.ALLOW_COLUMN_DEFAULTS,
+    }
+)
 _DROP_FEATURE = "DROP FEATURE"
 
 
@@ -111,17 +123,17 @@ def check_features_needed(view: TableView, version: int, findings: Findings) -> 
 def _needed(view: TableView) -> Iterator[tuple[str, str]]:
     p, configuration = view.properties, view.configuration
     switches = (
-        (p.append_only, "appendOnly", "delta.appendOnly is true"),
-        (p.change_data_feed, "changeDataFeed", "delta.enableChangeDataFeed is true"),
-        (p.column_mapping_mode != "none", "columnMapping", "delta.columnMapping.mode is set"),
-        (p.deletion_vectors, "deletionVectors", "delta.enableDeletionVectors is true"),
-        (p.in_commit_timestamps, "inCommitTimestamp", "delta.enableInCommitTimestamps is true"),
-        (p.row_tracking, "rowTracking", "delta.enableRowTracking is true"),
-        (p.type_widening, "typeWidening", "delta.enableTypeWidening is true"),
-        (p.checkpoint_policy == "v2", "v2Checkpoint", "delta.checkpointPolicy is v2"),
+        (p.append_only, Feature.APPEND_ONLY, "delta.appendOnly is true"),
+        (p.change_data_feed, Feature.CHANGE_DATA_FEED, "delta.enableChangeDataFeed is true"),
+        (p.column_mapping_mode != "none", Feature.COLUMN_MAPPING, "delta.columnMapping.mode is set"),
+        (p.deletion_vectors, Feature.DELETION_VECTORS, "delta.enableDeletionVectors is true"),
+        (p.in_commit_timestamps, Feature.IN_COMMIT_TIMESTAMP, "delta.enableInCommitTimestamps is true"),
+        (p.row_tracking, Feature.ROW_TRACKING, "delta.enableRowTracking is true"),
+        (p.type_widening, Feature.TYPE_WIDENING, "delta.enableTypeWidening is true"),
+        (p.checkpoint_policy == "v2", Feature.V2_CHECKPOINT, "delta.checkpointPolicy is v2"),
         (
             any(k.startswith(CONSTRAINT_PREFIX) for k in configuration),
-            "checkConstraints",
+            Feature.CHECK_CONSTRAINTS,
             "there is a CHECK constraint",
         ),
     )
@@ -129,19 +141,19 @@ def _needed(view: TableView) -> Iterator[tuple[str, str]]:
         if on:
             yield feature, reason
     for number in (1, 2, 3):
-        if configuration.get(f"delta.enableIcebergCompatV{number}", "").lower() == "true":
-            yield f"icebergCompatV{number}", f"delta.enableIcebergCompatV{number} is true"
+        if configuration.get(ICEBERG_COMPAT_PROPERTIES[number], "").lower() == "true":
+            yield ICEBERG_COMPAT_FEATURES[number], f"delta.enableIcebergCompatV{number} is true"
     for at in fields_of(view.columns):
         types = set(_parts(at.field.data_type))
-        for data_type, feature in ((TIMESTAMP_NTZ, "timestampNtz"), (VARIANT, "variantType")):
+        for data_type, feature in ((TIMESTAMP_NTZ, Feature.TIMESTAMP_NTZ), (VARIANT, Feature.VARIANT_TYPE)):
             if data_type in types:
                 yield feature, f"the column {at.name} is of type {data_type.name}"
         for key, feature in (
-            ("delta.invariants", "invariants"),
-            ("delta.generationExpression", "generatedColumns"),
-            ("delta.identity.start", "identityColumns"),
-            ("CURRENT_DEFAULT", "allowColumnDefaults"),
-            (TYPE_CHANGES, "typeWidening"),
+            (INVARIANTS, Feature.INVARIANTS),
+            (GENERATION_EXPRESSION, Feature.GENERATED_COLUMNS),
+            (IDENTITY_START, Feature.IDENTITY_COLUMNS),
+            (CURRENT_DEFAULT, Feature.ALLOW_COLUMN_DEFAULTS),
+            (TYPE_CHANGES, Feature.TYPE_WIDENING),
         ):
             if key in at.field.metadata:
                 yield feature, f"the column {at.name} has {key}"

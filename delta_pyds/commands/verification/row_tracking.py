@@ -13,10 +13,10 @@ from delta_pyds.commands.verification.actions import Actions
 from delta_pyds.commands.verification.report import Findings
 from delta_pyds.commands.verification.state import TableState, num_records
 from delta_pyds.commands.verification.view import TableView
-from delta_pyds.protocol.actions import AddFile, DomainMetadata, file_key
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata, file_key
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 
-ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _RULE = "row-tracking"
 
 
@@ -55,7 +55,7 @@ class RowTrackingRules:
                 self._give(add, add.base_row_id, num_records(add), state.version)
 
     def check(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
-        supported = view.supports("rowTracking")
+        supported = view.supports(Feature.ROW_TRACKING)
         if not supported:
             for a in actions.adds:
                 if a.base_row_id is not None or a.default_row_commit_version is not None:

@@ -22,9 +22,18 @@ from delta_pyds.commands.verification.view import TableView, fields_of
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, type_of
 from delta_pyds.expr.parse import Bound, parse_expression
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
-from delta_pyds.protocol.schema import BOOLEAN, ArrayType, DataType, MapType, StructType
+from delta_pyds.protocol.schema import (
+    BOOLEAN,
+    GENERATION_EXPRESSION,
+    INVARIANTS,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+)
 
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _LENGTH = re.compile(r"(?:var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
@@ -117,21 +126,21 @@ class RowChecks:
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         view = self._view
-        if view.supports("checkConstraints"):
+        if view.supports(Feature.CHECK_CONSTRAINTS):
             for key, value in view.configuration.items():
                 if key.startswith(CONSTRAINT_PREFIX):
                     yield f"the constraint {key.removeprefix(CONSTRAINT_PREFIX)}", value
         for at in fields_of(view.columns):
-            invariant = at.field.metadata.get("delta.invariants")
-            if invariant is not None and view.supports("invariants"):
+            invariant = at.field.metadata.get(INVARIANTS)
+            if invariant is not None and view.supports(Feature.INVARIANTS):
                 try:
                     yield f"the invariant of {at.name}", str(decode_json(invariant)["expression"]["expression"])
                 except (ValueError, KeyError, TypeError):
                     self._findings.error(
                         "rows.invariant", f"the invariant of {at.name}", f"it cannot be read: {invariant}."
                     )
-            generation = at.field.metadata.get("delta.generationExpression")
-            if generation is not None and view.supports("generatedColumns") and len(at.path) == 1:
+            generation = at.field.metadata.get(GENERATION_EXPRESSION)
+            if generation is not None and view.supports(Feature.GENERATED_COLUMNS) and len(at.path) == 1:
                 quoted = at.field.name.replace("`", "``")
                 yield f"the generated column {at.name}", f"`{quoted}` <=> ({generation})"
 

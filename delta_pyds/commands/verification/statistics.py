@@ -88,7 +88,7 @@ def _bounds(array: pa.Array) -> tuple[Any, Any, bool] | None:
     return found["min"], found["max"], nan
 
 
-class FileStatistics:
+class StatisticsCheck:
     """Follows the rows of one file, then tells where the statistics are wrong."""
 
     def __init__(self, add: AddFile, paths: ColumnPaths, num_rows: int, path: str, findings: Findings) -> None:

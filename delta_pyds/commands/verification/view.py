@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.actions import Metadata, Protocol
-from delta_pyds.protocol.features import FEATURES
-from delta_pyds.protocol.properties import COLUMN_MAPPING_MODE, TableProperties, parse_properties
+from delta_pyds.protocol.features import FEATURES, Feature
+from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_PHYSICAL_NAME,
@@ -21,7 +21,10 @@ from delta_pyds.protocol.schema import (
     parse_schema,
 )
 
-_PREVIEWS = {"typeWidening": ("typeWidening-preview",), "variantType": ("variantType-preview",)}
+_PREVIEWS = {
+    Feature.TYPE_WIDENING: (Feature.TYPE_WIDENING_PREVIEW,),
+    Feature.VARIANT_TYPE: (Feature.VARIANT_TYPE_PREVIEW,),
+}
 _NO_COLUMNS = StructType(())
 
 
@@ -114,8 +117,8 @@ def view_of(protocol: Protocol | None, metadata: Metadata | None) -> TableView:
         schema = parse_schema(metadata.schema_string)
     except (ProtocolError, ValueError, TypeError, RecursionError) as e:
         return replace(view, schema_problem=e.message if isinstance(e, ProtocolError) else f"it is damaged: {e}.")
-    mode = view.configuration.get(COLUMN_MAPPING_MODE, "none").lower()
-    if mode not in ("name", "id") or not view.supports("columnMapping"):
+    mode = view.configuration.get(Property.COLUMN_MAPPING_MODE, "none").lower()
+    if mode not in ("name", "id") or not view.supports(Feature.COLUMN_MAPPING):
         mode = "none"
         schema = change_fields(schema, _unmapped)
     names = {f.name: f for f in schema}

@@ -1,4 +1,4 @@
-"""Facts against conditions, one file per line: what drops a file and what must not."""
+"""Statistics against conditions, one file per line: what drops a file and what must not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARROW = {"i": pa.int32(), "d": pa.float64(), "s": pa.string(), "b": pa.bool_(), 
 
 
 @dataclass
-class Facts:
+class Statistics:
     """(minimum, maximum, null count) of one column, per file."""
 
     column: str
@@ -61,13 +61,13 @@ class Facts:
         return None if self.records is None else pa.array(self.records, pa.int64())
 
 
-def kept(text: str, facts: Facts) -> list[bool]:
+def kept(text: str, statistics: Statistics) -> list[bool]:
     expr = parse_predicate(text, SCHEMA, time_zone="UTC").expr
-    return keep(skipping(expr, ("p",)), facts).to_pylist()
+    return keep(skipping(expr, ("p",)), statistics).to_pylist()
 
 
 # values 1 to 3; only 2; no bounds; no maximum; no minimum; all null; nothing known
-INTEGERS = Facts(
+INTEGERS = Statistics(
     "i",
     [(1, 3, 0), (2, 2, 1), (None, None, 1), (2, None, 0), (None, 2, 0), (None, None, 4), (None, None, None)],
     [4, 4, 4, 4, 4, 4, None],
@@ -123,8 +123,10 @@ def test_whole_numbers(text: str, expected: list[int]) -> None:
     ],
 )
 def test_a_maximum_of_floats_may_have_left_out_nan(text: str, expected: list[int]) -> None:
-    facts = Facts("d", [(1.0, 2.0, 0), (2.0, 2.0, 0), (math.nan, math.nan, 0), (math.nan, None, None)], [9] * 4)
-    assert kept(text, facts) == [bool(e) for e in expected]
+    statistics = Statistics(
+        "d", [(1.0, 2.0, 0), (2.0, 2.0, 0), (math.nan, math.nan, 0), (math.nan, None, None)], [9] * 4
+    )
+    assert kept(text, statistics) == [bool(e) for e in expected]
 
 
 @pytest.mark.parametrize(
@@ -151,51 +153,51 @@ def test_strings_may_have_bounds_that_are_cut(text: str, expected: list[int]) ->
         ("a", None, 0),
         (None, None, 0),
     ]
-    assert kept(text, Facts("s", files, [2] * 6)) == [bool(e) for e in expected]
+    assert kept(text, Statistics("s", files, [2] * 6)) == [bool(e) for e in expected]
 
 
 def test_booleans_skip_where_bounds_are_known() -> None:
-    facts = Facts("b", [(True, True, 0), (False, False, 0), (False, True, 0), (None, None, 0)], [1] * 4)
-    assert kept("b", facts) == [True, False, True, True]
-    assert kept("NOT b", facts) == [False, True, True, True]
-    assert kept("b = false", facts) == [False, True, True, True]
-    assert kept("b IS NOT TRUE", facts) == [False, True, True, True]
+    statistics = Statistics("b", [(True, True, 0), (False, False, 0), (False, True, 0), (None, None, 0)], [1] * 4)
+    assert kept("b", statistics) == [True, False, True, True]
+    assert kept("NOT b", statistics) == [False, True, True, True]
+    assert kept("b = false", statistics) == [False, True, True, True]
+    assert kept("b IS NOT TRUE", statistics) == [False, True, True, True]
 
 
 def test_partition_values_are_exact_for_any_expression() -> None:
-    facts = Facts("i", [(1, 3, 0)] * 4, [1] * 4, ["abc", "b", None, ""])
-    assert kept("p LIKE '%c'", facts) == [True, False, False, False]
-    assert kept("p IS NULL", facts) == [False, False, True, False]
-    assert kept("p = 'b' OR i = 2", facts) == [True] * 4
-    assert kept("p = 'b' OR i = 9", facts) == [False, True, False, False]
-    assert kept("NOT (p = 'b') AND i = 2", facts) == [True, False, False, True]
-    assert kept("p < s", facts) == [True, True, False, True]
+    statistics = Statistics("i", [(1, 3, 0)] * 4, [1] * 4, ["abc", "b", None, ""])
+    assert kept("p LIKE '%c'", statistics) == [True, False, False, False]
+    assert kept("p IS NULL", statistics) == [False, False, True, False]
+    assert kept("p = 'b' OR i = 2", statistics) == [True] * 4
+    assert kept("p = 'b' OR i = 9", statistics) == [False, True, False, False]
+    assert kept("NOT (p = 'b') AND i = 2", statistics) == [True, False, False, True]
+    assert kept("p < s", statistics) == [True, True, False, True]
 
 
 def test_a_long_list_is_looked_at_in_ranges() -> None:
-    facts = Facts("i", [(1, 3, 0), (100_001, 100_003, 0), (5_000, 5_000, 0), (None, None, None)], [9] * 4)
+    statistics = Statistics("i", [(1, 3, 0), (100_001, 100_003, 0), (5_000, 5_000, 0), (None, None, None)], [9] * 4)
     values = ", ".join(str(n) for n in range(1000, 9001))
-    assert kept(f"i IN ({values})", facts) == [False, False, True, True]
+    assert kept(f"i IN ({values})", statistics) == [False, False, True, True]
 
 
 def test_unknown_counts_of_records_prove_nothing() -> None:
-    assert kept("i IS NOT NULL", Facts("i", [(None, None, 0), (None, None, 3)], None)) == [True, True]
-    assert kept("i IS NOT NULL", Facts("i", [(None, None, 0), (None, None, 3)], [0, None])) == [False, True]
+    assert kept("i IS NOT NULL", Statistics("i", [(None, None, 0), (None, None, 3)], None)) == [True, True]
+    assert kept("i IS NOT NULL", Statistics("i", [(None, None, 0), (None, None, 3)], [0, None])) == [False, True]
 
 
 def test_the_first_part_that_rules_a_file_out_is_told() -> None:
     expr = parse_predicate("p = 'a' AND i > 2 AND i IS NOT NULL", SCHEMA, time_zone="UTC").expr
-    facts = Facts(
+    statistics = Statistics(
         "i", [(1, 3, 0), (1, 3, 0), (1, 2, 0), (None, None, 5), (1, 2, 0)], [5] * 5, ["a", "b", "a", "a", "b"]
     )
     parts = [skipping(part, ("p",)) for part in conjuncts(expr)]
-    ruled_out = first_ruling_out(parts, facts)
+    ruled_out = first_ruling_out(parts, statistics)
     assert ruled_out.type == pa.int32()
     assert ruled_out.to_pylist() == [None, 0, 1, 1, 0]
-    assert first_ruling_out([], facts).to_pylist() == [None] * 5
+    assert first_ruling_out([], statistics).to_pylist() == [None] * 5
 
 
 def test_counts_below_zero_prove_nothing() -> None:
-    assert kept("i IS NOT NULL", Facts("i", [(None, None, -1), (None, None, 4)], [-1, 4])) == [True, False]
-    assert kept("i = 1", Facts("i", [(1, 1, -1)], [-1])) == [True]
-    assert kept("i IS NULL", Facts("i", [(1, 1, -1)], [4])) == [True]
+    assert kept("i IS NOT NULL", Statistics("i", [(None, None, -1), (None, None, 4)], [-1, 4])) == [True, False]
+    assert kept("i = 1", Statistics("i", [(1, 1, -1)], [-1])) == [True]
+    assert kept("i IS NULL", Statistics("i", [(1, 1, -1)], [4])) == [True]

@@ -17,9 +17,9 @@ import pytest
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data import data_file
 from delta_pyds.data.file_schema import file_columns
-from delta_pyds.data.footer_statistics import RowGroupFacts
+from delta_pyds.data.footer_statistics import RowGroupStatistics
 from delta_pyds.data.row_groups import RowGroup
-from delta_pyds.data.transform import Binder
+from delta_pyds.data.transform import FileColumnBinder
 from delta_pyds.expr.nodes import And, Column, Comparison, Expr, In, IsNull, Literal, Not, Or
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -255,11 +255,13 @@ def test_long_maxima_of_unknown_writers_are_not_trusted(writer: str, length: int
     footer = read_footer(file.getvalue())
     footer[CREATED_BY][1] = writer.encode()
     metadata = open_parquet(pa.BufferReader(with_footer(file.getvalue(), footer))).metadata
-    binding = Binder("f", file_columns(pa.schema([("c", pa.string())])), "none").bind(StructField("c", STRING))
+    binding = FileColumnBinder("f", file_columns(pa.schema([("c", pa.string())])), "none").bind(
+        StructField("c", STRING)
+    )
     null = pa.scalar(None)
-    facts = RowGroupFacts(
+    statistics = RowGroupStatistics(
         metadata, ParquetFooter(metadata), [RowGroup(0, 0, 2)], lambda _: binding, lambda _: null, julian=False
     )
-    low, top = facts.minimum(("c",)), facts.maximum(("c",))
+    low, top = statistics.minimum(("c",)), statistics.maximum(("c",))
     assert low is not None and low.to_pylist() == ["a" * 40]
     assert top is not None and top.to_pylist() == [high.decode() if trusted else None]

@@ -13,8 +13,7 @@ from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.nodes import And, Call, Comparison, Expr, In, Not, Or, references, to_sql
 from delta_pyds.expr.parse import parse_expression, parse_predicate
-from delta_pyds.expr.stats_rewrite import All, Constant, OnPartition, Within, needs, skipping
-from delta_pyds.expr.stats_rewrite import Any as AnyOf
+from delta_pyds.expr.stats_rewrite import AllOf, AnyOf, Constant, OnPartition, Within, needs, skipping
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     BYTE,
@@ -163,19 +162,19 @@ def test_a_chain_of_other_conditions_is_flat(
     assert isinstance(expr, node) and len(expr.children) == MANY
     skip = skipping(expr, ["p"])
     # statistics are held against a thousand conditions at most, and against none of a longer OR
-    assert isinstance(skip, All if word == "AND" else Constant)
+    assert isinstance(skip, AllOf if word == "AND" else Constant)
     assert pickle.loads(pickle.dumps((expr, skip))) == (expr, skip)
 
 
 def test_partition_conditions_stay_however_many_others_there_are() -> None:
     skip = skipping(predicate(" AND ".join([*(f"i > {n}" for n in range(3000)), "p = 1", "p < 7"])), ["p"])
-    assert isinstance(skip, All) and isinstance(skip.parts[0], OnPartition)
+    assert isinstance(skip, AllOf) and isinstance(skip.parts[0], OnPartition)
     assert needs(skip).partition_columns == {"p"}
 
 
 def test_statistics_see_a_chain_as_a_list() -> None:
     skip = skipping(predicate(" OR ".join(f"i = {n}" for n in range(MANY))), ["p"])
-    assert isinstance(skip, All) and isinstance(skip.parts[1], Within) and len(skip.parts[1].values) == MANY
+    assert isinstance(skip, AllOf) and isinstance(skip.parts[1], Within) and len(skip.parts[1].values) == MANY
     assert not isinstance(skip, AnyOf)
 
 

@@ -1,4 +1,4 @@
-"""The condition on a file that a predicate becomes, and the facts that it needs."""
+"""The condition on a file that a predicate becomes, and the statistics that it needs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.stats_rewrite import (
     DROP,
     KEEP,
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Bounds,
     Constant,
     HasNull,
@@ -45,7 +45,7 @@ def skip_of(text: str) -> Skip:
 
 
 def kinds(skip: Skip) -> list[type]:
-    return [type(part) for part in skip.parts] if isinstance(skip, (All, Any)) else [type(skip)]
+    return [type(part) for part in skip.parts] if isinstance(skip, (AllOf, AnyOf)) else [type(skip)]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_constants_decide_at_once() -> None:
 def test_a_disjunction_skips_only_where_all_its_parts_do() -> None:
     skip = skip_of("i = 1 OR (i = 1 AND j = 1) IS NULL")
     assert skip == KEEP
-    assert isinstance(skip_of("i = 1 OR j % 2 = 1"), Any)
+    assert isinstance(skip_of("i = 1 OR j % 2 = 1"), AnyOf)
 
 
 def test_in_lists_are_sorted_as_the_values_compare() -> None:
     skip = skip_of("s IN ('\\uFFFF', 'b', '\\U0001F600', 'a')")
-    assert isinstance(skip, All)
+    assert isinstance(skip, AllOf)
     assert skip.parts[1] == Within(S, ("a", "b", "\uffff", "\U0001f600"))
 
 

@@ -1,4 +1,4 @@
-"""Actions from commit files."""
+"""Decoding of actions from commit files."""
 
 from __future__ import annotations
 

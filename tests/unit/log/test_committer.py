@@ -18,7 +18,7 @@ from delta_pyds.errors import (
     StorageError,
 )
 from delta_pyds.log.commit_writer import encode_commit
-from delta_pyds.log.committer import put_commit, read_tail
+from delta_pyds.log.committer import commits_after, put_commit
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.local import LocalStorage
@@ -221,14 +221,14 @@ def test_of_racing_commits_each_version_has_one(tmp_path: Path) -> None:
         for turn in range(10):
             txn_id = f"{number}.{turn}"
             while not put_commit(storage, root, version + 1, commit(txn_id), txn_id):
-                version = read_tail(storage, root, version)[-1].version
+                version = commits_after(storage, root, version)[-1].version
             version += 1
             with lock:
                 won.append((version, txn_id))
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(writer, range(6)))
-    tail = read_tail(storage, root, -1)
+    tail = commits_after(storage, root, -1)
     assert [one.version for one in tail] == list(range(60))
     infos = [one.actions[0].commit_info for one in tail]
     assert [(version, info.txn_id) for version, info in enumerate(infos) if info] == sorted(won)
@@ -243,7 +243,7 @@ def fill(storage: MemoryStorage, versions: range) -> None:
 
 
 def versions(storage: MemoryStorage, after: int, known: int | None = None) -> list[int]:
-    tail = read_tail(storage, ROOT, after, known_version=known)
+    tail = commits_after(storage, ROOT, after, known_version=known)
     for one in tail:
         assert one.file.path == commit_path(ROOT, one.version)
         assert one.actions[1].add is not None

@@ -17,7 +17,8 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.table.column_mapping import NESTED_IDS, assign_columns, check_columns, keep_mapping, max_column_id
+from delta_pyds.protocol.schema import COLUMN_MAPPING_NESTED_IDS as NESTED_IDS
+from delta_pyds.table.column_mapping import assign_columns, check_columns, keep_mapping, max_column_id
 
 
 def struct(**fields: DataType) -> StructType:

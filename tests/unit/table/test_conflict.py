@@ -30,7 +30,14 @@ from delta_pyds.protocol.actions import (
     SingleAction,
 )
 from delta_pyds.protocol.schema import DATE, LONG, STRING, TIMESTAMP, StructField, StructType, schema_to_string
-from delta_pyds.table.conflict import Adopted, IsolationLevel, Ours, ReadPredicate, Winner, check
+from delta_pyds.table.conflict import (
+    Adopted,
+    IsolationLevel,
+    ReadPredicate,
+    TransactionInfo,
+    WinningCommit,
+    check_conflicts,
+)
 
 SCHEMA = StructType(
     (
@@ -51,22 +58,30 @@ def predicate(text: str, schema: StructType = SCHEMA, zone: str | None = None) -
     return ReadPredicate(parse_predicate(text, schema, time_zone="UTC").expr, zone)
 
 
-def ours(isolation: Any = "Serializable", *, partitioned: bool = False, where: str | None = None, **given: Any) -> Ours:
+def current(
+    isolation: Any = "Serializable", *, partitioned: bool = False, where: str | None = None, **given: Any
+) -> TransactionInfo:
     predicates = () if where is None else (predicate(where, zone=given.pop("zone", None)),)
-    return Ours("UPDATE", "/t", isolation, SCHEMA, PARTITIONS if partitioned else (), predicates=predicates, **given)
+    return TransactionInfo(
+        "UPDATE", "/t", isolation, SCHEMA, PARTITIONS if partitioned else (), predicates=predicates, **given
+    )
 
 
-def winner(*actions: Any, blind: bool | None = None, operation: str = "WRITE", tags: Any = None) -> Winner:
+def winner(*actions: Any, blind: bool | None = None, operation: str = "WRITE", tags: Any = None) -> WinningCommit:
     info = CommitInfo(operation=operation, is_blind_append=blind, tags=tags)
     names = {
         AddFile: "add", RemoveFile: "remove", Metadata: "meta_data", Protocol: "protocol", SetTransaction: "txn",
         DomainMetadata: "domain_metadata", AddCDCFile: "cdc",
     }  # fmt: skip
-    return Winner.of(8, [SingleAction(commit_info=info), *(SingleAction(**{names[type(a)]: a}) for a in actions)])
+    return WinningCommit.of(
+        8, [SingleAction(commit_info=info), *(SingleAction(**{names[type(a)]: a}) for a in actions)]
+    )
 
 
-def run(mine: Ours, other: Winner, protocol: Protocol = PROTOCOL, metadata: Metadata = METADATA) -> Adopted:
-    return check(mine, other, protocol, metadata)
+def run(
+    mine: TransactionInfo, other: WinningCommit, protocol: Protocol = PROTOCOL, metadata: Metadata = METADATA
+) -> Adopted:
+    return check_conflicts(mine, other, protocol, metadata)
 
 
 def add(path: str = "new", **partition: str | None) -> AddFile:
@@ -89,7 +104,7 @@ def metadata(configuration: dict[str, str | None] | None = None, **changes: Any)
 
 @BOTH
 def test_a_winner_without_anything_that_matters_changes_nothing(isolation: IsolationLevel) -> None:
-    adopted = run(ours(isolation, read_whole_table=True), winner())
+    adopted = run(current(isolation, read_whole_table=True), winner())
     assert adopted == Adopted(PROTOCOL, METADATA, False)
 
 
@@ -99,13 +114,13 @@ def test_a_winner_without_anything_that_matters_changes_nothing(isolation: Isola
 )
 def test_a_protocol_that_we_cannot_follow_is_named(isolation: IsolationLevel, protocol: Protocol) -> None:
     with pytest.raises(UnsupportedFeatureError):
-        run(ours(isolation, blind_append=True), winner(protocol))
+        run(current(isolation, blind_append=True), winner(protocol))
 
 
 @BOTH
 def test_two_changes_of_the_protocol_conflict(isolation: IsolationLevel) -> None:
     with pytest.raises(ProtocolChangedError) as error:
-        run(ours(isolation, changes_protocol=True, blind_append=True), winner(Protocol(1, 3)))
+        run(current(isolation, changes_protocol=True, blind_append=True), winner(Protocol(1, 3)))
     assert error.value.code == "DELTA_PROTOCOL_CHANGED"
 
 
@@ -120,21 +135,21 @@ def test_two_changes_of_the_protocol_conflict(isolation: IsolationLevel) -> None
 )
 def test_a_winner_that_drops_a_feature_conflicts(isolation: IsolationLevel, before: Protocol, after: Protocol) -> None:
     with pytest.raises(ProtocolChangedError, match="took table features away"):
-        run(ours(isolation, blind_append=True), winner(after), before)
+        run(current(isolation, blind_append=True), winner(after), before)
 
 
 @BOTH
 @pytest.mark.parametrize("after", [Protocol(1, 4), Protocol(1, 7, None, ["appendOnly", "invariants", "rowTracking"])])
 def test_a_winner_that_only_adds_features_is_adopted(isolation: IsolationLevel, after: Protocol) -> None:
-    assert run(ours(isolation, blind_append=True, changes_metadata=True), winner(after)).protocol == after
+    assert run(current(isolation, blind_append=True, changes_metadata=True), winner(after)).protocol == after
 
 
 @BOTH
 def test_files_written_before_a_feature_that_binds_them_are_not_added_after_it(isolation: IsolationLevel) -> None:
     after = winner(Protocol(1, 7, None, ["appendOnly", "invariants", "materializePartitionColumns"]))
     with pytest.raises(ProtocolChangedError, match="materializePartitionColumns"):
-        run(ours(isolation, blind_append=True, adds_files=True), after)
-    assert run(ours(isolation), after).protocol == after.protocol
+        run(current(isolation, blind_append=True, adds_files=True), after)
+    assert run(current(isolation), after).protocol == after.protocol
 
 
 # --- 2: the metadata
@@ -144,17 +159,17 @@ def test_files_written_before_a_feature_that_binds_them_are_not_added_after_it(i
 def test_two_changes_of_the_metadata_conflict_even_if_the_winners_could_be_adopted(isolation: IsolationLevel) -> None:
     for tags in (None, {"delta.identity.schemaUpdate": "true"}):
         with pytest.raises(MetadataChangedError) as error:
-            run(ours(isolation, blind_append=True, changes_metadata=True), winner(metadata(), tags=tags))
+            run(current(isolation, blind_append=True, changes_metadata=True), winner(metadata(), tags=tags))
         assert error.value.code == "DELTA_METADATA_CHANGED"
 
 
 @BOTH
 def test_new_marks_of_identity_columns_do_not_matter_to_others(isolation: IsolationLevel) -> None:
     changed = metadata(schema_string=METADATA.schema_string.replace("{}", '{"delta.identity.highWaterMark":9}', 1))
-    adopted = run(ours(isolation, blind_append=True), winner(changed, tags={"delta.identity.schemaUpdate": "true"}))
+    adopted = run(current(isolation, blind_append=True), winner(changed, tags={"delta.identity.schemaUpdate": "true"}))
     assert adopted.metadata == changed
     with pytest.raises(MetadataChangedError):
-        run(ours(isolation, blind_append=True), winner(changed, tags={"delta.identity.schemaUpdate": "false"}))
+        run(current(isolation, blind_append=True), winner(changed, tags={"delta.identity.schemaUpdate": "false"}))
 
 
 ROW_TRACKING = {
@@ -192,7 +207,7 @@ def test_properties_that_leave_files_as_they_are_are_adopted(
     isolation: IsolationLevel, change: dict[str, str | None]
 ) -> None:
     new = metadata(change)
-    adopted = run(ours(isolation, blind_append=True, adds_files=True), winner(new), RICH)
+    adopted = run(current(isolation, blind_append=True, adds_files=True), winner(new), RICH)
     assert adopted.metadata == new
     assert adopted.row_tracking_enabled == ("delta.enableRowTracking" in change)
 
@@ -203,7 +218,7 @@ def test_they_are_not_adopted_where_the_protocol_does_not_support_them(
     isolation: IsolationLevel, change: dict[str, str | None]
 ) -> None:
     with pytest.raises(MetadataChangedError):
-        run(ours(isolation, blind_append=True), winner(metadata(change)), Protocol(1, 2))
+        run(current(isolation, blind_append=True), winner(metadata(change)), Protocol(1, 2))
 
 
 @BOTH
@@ -233,7 +248,7 @@ def test_any_other_change_of_properties_conflicts(
     isolation: IsolationLevel, before: dict[str, str | None], after: dict[str, str | None]
 ) -> None:
     with pytest.raises(MetadataChangedError):
-        run(ours(isolation, blind_append=True), winner(metadata(after)), RICH, metadata(before))
+        run(current(isolation, blind_append=True), winner(metadata(after)), RICH, metadata(before))
 
 
 @BOTH
@@ -249,7 +264,7 @@ def test_any_other_change_of_properties_conflicts(
 )
 def test_a_change_of_anything_but_properties_conflicts(isolation: IsolationLevel, change: dict[str, Any]) -> None:
     with pytest.raises(MetadataChangedError):
-        run(ours(isolation, blind_append=True), winner(metadata(**change)), RICH)
+        run(current(isolation, blind_append=True), winner(metadata(**change)), RICH)
 
 
 def mapped(names: dict[str, str] | None = None, extra: dict[str, Any] | None = None, mode: str = "name") -> Metadata:
@@ -273,7 +288,7 @@ def mapped(names: dict[str, str] | None = None, extra: dict[str, Any] | None = N
 
 @BOTH
 def test_column_mapping_by_the_names_that_columns_have_is_adopted(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, blind_append=True, adds_files=True)
+    mine = current(isolation, blind_append=True, adds_files=True)
     assert run(mine, winner(mapped()), RICH).metadata == mapped()
     for refused in (mapped({"id": "col-1"}), mapped(extra={"comment": "new"}), mapped(mode="id")):
         with pytest.raises(MetadataChangedError):
@@ -285,7 +300,7 @@ def test_column_mapping_by_the_names_that_columns_have_is_adopted(isolation: Iso
 
 @BOTH
 def test_the_same_domain_conflicts_and_another_does_not(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, blind_append=True, domains=frozenset({"d", "delta.rowTracking"}))
+    mine = current(isolation, blind_append=True, domains=frozenset({"d", "delta.rowTracking"}))
     assert run(mine, winner(DomainMetadata("e", "{}")))
     assert run(mine, winner(DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":1}')))
     with pytest.raises(ConcurrentTransactionError, match="'d'") as error:
@@ -295,9 +310,9 @@ def test_the_same_domain_conflicts_and_another_does_not(isolation: IsolationLeve
 
 @BOTH
 def test_an_application_that_we_read_conflicts_and_another_does_not(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, blind_append=True, read_applications=frozenset({"app"}))
+    mine = current(isolation, blind_append=True, read_applications=frozenset({"app"}))
     assert run(mine, winner(SetTransaction("other", 1)))
-    assert run(ours(isolation, blind_append=True), winner(SetTransaction("app", 1)))
+    assert run(current(isolation, blind_append=True), winner(SetTransaction("app", 1)))
     with pytest.raises(ConcurrentTransactionError, match="'app'"):
         run(mine, winner(SetTransaction("app", 1)))
 
@@ -332,7 +347,7 @@ def test_files_added_to_a_table_read_whole(
     conflict: bool,
     data_change: bool,
 ) -> None:
-    mine = ours(isolation, partitioned=partitioned, read_whole_table=True, changes_metadata=changes_metadata)
+    mine = current(isolation, partitioned=partitioned, read_whole_table=True, changes_metadata=changes_metadata)
     other = winner(AddFile("new", {"p": "a"}, data_change=data_change), blind=winner_blind)
     if not conflict:
         assert run(mine, other)
@@ -345,13 +360,13 @@ def test_files_added_to_a_table_read_whole(
 @BOTH
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_a_blind_append_follows_whatever_was_added_or_removed(isolation: IsolationLevel, partitioned: bool) -> None:
-    mine = ours(isolation, partitioned=partitioned, blind_append=True, adds_files=True)
+    mine = current(isolation, partitioned=partitioned, blind_append=True, adds_files=True)
     assert run(mine, winner(add(), RemoveFile("old"), blind=False))
 
 
 @BOTH
 def test_in_an_unpartitioned_table_any_new_file_counts_as_read(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, read_files=frozenset({"x"}))
+    mine = current(isolation, read_files=frozenset({"x"}))
     with pytest.raises(ConcurrentAppendError, match="unpartitioned"):
         run(mine, winner(add(), blind=False))
 
@@ -388,7 +403,7 @@ def test_in_an_unpartitioned_table_any_new_file_counts_as_read(isolation: Isolat
 def test_in_a_partitioned_table_new_files_count_where_the_predicate_looks(
     isolation: IsolationLevel, where: str, partition: dict[str, str | None], conflict: bool
 ) -> None:
-    mine = ours(isolation, partitioned=True, where=where)
+    mine = current(isolation, partitioned=True, where=where)
     other = winner(add(**partition), blind=False)
     if not conflict:
         assert run(mine, other)
@@ -399,7 +414,7 @@ def test_in_a_partitioned_table_new_files_count_where_the_predicate_looks(
 
 @BOTH
 def test_a_time_zone_tells_which_instant_a_partition_is(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, partitioned=True, where="t = TIMESTAMP'2024-01-01 00:00:00Z'", zone="Europe/Berlin")
+    mine = current(isolation, partitioned=True, where="t = TIMESTAMP'2024-01-01 00:00:00Z'", zone="Europe/Berlin")
     assert run(mine, winner(add(t="2024-03-01 00:00:00"), blind=False))
     with pytest.raises(ConcurrentAppendError):
         run(mine, winner(add(t="2024-01-01 01:00:00"), blind=False))
@@ -408,14 +423,14 @@ def test_a_time_zone_tells_which_instant_a_partition_is(isolation: IsolationLeve
 @BOTH
 def test_a_file_without_the_value_that_decides_may_be_anywhere(isolation: IsolationLevel) -> None:
     with pytest.raises(ConcurrentAppendError):
-        run(ours(isolation, partitioned=True, where="p = 'a'"), winner(AddFile("new", {}), blind=False))
+        run(current(isolation, partitioned=True, where="p = 'a'"), winner(AddFile("new", {}), blind=False))
 
 
 @BOTH
 def test_partition_values_are_found_by_physical_names(isolation: IsolationLevel) -> None:
     field = StructField("p", STRING, metadata={"delta.columnMapping.physicalName": "col-1"})
     schema = StructType((field,))
-    mine = Ours("UPDATE", "/t", isolation, schema, ("p",), predicates=(predicate("p = 'a'", schema),))
+    mine = TransactionInfo("UPDATE", "/t", isolation, schema, ("p",), predicates=(predicate("p = 'a'", schema),))
     assert run(mine, winner(AddFile("new", {"col-1": "b"}), blind=False))
     with pytest.raises(ConcurrentAppendError):
         run(mine, winner(AddFile("new", {"col-1": "a"}), blind=False))
@@ -424,7 +439,7 @@ def test_partition_values_are_found_by_physical_names(isolation: IsolationLevel)
 @BOTH
 def test_each_predicate_counts_and_each_file(isolation: IsolationLevel) -> None:
     both = (predicate("p = 'a'"), predicate("p = 'b'"))
-    mine = Ours("UPDATE", "/t", isolation, SCHEMA, PARTITIONS, predicates=both)
+    mine = TransactionInfo("UPDATE", "/t", isolation, SCHEMA, PARTITIONS, predicates=both)
     assert run(mine, winner(*(add(f"c{i}", p="c") for i in range(50)), blind=False))
     with pytest.raises(ConcurrentAppendError) as error:
         run(mine, winner(add("c", p="c"), add("b", p="b"), blind=False))
@@ -433,14 +448,14 @@ def test_each_predicate_counts_and_each_file(isolation: IsolationLevel) -> None:
 
 @BOTH
 def test_a_partitioned_table_of_which_no_partition_was_read_takes_new_files(isolation: IsolationLevel) -> None:
-    assert run(ours(isolation, partitioned=True, removed_files=frozenset({"x"})), winner(add(), blind=False))
+    assert run(current(isolation, partitioned=True, removed_files=frozenset({"x"})), winner(add(), blind=False))
 
 
 @BOTH
 @pytest.mark.parametrize("operation", ["ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"])
 def test_files_that_only_got_their_row_ids_are_not_new(isolation: IsolationLevel, operation: str) -> None:
-    assert run(ours(isolation, read_whole_table=True), winner(add(), operation=operation, blind=False))
-    mine = Ours(operation, "/t", isolation, SCHEMA, read_whole_table=True)
+    assert run(current(isolation, read_whole_table=True), winner(add(), operation=operation, blind=False))
+    mine = TransactionInfo(operation, "/t", isolation, SCHEMA, read_whole_table=True)
     assert run(mine, winner(add(), blind=False))
 
 
@@ -451,7 +466,7 @@ ALL = pytest.mark.parametrize("isolation", ["Serializable", "WriteSerializable",
 
 @ALL
 def test_a_removed_file_that_we_read_conflicts(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, partitioned=True, read_files=frozenset({"x"}))
+    mine = current(isolation, partitioned=True, read_files=frozenset({"x"}))
     assert run(mine, winner(RemoveFile("y")))
     with pytest.raises(ConcurrentDeleteReadError) as error:
         run(mine, winner(RemoveFile("y"), RemoveFile("x", partition_values={"p": "a"})))
@@ -462,12 +477,12 @@ def test_a_removed_file_that_we_read_conflicts(isolation: IsolationLevel) -> Non
 @ALL
 def test_any_removed_file_conflicts_with_a_read_of_the_whole_table(isolation: IsolationLevel) -> None:
     with pytest.raises(ConcurrentDeleteReadError):
-        run(ours(isolation, read_whole_table=True), winner(RemoveFile("y", data_change=False)))
+        run(current(isolation, read_whole_table=True), winner(RemoveFile("y", data_change=False)))
 
 
 @ALL
 def test_a_file_that_both_remove_conflicts(isolation: IsolationLevel) -> None:
-    mine = ours(isolation, partitioned=True, removed_files=frozenset({"x"}))
+    mine = current(isolation, partitioned=True, removed_files=frozenset({"x"}))
     assert run(mine, winner(RemoveFile("y")))
     with pytest.raises(ConcurrentDeleteDeleteError) as error:
         run(mine, winner(RemoveFile("x")))
@@ -481,7 +496,7 @@ def test_a_removed_path_counts_whatever_its_deletion_vector(isolation: Isolation
     vector = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 40, 1, offset=4)
     with pytest.raises(ConcurrentDeleteDeleteError):
         run(
-            ours(isolation, partitioned=True, removed_files=frozenset({"x"})),
+            current(isolation, partitioned=True, removed_files=frozenset({"x"})),
             winner(RemoveFile("x", deletion_vector=vector)),
         )
 
@@ -511,7 +526,7 @@ def test_the_checks_are_made_in_the_references_order() -> None:
     ]
     for position, (kind, keys) in enumerate(order):
         with pytest.raises(ConflictError) as error:
-            run(ours(**mine), winner(*actions, blind=False))
+            run(current(**mine), winner(*actions, blind=False))
         assert type(error.value) is kind, position
         for key in keys:
             del mine[key]
@@ -519,12 +534,12 @@ def test_the_checks_are_made_in_the_references_order() -> None:
             actions = [a for a in actions if not isinstance(a, Metadata)]
         if kind is ConcurrentAppendError:
             actions = [a for a in actions if not isinstance(a, AddFile)]
-    assert run(ours(**mine), winner(*actions, blind=False))
+    assert run(current(**mine), winner(*actions, blind=False))
 
 
 def test_the_error_names_the_operation_the_table_the_winner_and_the_partition() -> None:
     with pytest.raises(ConcurrentAppendError) as error:
-        run(ours(partitioned=True, where="p = 'a'"), winner(add(p="a", n="3"), operation="MERGE", blind=False))
+        run(current(partitioned=True, where="p = 'a'"), winner(add(p="a", n="3"), operation="MERGE", blind=False))
     message = str(error.value)
     for part in ("UPDATE", "'/t'", "version 8", "MERGE", "p=a", "n=3", "Run the operation again"):
         assert part in message, part

@@ -8,16 +8,16 @@ import pytest
 from delta_pyds.errors import CorruptLogError
 from delta_pyds.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
-from delta_pyds.table.conflict import Adopted, Winner
+from delta_pyds.table.conflict import Adopted, WinningCommit
 from delta_pyds.table.rebase import (
-    NOTHING,
-    Standing,
+    NO_TABLE,
+    LatestState,
+    advance,
     enable_in_commit_timestamps,
-    follow,
     has_in_commit_timestamps,
     move_type_changes,
     next_in_commit_timestamp,
-    stand_on,
+    state_of,
 )
 from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import ROOT, Table, file
@@ -31,20 +31,22 @@ def metadata(configuration: dict[str, Any] | None = None) -> Metadata:
     return Metadata(schema_string=schema_to_string(StructType((StructField("id", LONG),))), configuration=configuration)
 
 
-def standing(**given: Any) -> Standing:
-    return Standing(**{"version": 4, "protocol": WITHOUT, "metadata": metadata(), **given})
+def latest(**given: Any) -> LatestState:
+    return LatestState(**{"version": 4, "protocol": WITHOUT, "metadata": metadata(), **given})
 
 
 # --- after a winner
 
 
-def followed(winner: Winner, *, operation: str = "WRITE", before: Standing | None = None) -> Standing:
-    return follow(before or standing(), winner, Adopted(WITHOUT, metadata()), operation=operation, commit_time_ms=70)
+def followed(winner: WinningCommit, *, operation: str = "WRITE", before: LatestState | None = None) -> LatestState:
+    return advance(before or latest(), winner, Adopted(WITHOUT, metadata()), operation=operation, commit_time_ms=70)
 
 
-def winner(operation: str, *adds: AddFile, removes: tuple[RemoveFile, ...] = (), time: int | None = None) -> Winner:
+def winner(
+    operation: str, *adds: AddFile, removes: tuple[RemoveFile, ...] = (), time: int | None = None
+) -> WinningCommit:
     info = CommitInfo(operation=operation, in_commit_timestamp=time)
-    return Winner(5, info, adds=adds, removes=removes)
+    return WinningCommit(5, info, adds=adds, removes=removes)
 
 
 def test_only_a_backfill_tells_row_ids_of_files_that_were_there() -> None:
@@ -60,10 +62,10 @@ def test_only_a_backfill_of_ours_keeps_what_winners_did_with_files() -> None:
 
 
 def test_the_time_of_the_last_commit_is_the_winners() -> None:
-    before = standing(commit_time_ms=99, in_commit_timestamp=999)
+    before = latest(commit_time_ms=99, in_commit_timestamp=999)
     after = followed(winner("WRITE", time=50), before=before)
     assert (after.version, after.commit_time_ms, after.in_commit_timestamp) == (5, 70, 50)
-    assert followed(Winner(5), before=before).in_commit_timestamp is None
+    assert followed(WinningCommit(5), before=before).in_commit_timestamp is None
 
 
 # --- in-commit timestamps
@@ -91,21 +93,21 @@ def test_times_are_in_commits_where_the_feature_is_there_and_turned_on(
 @pytest.mark.parametrize(
     ("before", "expected"),
     [
-        (NOTHING, 1_000),
-        (standing(), 1_000),
+        (NO_TABLE, 1_000),
+        (latest(), 1_000),
         # the first of its kind is later than the file before it, and than a time that this carries for no reason
-        (standing(commit_time_ms=1_000), 1_001),
-        (standing(commit_time_ms=999), 1_000),
-        (standing(in_commit_timestamp=1_000), 1_001),
-        (standing(commit_time_ms=2_000, in_commit_timestamp=3_000), 3_001),
-        (standing(commit_time_ms=3_000, in_commit_timestamp=2_000), 3_001),
+        (latest(commit_time_ms=1_000), 1_001),
+        (latest(commit_time_ms=999), 1_000),
+        (latest(in_commit_timestamp=1_000), 1_001),
+        (latest(commit_time_ms=2_000, in_commit_timestamp=3_000), 3_001),
+        (latest(commit_time_ms=3_000, in_commit_timestamp=2_000), 3_001),
         # from then on the times of files say nothing
-        (standing(protocol=WITH, metadata=metadata(ON), commit_time_ms=5_000, in_commit_timestamp=999), 1_000),
-        (standing(protocol=WITH, metadata=metadata(ON), commit_time_ms=5_000, in_commit_timestamp=1_000), 1_001),
-        (standing(protocol=WITH, metadata=metadata(ON), in_commit_timestamp=4_000), 4_001),
+        (latest(protocol=WITH, metadata=metadata(ON), commit_time_ms=5_000, in_commit_timestamp=999), 1_000),
+        (latest(protocol=WITH, metadata=metadata(ON), commit_time_ms=5_000, in_commit_timestamp=1_000), 1_001),
+        (latest(protocol=WITH, metadata=metadata(ON), in_commit_timestamp=4_000), 4_001),
     ],
 )
-def test_each_time_is_later_than_all_before_it(before: Standing, expected: int) -> None:
+def test_each_time_is_later_than_all_before_it(before: LatestState, expected: int) -> None:
     assert next_in_commit_timestamp(before, 1_000, "/t") == expected
 
 
@@ -113,7 +115,7 @@ def test_the_first_time_is_later_than_the_file_before_it() -> None:
     table = Table(MemoryStorage(), clock=lambda: 1_000)
     table.create()
     (status,) = table.storage.list_from(f"{ROOT}/_delta_log", "")
-    assert stand_on(table.snapshot()).commit_time_ms == status.modification_time_ms > 1_000
+    assert state_of(table.snapshot()).commit_time_ms == status.modification_time_ms > 1_000
     table.set_properties(
         Protocol(1, 7, None, ["appendOnly", "invariants", "inCommitTimestamp"]), delta_enableInCommitTimestamps="true"
     )
@@ -150,7 +152,7 @@ def test_the_table_says_since_when_by_itself(
     for given in (GIVEN, {**ON, "k": "v"}):
         found = enable_in_commit_timestamps(
             metadata(given),
-            standing(metadata=metadata(before)),
+            latest(metadata=metadata(before)),
             version=version,
             timestamp_ms=123,
             enabled_before=enabled_before,

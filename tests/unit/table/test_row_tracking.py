@@ -279,7 +279,7 @@ def unnumbered() -> Table:
 
 def backfill(table: Table) -> Any:
     transaction = table.start()
-    transaction.read_files(["a", "b"])
+    transaction.record_files(["a", "b"])
     transaction.add([file("a", data_change=False), file("b", data_change=False)])
     return transaction
 
@@ -287,7 +287,7 @@ def backfill(table: Table) -> Any:
 def test_a_file_that_was_numbered_meanwhile_is_removed_with_its_number() -> None:
     table = unnumbered()
     mine = table.start()
-    mine.read_files(["a"])
+    mine.record_files(["a"])
     mine.remove(removed("a"))
     backfill(table).commit(BACKFILL, policy=QUIET)
     mine.commit(Operation("DELETE"), policy=QUIET)
@@ -329,11 +329,11 @@ def test_a_backfill_remembers_every_commit_that_came_first(rewrite: bool) -> Non
 def test_row_ids_of_an_earlier_winner_go_into_a_remove() -> None:
     table = unnumbered()
     mine = table.start()
-    mine.read_files(["a", "b"])
+    mine.record_files(["a", "b"])
     mine.remove(removed(["a", "b"]))
     for path in ("a", "b"):
         other = table.start()
-        other.read_files([path])
+        other.record_files([path])
         other.add(file(path, data_change=False))
         other.commit(BACKFILL, policy=QUIET)
     table.append("c")
@@ -350,7 +350,7 @@ def test_a_file_with_a_new_vector_takes_the_row_ids_of_an_earlier_winner() -> No
     )
     vector = DeletionVectorDescriptor("i", "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 44, 1)
     mine = table.start()
-    mine.read_files(["a"])
+    mine.record_files(["a"])
     mine.remove(removed("a"))
     mine.add(file("a", stats='{"numRecords":1,"tightBounds":false}', deletion_vector=vector))
     mine.add(file("new"))
@@ -429,7 +429,7 @@ def test_a_replaced_table_may_track_its_rows() -> None:
     table = tracked(protocol=Protocol(1, 7, None, ["appendOnly", "invariants"]), properties={})
     table.append("a")
     mine = table.start()
-    mine.read_whole_table()
+    mine.record_whole_table()
     mine.remove(removed("a"))
     mine.add(file("b", 4))
     mine.set_protocol(SUPPORTED)

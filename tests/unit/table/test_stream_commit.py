@@ -14,7 +14,7 @@ import pytest
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import UserError
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.log.file_table import file_schema
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
@@ -25,14 +25,14 @@ VECTOR = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55
 CHANGES, DELETE = "DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"
 
 
-def commit(*actions: dict[str, Any], operation: str | None = "WRITE", version: int = 7) -> TailCommit:
+def commit(*actions: dict[str, Any], operation: str | None = "WRITE", version: int = 7) -> LoggedCommit:
     lines: list[dict[str, Any]] = list(actions)
     if operation is not None:
         lines.insert(0, {"commitInfo": {"operation": operation}})
     path = commit_path(ROOT, version)
     data = "\n".join(json.dumps(line) for line in lines).encode()
     file = LogFile(path, version, len(data), 0, LogFileName(LogFileKind.COMMIT, version))
-    return TailCommit(version, file, decode_commit(data, path))
+    return LoggedCommit(version, file, decode_commit(data, path))
 
 
 def add(path: str, data_change: bool = True, **fields: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def remove(path: str, data_change: bool = True, **fields: Any) -> dict[str, Any]
     return {"remove": {"path": path, "deletionTimestamp": 5, "dataChange": data_change} | fields}
 
 
-def paths(one: TailCommit, rules: StreamRules | None = None) -> list[str]:
+def paths(one: LoggedCommit, rules: StreamRules | None = None) -> list[str]:
     found = data_files(one, rules or StreamRules(), ROOT)
     return [str(path) for path in found.column("path").to_pylist()]
 
@@ -194,7 +194,7 @@ def test_a_remove_without_data_change_said_is_a_change() -> None:
 # --- the errors
 
 
-def refused(one: TailCommit, rules: StreamRules) -> UserError:
+def refused(one: LoggedCommit, rules: StreamRules) -> UserError:
     with pytest.raises(UserError) as caught:
         data_files(one, rules, ROOT)
     return caught.value

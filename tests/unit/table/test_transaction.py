@@ -133,7 +133,7 @@ def test_many_removes_come_from_an_iterator(table: Table) -> None:
     paths = [f"f{i}" for i in range(25_000)]
     table.append(*paths)
     transaction = table.start()
-    transaction.read_whole_table()
+    transaction.record_whole_table()
     transaction.remove(remove for path in paths for remove in removed(path))
     transaction.add(file("new"))
     transaction.commit(WRITE, policy=QUIET)
@@ -146,8 +146,8 @@ def test_a_transaction_commits_once(table: Table) -> None:
     for use in (
         lambda: transaction.commit(WRITE),
         lambda: transaction.add(file("a")),
-        transaction.read_whole_table,
-        lambda: transaction.read_application("a"),
+        transaction.record_whole_table,
+        lambda: transaction.record_application("a"),
     ):
         with pytest.raises(DeltaError, match="after its commit"):
             use()
@@ -192,7 +192,7 @@ def test_appends_of_others_are_stepped_over(table: Table) -> None:
 def test_a_conflict_writes_nothing(table: Table) -> None:
     table.append("a")
     mine = table.start()
-    mine.read_whole_table()
+    mine.record_whole_table()
     mine.remove(removed("a"))
     mine.add(file("b"))
     table.append("x")
@@ -204,7 +204,7 @@ def test_a_conflict_writes_nothing(table: Table) -> None:
 
 def test_each_winner_is_checked_not_only_the_last(partitioned: Table) -> None:
     mine = partitioned.start()
-    mine.read_where(where("p = 'a'"))
+    mine.record_where(where("p = 'a'"))
     mine.add(file("mine", p="a"))
     partitioned.append("x", p="a")
     partitioned.append("y", p="b")
@@ -219,8 +219,8 @@ def test_writers_of_different_partitions_pass_each_other(partitioned: Table) -> 
     snapshot = partitioned.snapshot()
     for p in "ab":
         mine = partitioned.start(snapshot)
-        mine.read_where(where(f"p = '{p}'"))
-        mine.read_files([f"{p}1"])
+        mine.record_where(where(f"p = '{p}'"))
+        mine.record_files([f"{p}1"])
         mine.remove(removed(f"{p}1", partition_values={"p": p}))
         mine.add(file(f"{p}2", p=p))
         mine.commit(WRITE, policy=QUIET)
@@ -230,7 +230,7 @@ def test_writers_of_different_partitions_pass_each_other(partitioned: Table) -> 
 def test_a_file_that_was_read_must_still_be_there(partitioned: Table) -> None:
     partitioned.append("a", p="a")
     mine = partitioned.start()
-    mine.read_files(["a"])
+    mine.record_files(["a"])
     mine.add(file("b", p="b"))
     other = partitioned.start()
     other.remove(removed("a", partition_values={"p": "a"}))
@@ -242,14 +242,14 @@ def test_a_file_that_was_read_must_still_be_there(partitioned: Table) -> None:
 def test_one_application_writes_each_version_once(table: Table) -> None:
     first, second = table.start(), table.start()
     for transaction in (first, second):
-        assert transaction.read_application("app") is None
+        assert transaction.record_application("app") is None
         transaction.set_application("app", 1)
         transaction.add(file(transaction.txn_id))
     first.commit(WRITE, policy=QUIET)
     with pytest.raises(ConcurrentTransactionError):
         second.commit(WRITE, policy=QUIET)
-    assert table.start().read_application("app") == 1
-    assert table.start().read_application("other") is None
+    assert table.start().record_application("app") == 1
+    assert table.start().record_application("other") is None
 
 
 def test_setting_an_application_alone_guards_it_too(table: Table) -> None:
@@ -392,7 +392,7 @@ def test_a_policy_allows_an_attempt_at_least() -> None:
 
 def test_a_stale_listing_hides_no_winner(table: Table, storage: MemoryStorage) -> None:
     mine = table.start()
-    mine.read_whole_table()
+    mine.record_whole_table()
     mine.add(file("mine"))
     table.append("x")
     storage.listed = lambda _directory, names: [n for n in names if n <= f"{0:020d}.json"]
@@ -655,12 +655,12 @@ def test_write_serializable_is_honoured_where_the_table_says_it(storage: MemoryS
     table = Table(storage)
     table.create(properties={"delta.isolationLevel": "WriteSerializable"})
     mine = _with_data(table)
-    mine.read_whole_table()
+    mine.record_whole_table()
     table.append("x")
     done = mine.commit(WRITE, policy=QUIET)
     assert table.info(done.version)["isolationLevel"] == "WriteSerializable"
     strict = _with_data(table)
-    strict.read_whole_table()
+    strict.record_whole_table()
     table.append("y")
     with pytest.raises(ConcurrentAppendError):
         strict.commit(WRITE, isolation_level="serializable", policy=QUIET)
@@ -668,7 +668,7 @@ def test_write_serializable_is_honoured_where_the_table_says_it(storage: MemoryS
 
 def test_an_isolation_level_may_be_asked_for(table: Table) -> None:
     mine = _with_data(table)
-    mine.read_whole_table()
+    mine.record_whole_table()
     table.append("x")
     assert mine.commit(WRITE, isolation_level="WriteSerializable", policy=QUIET).version == 2
     assert table.info(2)["isolationLevel"] == "WriteSerializable"
@@ -695,7 +695,7 @@ def test_what_only_rearranges_files_passes_new_files_but_not_removed_ones(table:
 
     def compact(target: str) -> Transaction:
         transaction = table.start(snapshot)
-        transaction.read_files(["a", "b"])
+        transaction.record_files(["a", "b"])
         transaction.remove(removed(["a", "b"], data_change=False))
         transaction.add(file(target, data_change=False))
         return transaction
@@ -712,9 +712,9 @@ def test_what_only_rearranges_files_passes_new_files_but_not_removed_ones(table:
 
 
 READS: list[Callable[[Transaction], object]] = [
-    lambda t: t.read_whole_table(),
-    lambda t: t.read_where(where("p = 'x'")),
-    lambda t: t.read_files(["a"]),
+    lambda t: t.record_whole_table(),
+    lambda t: t.record_where(where("p = 'x'")),
+    lambda t: t.record_files(["a"]),
     lambda t: t.remove(removed("a")),
     lambda t: t.add_change_file(AddCDCFile("c", {}, 1)),
 ]
@@ -1117,7 +1117,7 @@ def test_deltalake_reads_what_was_committed(tmp_path: Path) -> None:
     table.create(partitioned=True)
     table.append("p=a/x%20y.parquet", "p=a/2.parquet", p="a")
     mine = table.start()
-    mine.read_whole_table()
+    mine.record_whole_table()
     mine.remove(removed("p=a/2.parquet", partition_values={"p": "a"}))
     mine.add(file("p=b/3.parquet", p="b"))
     mine.set_application("app", 4)

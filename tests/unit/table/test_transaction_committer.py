@@ -7,7 +7,7 @@ import pytest
 
 from delta_pyds.errors import ConcurrentAppendError
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.log.committer import FileSystemCommitter, ProposedCommit, TailCommit
+from delta_pyds.log.committer import FileSystemCommitter, LoggedCommit, ProposedCommit
 from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.table.transaction import Transaction
@@ -28,10 +28,10 @@ class Ledger:
         self.commits.append(commit)
         return True
 
-    def commits_after(self, version: int, *, known_version: int | None = None) -> list[TailCommit]:
+    def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
         assert known_version is None or known_version <= self.published + len(self.commits)
         return [
-            TailCommit(c.version, _file(c.version), decode_commit(c.data, commit_path(ROOT, c.version)))
+            LoggedCommit(c.version, _file(c.version), decode_commit(c.data, commit_path(ROOT, c.version)))
             for c in self.commits
             if c.version > version
         ]
@@ -72,7 +72,7 @@ def test_winners_come_from_the_committer_and_are_checked(table: Table) -> None:
     late.add(file("b"))
     done = late.commit(WRITE, policy=QUIET)
     assert (done.version, done.winners, done.attempts) == (2, (1,), 2)
-    reader.read_whole_table()
+    reader.record_whole_table()
     reader.add(file("c"))
     with pytest.raises(ConcurrentAppendError):
         reader.commit(WRITE, isolation_level="Serializable", policy=QUIET)

@@ -1,7 +1,7 @@
-"""What the log knows of each file's rows, as Arrow columns: partition values and statistics.
+"""Partition values and statistics of files as Arrow columns.
 
-Everything here may be unknown for a file (null) or for all (None); nothing may
-be wrong. A value that cannot be understood is unknown.
+Any value may be unknown for a file (null) or for all files (None); no value may be wrong. A value that cannot be
+understood is unknown.
 
 Protocol: "Per-file Statistics", "Partition Value Serialization".
 """
@@ -20,7 +20,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.columnar.statistics_json import StatisticsReader, struct_of
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.stats_rewrite import Needs
-from delta_pyds.log.known_facts import Columns
+from delta_pyds.log.statistics_cache import Columns
 from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, StructType
 from delta_pyds.protocol.type_changes import recorded_changes
@@ -37,8 +37,8 @@ _MAX_INT64 = (1 << 63) - 1
 _EXACT_DOUBLE_DIGITS = 15
 
 
-class FactColumns:
-    """Which fields of ``add`` a skipping predicate looks at, and how to read them.
+class SkippingColumns:
+    """The fields of ``add`` that a skipping predicate needs, and how to read them.
 
     Built once per scan from what the predicate needs; ``of`` binds it to a batch.
     """
@@ -154,15 +154,15 @@ class FactColumns:
             return self.statistics.read(_child(add, "stats"))
         return None
 
-    def bind(self, columns: Columns, num_files: int) -> AddFacts:
-        return AddFacts(num_files, dict(zip(self._wanted, columns, strict=True)))
+    def bind(self, columns: Columns, num_files: int) -> FileStatistics:
+        return FileStatistics(num_files, dict(zip(self._wanted, columns, strict=True)))
 
-    def of(self, add: pa.StructArray) -> AddFacts:
+    def of(self, add: pa.StructArray) -> FileStatistics:
         return self.bind(self.columns(add), len(add))
 
 
-class AddFacts:
-    """The facts about some files: the columns that ``FactColumns`` was asked for, by kind and name."""
+class FileStatistics:
+    """Partition values and statistics of some files: the columns that ``SkippingColumns`` reads, by kind and name."""
 
     def __init__(self, num_files: int, known: Mapping[tuple[str, Any], pa.Array | None]) -> None:
         self.num_files = num_files

@@ -23,13 +23,13 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.table.file_facts import AddFacts, FactColumns
+from delta_pyds.table.file_statistics import FileStatistics, SkippingColumns
 
 
-def facts(data_type: DataType, texts: list[str | None]) -> AddFacts:
+def facts(data_type: DataType, texts: list[str | None]) -> FileStatistics:
     schema = StructType((StructField("c", data_type),))
     path = frozenset({("c",)})
-    columns = FactColumns(Needs(frozenset(), path, path, path, True), schema, "UTC")
+    columns = SkippingColumns(Needs(frozenset(), path, path, path, True), schema, "UTC")
     assert columns.json_fields == ("stats",)
     return columns.of(pa.array([{"stats": t} for t in texts], pa.struct([("stats", pa.string())])))
 
@@ -125,7 +125,7 @@ def test_long_decimals_are_widened_because_some_writers_print_doubles() -> None:
 
 def test_parsed_statistics_of_a_narrower_type_are_widened() -> None:
     schema = StructType((StructField("c", LONG),))
-    columns = FactColumns(Needs(frozenset(), frozenset({("c",)}), frozenset(), frozenset(), False), schema, "UTC")
+    columns = SkippingColumns(Needs(frozenset(), frozenset({("c",)}), frozenset(), frozenset(), False), schema, "UTC")
     assert columns.parsed_fields == ("stats_parsed.minValues.c",)
     narrow = pa.struct([("minValues", pa.struct([("c", pa.int32())]))])
     rows = [{"stats_parsed": {"minValues": {"c": 4}}}, {"stats_parsed": None}, None]
@@ -137,7 +137,7 @@ def test_parsed_statistics_of_a_narrower_type_are_widened() -> None:
 
 def test_partition_values_are_typed_once_each() -> None:
     schema = StructType((StructField("p", INTEGER), StructField("q", STRING)))
-    columns = FactColumns(Needs(partition_columns=frozenset({"p", "q"})), schema, "UTC")
+    columns = SkippingColumns(Needs(partition_columns=frozenset({"p", "q"})), schema, "UTC")
     assert columns.json_fields == columns.parsed_fields == ("partitionValues",)
     values = pa.array(
         [
@@ -156,7 +156,7 @@ def test_bounds_of_a_column_that_was_a_float_are_unknown() -> None:
     """Printed as 0.7, and 0.699999988 as the double that the rows now are."""
     field = StructField("c", DOUBLE, True, {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]})
     path = frozenset({("c",)})
-    columns = FactColumns(Needs(frozenset(), path, path, path, True), StructType((field,)), "UTC")
+    columns = SkippingColumns(Needs(frozenset(), path, path, path, True), StructType((field,)), "UTC")
     found = columns.of(pa.array([{"stats": stats(0.7, 0.7)}], pa.struct([("stats", pa.string())])))
     assert found.minimum(("c",)) is None
     assert found.maximum(("c",)) is None
@@ -167,7 +167,7 @@ def keys(field: StructField, zone: str = "UTC", *, partition: bool = False) -> d
     path = frozenset({(field.name,)})
     wanted = Needs(partition_columns=frozenset({field.name})) if partition else Needs(frozenset(), path, path, path)
     found: dict[str, Any] = {}
-    for key in FactColumns(wanted, StructType((field,)), zone).keys:
+    for key in SkippingColumns(wanted, StructType((field,)), zone).keys:
         found[key if isinstance(key, str) else key[0]] = key
     return found
 
@@ -206,7 +206,9 @@ def test_half_a_surrogate_pair_is_unknown() -> None:
 
 def test_column_names_with_quotes_and_control_characters_have_statistics() -> None:
     path = frozenset({('a"\\\t',)})
-    columns = FactColumns(Needs(frozenset(), path, path, path, True), StructType((StructField('a"\\\t', LONG),)), "UTC")
+    columns = SkippingColumns(
+        Needs(frozenset(), path, path, path, True), StructType((StructField('a"\\\t', LONG),)), "UTC"
+    )
     add = pa.array([{"stats": json.dumps({"minValues": {'a"\\\t': 7}})}], pa.struct([("stats", pa.string())]))
     found = columns.of(add).minimum(('a"\\\t',))
     assert found is not None and found.to_pylist() == [7]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.errors import MissingLogFilesError
 from delta_pyds.protocol.paths import commit_path, log_directory
-from delta_pyds.table.log_tail import LogTail
+from delta_pyds.table.commit_poller import CommitPoller
 from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"
@@ -35,7 +35,7 @@ class World:
         self.commit(1)
 
     def restart(self) -> None:
-        self.tail = LogTail(self.storage, ROOT, clock=lambda: self.now, cache_bytes=200)
+        self.tail = CommitPoller(self.storage, ROOT, clock=lambda: self.now, cache_bytes=200)
 
     def commit(self, count: int) -> None:
         for _ in range(count):

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, TableNotFoundError, UserError
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import resolve_storage
-from delta_pyds.table.log_tail import LogTail
+from delta_pyds.table.commit_poller import CommitPoller
 from tests.support.memory_storage import MemoryStorage
 from tests.support.s3_server import options, s3_server
 from tests.support.table_builder import TableBuilder
@@ -45,7 +45,7 @@ class Log:
 
     def restart(self) -> None:
         """Another process."""
-        self.tail = LogTail(self.storage, ROOT, clock=lambda: self.now, **self.options)
+        self.tail = CommitPoller(self.storage, ROOT, clock=lambda: self.now, **self.options)
 
     def put(self, version: int, data: bytes | None = None) -> None:
         self.storage.put(commit_path(ROOT, version), content(version) if data is None else data)
@@ -87,7 +87,7 @@ class Noted(MemoryStorage):
         return super().list_from(directory, start_name)
 
 
-def versions(commits: Iterator[TailCommit]) -> list[int]:
+def versions(commits: Iterator[LoggedCommit]) -> list[int]:
     found = []
     for commit in commits:
         assert commit.file.path.endswith(f"/{commit.version:020d}.json")
@@ -778,19 +778,19 @@ def test_a_table_on_disk(tmp_path: Path) -> None:
     table.checkpoint(10)
     table.compact_log(3, 6)
     table.checksum(12)
-    tail = LogTail(LocalStorage(), str(table.path))
+    tail = CommitPoller(LocalStorage(), str(table.path))
     commits = list(tail.commits(1))
     assert [one.version for one in commits] == list(range(1, 15))
     assert [a.add.path for one in commits for a in one.actions if a.add] == [f"f{n}" for n in range(14)]
     table.cleanup_log(10)
-    later = LogTail(LocalStorage(), str(table.path))
+    later = CommitPoller(LocalStorage(), str(table.path))
     with pytest.raises(MissingLogFilesError) as caught:
         list(later.commits(4))
     assert caught.value.parameters["earliest"] == 10
     assert [one.version for one in tail.commits(15)] == []
     shutil.rmtree(table.path)
     with pytest.raises(TableNotFoundError, match="There is no directory"):
-        list(LogTail(LocalStorage(), str(table.path)).commits(15))
+        list(CommitPoller(LocalStorage(), str(table.path)).commits(15))
 
 
 def test_commits_of_racing_writers_come_once_and_in_order(tmp_path: Path) -> None:
@@ -811,7 +811,7 @@ def test_commits_of_racing_writers_come_once_and_in_order(tmp_path: Path) -> Non
     storage.put_if_absent(commit_path(root, 0), content(0))
     following = 1
     writers = [threading.Thread(target=write) for _ in range(3)]
-    tail = LogTail(storage, root)
+    tail = CommitPoller(storage, root)
     for writer in writers:
         writer.start()
     found: list[int] = []
@@ -835,7 +835,7 @@ def test_an_object_store_says_the_same_of_a_commit_in_a_listing_and_by_name() ->
             storage.put(commit_path(root, version), content(version))
         clock = [0.0]
         calls: list[str] = []
-        tail = LogTail(Watched(storage, calls), root, clock=lambda: clock[0])
+        tail = CommitPoller(Watched(storage, calls), root, clock=lambda: clock[0])
         assert versions(tail.commits(2)) == [2, 3, 4]
         calls.clear()
         assert versions(tail.commits(5)) == []
@@ -855,7 +855,7 @@ def test_an_object_store_says_the_same_of_a_commit_in_a_listing_and_by_name() ->
         for version in range(7):
             storage.delete(commit_path(root, version), below=root)
         with pytest.raises(TableNotFoundError):
-            list(LogTail(storage, root).commits(5))
+            list(CommitPoller(storage, root).commits(5))
 
 
 class Watched:

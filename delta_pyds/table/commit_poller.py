@@ -1,4 +1,4 @@
-"""The commits after a position, for one who comes back for more. Protocol: "Delta Log Entries", "Metadata Cleanup"."""
+"""Polls the log of a table for the commits after a version. Protocol: "Delta Log Entries", "Metadata Cleanup"."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from operator import itemgetter
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import FileNotFoundInStorageError, MissingLogFilesError, UserError
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
-from delta_pyds.log.committer import TailCommit
+from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.log.listing import LogFile, commit_by_name, log_files
 from delta_pyds.log.segment import no_log
 from delta_pyds.protocol.paths import LogFileKind, commit_path, log_directory, version_prefix
 from delta_pyds.storage.base import Storage
 
-# How often a poll that finds nothing looks at the log itself, and how much of the time such looks may take.
+# How often a poll that finds nothing lists the log, and which share of the time such listings may take.
 _CHECK_EVERY_S = 10.0
 _CHECK_SHARE = 0.05
 _CACHE_BYTES = 64 * 1024 * 1024
@@ -25,24 +25,24 @@ _CACHE_BYTES = 64 * 1024 * 1024
 _FIRST_WINDOW = 256
 _LAST_WINDOW = 16_384
 _WINDOW_GROWTH = 4
-_MAX_PRINTS = 1_024
-# A commit that was not read anyway is not worth more than this to recognise it by.
+_MAX_FINGERPRINTS = 1_024
+# Larger commits are not read only to identify them later.
 _MAX_PINNED_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class _Print:
-    """By what a commit is known again."""
+class _Fingerprint:
+    """Identifies a commit that was read before."""
 
     file: LogFile
     digest: bytes
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What a listing shows from the version before the wanted one on, a window of it.
+class _LogWindow:
+    """A listing of the log that starts one version before the wanted one, cut off after a window of commits.
 
-    ``newest``: the newest version that its names prove, -1 where they prove none.
+    ``newest``: the newest version that its names prove, or -1.
     """
 
     commits: dict[int, LogFile]
@@ -58,7 +58,7 @@ class _Run:
     gap: bool = False
 
 
-class LogTail:
+class CommitPoller:
     """The commits of one table's log from any version on; for one thread.
 
     Invariant: no commit is passed over, and none of another table that took
@@ -82,13 +82,13 @@ class LogTail:
         self._clock = clock
         self._next_check = float("-inf")
         self._newest: int | None = None
-        self._cache: BoundedCache[int, tuple[TailCommit, int]] = BoundedCache(cache_bytes, size_of=itemgetter(1))
-        self._prints: BoundedCache[int, _Print] = BoundedCache(_MAX_PRINTS)
+        self._cache: BoundedCache[int, tuple[LoggedCommit, int]] = BoundedCache(cache_bytes, size_of=itemgetter(1))
+        self._fingerprints: BoundedCache[int, _Fingerprint] = BoundedCache(_MAX_FINGERPRINTS)
         self._listed: dict[int, LogFile] = {}
 
     @property
     def newest(self) -> int | None:
-        """The newest version that was seen; no look is taken."""
+        """The newest version seen so far. Does no I/O."""
         return self._newest
 
     def forget(self, before: int) -> None:
@@ -97,12 +97,12 @@ class LogTail:
             if version < before:
                 self._cache.forget(version)
         # by the one right before, the next commit is known to be this table's
-        for version in self._prints:
+        for version in self._fingerprints:
             if version < before - 1:
-                self._prints.forget(version)
+                self._fingerprints.forget(version)
         self._listed = {version: file for version, file in self._listed.items() if version >= before}
 
-    def commits(self, first: int, last: int | None = None) -> Iterator[TailCommit]:
+    def commits(self, first: int, last: int | None = None) -> Iterator[LoggedCommit]:
         """Every commit from ``first`` on, ascending and without a gap, to ``last`` or to what is there now.
 
         Nothing where ``first`` is not written yet; short where ``last`` is not.
@@ -133,31 +133,31 @@ class LogTail:
 
     def _find(self, version: int, last: int | None, window: int) -> _Run:
         if self._clock() < self._next_check:
-            known = self._find_without_look(version, last)
+            known = self._find_without_listing(version, last)
             if known is not None:
                 if known.files:
                     self._check_unchanged(version - 1, None)
                 return known
         began = self._clock()
-        self._next_check = float("-inf")  # until this look has ended well
-        look = self._look(version, window)
-        if version not in look.commits and version <= look.newest and self._by_name(version) is None:
-            # the log may be changing while it is looked at: the second look decides
-            look = self._look(version, window)
-        run = self._take(look, version, last, window)
+        self._next_check = float("-inf")  # until this listing has succeeded
+        log_window = self._list_window(version, window)
+        if version not in log_window.commits and version <= log_window.newest and self._by_name(version) is None:
+            # the log may change while it is listed: the second listing decides
+            log_window = self._list_window(version, window)
+        run = self._run_from(log_window, version, last, window)
         if not run.files:
             if run.gap:
-                raise self._missing(version, look)
-            self._check_end(version, look)
-        self._check_unchanged(version - 1, look.commits.get(version - 1), pin=not run.files)
-        if not run.gap:  # its turn comes, and then a new look decides
+                raise self._missing(version, log_window)
+            self._check_end(version, log_window)
+        self._check_unchanged(version - 1, log_window.commits.get(version - 1), pin=not run.files)
+        if not run.gap:  # a new listing decides when its turn comes
             now = self._clock()
             self._next_check = now + max(_CHECK_EVERY_S, (now - began) / _CHECK_SHARE)
             self._listed = {file.version: file for file in run.files[:_FIRST_WINDOW]}
         return run
 
-    def _find_without_look(self, version: int, last: int | None) -> _Run | None:
-        """What the last look and names alone show; None where only a look tells more."""
+    def _find_without_listing(self, version: int, last: int | None) -> _Run | None:
+        """The commits known from the last listing and from look-ups by name; None if a listing is needed."""
         listed: list[LogFile] = []
         # a stream that takes little of a backlog at a time comes back for what was listed
         while (file := self._listed.get(version + len(listed))) is not None and (last is None or file.version <= last):
@@ -171,8 +171,8 @@ class LogTail:
         # a listing may cost far more than a look-up, and a stream that keeps up meets one commit at a time
         return _Run([file]) if version == last or self._by_name(version + 1) is None else None
 
-    def _look(self, version: int, window: int) -> _Look:
-        """List from the version before, which tells whether this is the same log still."""
+    def _list_window(self, version: int, window: int) -> _LogWindow:
+        """List from the version before, which shows whether this is still the same log."""
         start = version_prefix(max(version - 1, 0))
         try:
             statuses = self._storage.list_from(log_directory(self._root), start)
@@ -189,22 +189,22 @@ class LogTail:
             if len(commits) > window:  # with the one before, so that a run of them fills the window
                 break
         self._saw(newest)
-        return _Look(commits, newest)
+        return _LogWindow(commits, newest)
 
-    def _take(self, look: _Look, version: int, last: int | None, window: int) -> _Run:
-        """The commits that are there from ``version`` on, with those that a listing should have shown and did not."""
+    def _run_from(self, log_window: _LogWindow, version: int, last: int | None, window: int) -> _Run:
+        """The commits from ``version`` on, including those that exist although the listing did not show them."""
         files: list[LogFile] = []
         at = version
         while last is None or at <= last:
             if len(files) == window or at in self._cache:
                 return _Run(files, more=True)
-            file = look.commits.get(at)
+            file = log_window.commits.get(at)
             if file is None:
-                stale = bool(files) and files[-1].version > look.newest
-                if at == version or at <= look.newest or stale or last is not None:
+                stale = bool(files) and files[-1].version > log_window.newest
+                if at == version or at <= log_window.newest or stale or last is not None:
                     file = self._by_name(at)
             if file is None:
-                gap = at <= look.newest
+                gap = at <= log_window.newest
                 return _Run(files, more=gap, gap=gap)
             files.append(file)
             at += 1
@@ -224,7 +224,7 @@ class LogTail:
 
     # --- reading
 
-    def _read(self, run: _Run) -> Iterator[TailCommit]:
+    def _read(self, run: _Run) -> Iterator[LoggedCommit]:
         version = run.files[0].version if run.files else 0
         try:
             for file, data in fetch_commits(self._storage, run.files):
@@ -234,23 +234,23 @@ class LogTail:
                 yield self._decoded(file, data)
                 version += 1
         except MissingLogFilesError as error:
-            raise self._gone(version, error) from error
+            raise self._disappeared(version, error) from error
 
-    def _decoded(self, file: LogFile, data: bytes) -> TailCommit:
+    def _decoded(self, file: LogFile, data: bytes) -> LoggedCommit:
         digest = _digest(data)
-        before = self._prints.get(file.version)
+        before = self._fingerprints.get(file.version)
         if before is not None and before.digest != digest:
             raise self._another(file.version)
-        commit = TailCommit(file.version, file, decode_commit(data, file.path))
-        self._prints.put(file.version, _Print(file, digest))
+        commit = LoggedCommit(file.version, file, decode_commit(data, file.path))
+        self._fingerprints.put(file.version, _Fingerprint(file, digest))
         self._cache.put(file.version, (commit, len(data)))
         return commit
 
-    # --- is it the same log still
+    # --- whether it is still the same log
 
     def _check_unchanged(self, version: int, shown: LogFile | None, *, pin: bool = False) -> None:
         """Raise if the commit is not the one that was read; ``pin``: remember it, if it was not."""
-        known = self._prints.get(version)
+        known = self._fingerprints.get(version)
         if version < 0 or (known is None and not pin):
             return
         file = shown or self._by_name(version)
@@ -267,11 +267,11 @@ class LogTail:
         digest = _digest(data)
         if known is not None and known.digest != digest:
             raise self._another(version)
-        self._prints.put(file.version, _Print(file, digest))
+        self._fingerprints.put(file.version, _Fingerprint(file, digest))
 
-    def _check_end(self, version: int, look: _Look) -> None:
+    def _check_end(self, version: int, log_window: _LogWindow) -> None:
         """Raise if the log, which has no ``version``, ends even before the one before it."""
-        if version == 0 or look.newest >= version - 1 or self._by_name(version - 1) is not None:
+        if version == 0 or log_window.newest >= version - 1 or self._by_name(version - 1) is not None:
             return
         raise UserError(
             f"The log of table {self._root!r} ends before version {version - 1}, and the stream has read that version "
@@ -282,23 +282,23 @@ class LogTail:
             version=version - 1,
         )
 
-    def _gone(self, version: int, error: MissingLogFilesError) -> Exception:
-        """The error for a commit that was there a moment ago."""
+    def _disappeared(self, version: int, error: MissingLogFilesError) -> Exception:
+        """The error for a commit that was listed and cannot be read any more."""
         self._next_check = float("-inf")
-        look = self._look(version, _FIRST_WINDOW)
-        if look.newest > version or (look.newest == version and version not in look.commits):
-            return self._missing(version, look)
-        self._check_end(version, look)
+        log_window = self._list_window(version, _FIRST_WINDOW)
+        if log_window.newest > version or (log_window.newest == version and version not in log_window.commits):
+            return self._missing(version, log_window)
+        self._check_end(version, log_window)
         return error
 
-    def _missing(self, version: int, look: _Look) -> MissingLogFilesError:
+    def _missing(self, version: int, log_window: _LogWindow) -> MissingLogFilesError:
         # with a checkpoint alone, the next commit will be the one after it
-        earliest = min((other for other in look.commits if other > version), default=look.newest + 1)
+        earliest = min((other for other in log_window.commits if other > version), default=log_window.newest + 1)
         path = commit_path(self._root, version)
         if version > 0 and self._by_name(version - 1) is not None:
             return MissingLogFilesError(
                 f"The log of table {self._root!r} has a gap: the commit of version {version} is missing, although "
-                f"those before it and version {look.newest} are there. What happened in it is not known, so the "
+                f"those before it and version {log_window.newest} are there. What happened in it is not known, so the "
                 f"stream cannot go on: restore {path!r}, or start the query with a new checkpoint location.",
                 table=self._root,
                 version=version,

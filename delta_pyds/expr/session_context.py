@@ -1,4 +1,4 @@
-"""What the rules of functions share: the session's meaning of things, casts, and checks of arguments."""
+"""What the rules of functions share: the session's settings, casts, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_pyds.protocol.temporal import TimeZone
 _DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
-class Scope:
+class SessionContext:
     """The session that an expression is bound for.
 
     ``zone.used`` tells afterwards whether the time zone mattered, and
@@ -82,7 +82,7 @@ class Scope:
         return other in (STRING, *_DATETIME)
 
 
-Rule = Callable[[Scope, str, tuple[Expr, ...]], Expr]
+Rule = Callable[[SessionContext, str, tuple[Expr, ...]], Expr]
 
 
 class Registry(dict[str, Rule]):
@@ -117,7 +117,7 @@ def refuse_argument(name: str, expr: Expr, wanted: str) -> ExpressionError:
     )
 
 
-def text_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+def text_argument(context: SessionContext, name: str, expr: Expr) -> Expr:
     """A string; most other types are cast to one, as Spark does."""
     data_type = type_of(expr)
     if isinstance(expr, Column) and expr.collated:
@@ -126,36 +126,36 @@ def text_argument(scope: Scope, name: str, expr: Expr) -> Expr:
         )
     if data_type == BINARY or not is_comparable(data_type):
         raise refuse_argument(name, expr, "STRING")
-    return scope.cast(expr, STRING)
+    return context.cast(expr, STRING)
 
 
-def whole_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+def whole_argument(context: SessionContext, name: str, expr: Expr) -> Expr:
     data_type = type_of(expr)
     if data_type == VOID or (is_integral(data_type) and is_total_cast(data_type, INTEGER)):
-        return scope.cast(expr, INTEGER)
+        return context.cast(expr, INTEGER)
     raise refuse_argument(name, expr, "INT")
 
 
-def double_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+def double_argument(context: SessionContext, name: str, expr: Expr) -> Expr:
     data_type = type_of(expr)
     if data_type == VOID or is_numeric(data_type):
-        return scope.cast(expr, DOUBLE)
+        return context.cast(expr, DOUBLE)
     raise refuse_argument(name, expr, "DOUBLE")
 
 
-def date_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+def date_argument(context: SessionContext, name: str, expr: Expr) -> Expr:
     if type_of(expr) in (*_DATETIME, STRING, VOID):
-        return scope.cast(expr, DATE)
+        return context.cast(expr, DATE)
     raise refuse_argument(name, expr, "DATE")
 
 
-def moment_argument(scope: Scope, name: str, expr: Expr) -> Expr:
+def moment_argument(context: SessionContext, name: str, expr: Expr) -> Expr:
     """A timestamp of either kind."""
     data_type = type_of(expr)
     if data_type == TIMESTAMP_NTZ:
         return expr
     if data_type in (TIMESTAMP, DATE, STRING, VOID):
-        return scope.cast(expr, TIMESTAMP)
+        return context.cast(expr, TIMESTAMP)
     raise refuse_argument(name, expr, "TIMESTAMP")
 
 

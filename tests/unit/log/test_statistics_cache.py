@@ -14,8 +14,8 @@ import pytest
 
 from delta_pyds.errors import CorruptLogError, MissingLogFilesError
 from delta_pyds.log import checkpoint_part, checkpoint_reader
-from delta_pyds.log.known_facts import Columns, KnownFacts
 from delta_pyds.log.listing import is_settled, log_files
+from delta_pyds.log.statistics_cache import Columns, StatisticsCache
 from delta_pyds.spark import driver
 from delta_pyds.spark.options import parse_read_options
 from delta_pyds.storage.base import FileStatus
@@ -32,20 +32,20 @@ def batches(*numbers: int) -> list[tuple[int, Columns]]:
 
 
 def test_columns_come_back_batch_by_batch_in_any_order() -> None:
-    known = KnownFacts()
+    known = StatisticsCache()
     known.put("c", 0, ("x", "y"), batches(2, 3))
     assert known.get("c", 0, ("y", "x")) == [(n, (nothing, column)) for n, (column, nothing) in batches(2, 3)]
     assert known.get("c", 0, ("x", "z")) is known.get("c", 1, ("x",)) is known.get("d", 0, ("x",)) is None
 
 
 def test_columns_of_one_group_come_together() -> None:
-    known = KnownFacts()
+    known = StatisticsCache()
     known.put("c", 0, ("x", "y"), batches(2))
     known.put("c", 0, ("y", "z"), [(2, (pa.array([7, 8]), pa.array(["a", "b"])))])
     assert known.get("c", 0, ("x", "y", "z")) == [(2, (pa.array([0, 1]), pa.array([7, 8]), pa.array(["a", "b"])))]
 
 
-def known_groups(known: KnownFacts, checkpoint: str, key: str = "x") -> list[int]:
+def known_groups(known: StatisticsCache, checkpoint: str, key: str = "x") -> list[int]:
     return [group for group in range(20) if known.get(checkpoint, group, (key,)) is not None]
 
 
@@ -58,7 +58,7 @@ def one(n: int) -> list[tuple[int, Columns]]:
 
 
 def test_what_was_not_used_for_longest_is_given_up() -> None:
-    known = KnownFacts(FOUR)
+    known = StatisticsCache(FOUR)
     for name in "abcd":
         known.put(name, 0, ("x",), one(10))
     assert known.get("a", 0, ("x",))
@@ -67,7 +67,7 @@ def test_what_was_not_used_for_longest_is_given_up() -> None:
 
 
 def test_a_checkpoint_that_is_too_large_keeps_what_it_got_first() -> None:
-    known = KnownFacts(FOUR)
+    known = StatisticsCache(FOUR)
     known.put("other", 0, ("x",), one(10))
     for _ in range(3):
         for group in range(9):
@@ -81,7 +81,7 @@ def test_a_checkpoint_that_is_too_large_keeps_what_it_got_first() -> None:
 
 
 def test_nothing_is_given_up_for_what_has_no_room_all_the_same() -> None:
-    known = KnownFacts(FOUR)
+    known = StatisticsCache(FOUR)
     for name in "abc":
         known.put(name, 0, ("x",), one(10))
     known.put("huge", 0, ("x",), one(10_000))
@@ -90,7 +90,7 @@ def test_nothing_is_given_up_for_what_has_no_room_all_the_same() -> None:
 
 
 def test_columns_of_nothing_are_counted_too() -> None:
-    known = KnownFacts(FOUR)
+    known = StatisticsCache(FOUR)
     for group in range(9):
         known.put(f"c{group}", 0, ("x",), [(10, (None,))])
     assert [group for group in range(9) if known_groups(known, f"c{group}")] == [5, 6, 7, 8]
@@ -100,10 +100,10 @@ def test_columns_of_nothing_are_counted_too() -> None:
 
 
 @pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> KnownFacts:
-    facts = KnownFacts()
-    monkeypatch.setattr(checkpoint_reader, "KNOWN_FACTS", facts)
-    return facts
+def known(monkeypatch: pytest.MonkeyPatch) -> StatisticsCache:
+    cache = StatisticsCache()
+    monkeypatch.setattr(checkpoint_reader, "STATISTICS_CACHE", cache)
+    return cache
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""What was decoded of checkpoints to skip files by, kept for the next query on the same ones.
+"""A cache of statistics decoded from checkpoints, for the next query on the same checkpoint.
 
 Invariant: what is kept is of one content of one checkpoint, as ``Checkpoint`` names it. Memory is bounded for the
-process: what was not used for longest is given up first, but never for more of the same columns of the same
-checkpoint: one that is too large would drive itself out with every query.
+process: the least recently used entry is evicted first, but never for more of the same columns of the same checkpoint:
+one that is too large would evict itself with every query.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ENTRY_BYTES = 1500
 Columns = Sequence["pa.Array | None"]
 
 
-class FactFilter(ABC):
-    """A verdict on files by typed columns, which need not be decoded again for each predicate.
+class StatisticsFilter(ABC):
+    """A filter of files by typed columns, which need not be decoded again for each predicate.
 
     ``keys``: what the columns are, for any predicate and any table; of the same files, columns of one key say the
     same, or less.
@@ -61,7 +61,7 @@ class _Column:
         return _ENTRY_BYTES + size_of(self.arrays)
 
 
-class KnownFacts:
+class StatisticsCache:
     """Columns of the row groups of checkpoints. A group has a name within its checkpoint."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -100,7 +100,7 @@ class KnownFacts:
                     self._columns.put(name, column)
 
 
-KNOWN_FACTS = KnownFacts()
+STATISTICS_CACHE = StatisticsCache()
 
 
 def size_of(columns: Iterable[pa.Array | None]) -> int:
