@@ -8,6 +8,8 @@ from delta_pyds.protocol.features import (
     READABLE_FEATURES,
     implied_features,
     supported_features,
+    supports,
+    supports_for_readers,
     weakest_protocol,
     with_requirements,
 )
@@ -99,3 +101,34 @@ def test_every_requirement_is_a_known_feature_and_reader_features_are_listed_as_
         # a feature that readers must know of cannot be written without being read
         assert feature.readable or not feature.writable
     assert {"columnMapping", "deletionVectors", "v2Checkpoint", "timestampNtz"} <= READABLE_FEATURES
+
+
+@pytest.mark.parametrize(
+    ("protocol", "feature", "supported"),
+    [
+        (Protocol(1, 2), "appendOnly", True),
+        (Protocol(1, 1), "appendOnly", False),
+        (Protocol(2, 5), "columnMapping", True),
+        (Protocol(1, 7, None, ["rowTracking"]), "rowTracking", True),
+        (Protocol(1, 7, None, []), "appendOnly", False),
+        (Protocol(1, 6), "rowTracking", False),
+        (Protocol(3, 7, ["deletionVectors"], ["deletionVectors"]), "deletionVectors", True),
+    ],
+)
+def test_a_feature_is_supported_if_it_is_listed_or_implied(protocol: Protocol, feature: str, supported: bool) -> None:
+    assert supports(protocol, feature) is supported
+
+
+@pytest.mark.parametrize(
+    ("readers", "writers", "supported"),
+    [
+        (["v2Checkpoint"], ["v2Checkpoint"], True),
+        (None, ["v2Checkpoint"], False),
+        (["v2Checkpoint"], None, False),
+        ([], [], False),
+    ],
+)
+def test_readers_know_of_a_feature_that_both_lists_have(
+    readers: list[str] | None, writers: list[str] | None, supported: bool
+) -> None:
+    assert supports_for_readers(Protocol(3, 7, readers, writers), "v2Checkpoint") is supported
