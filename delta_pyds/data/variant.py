@@ -27,7 +27,6 @@ from delta_pyds.data.variant_encoding import (
     primitive_encoder,
 )
 from delta_pyds.errors import CorruptDataFileError, UnsupportedFeatureError
-from delta_pyds.protocol.features import Feature
 
 Encoded = list[bytes | None]  # None: missing
 Keys = dict[str, int]
@@ -81,6 +80,8 @@ def _check_shredded(group: FileColumn, where: ColumnLocation) -> None:
 
 
 def _unsupported(problem: str, where: ColumnLocation) -> UnsupportedFeatureError:
+    from delta_pyds.protocol.features import Feature  # only needed here, and executors start without it
+
     return UnsupportedFeatureError(
         f"the variant column '{where.column}' of the data file '{where.file}' is shredded in a way that is not "
         f"supported (variantShredding): {problem}.",

@@ -9,7 +9,7 @@ import msgspec
 from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.log.committer import ProposedCommit
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
-from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.commit_draft import Draft
 from delta_pyds.table.commit_info import Operation, commit_info
@@ -114,7 +114,7 @@ class CommitEncoder:
         self, latest: LatestState, protocol: Protocol, metadata: Metadata, now_ms: int, timestamp: int | None
     ) -> CommitInfo:
         tags = dict(self._tags)
-        if Feature.ROW_TRACKING in (protocol.writer_features or ()) and _tracks_rows(metadata):
+        if supports(protocol, Feature.ROW_TRACKING) and _tracks_rows(metadata):
             if latest.row_tracking_enabled_meanwhile:
                 tags[PRESERVED_TAG] = "false"
             else:
