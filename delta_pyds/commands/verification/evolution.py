@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from delta_pyds.commands.verification.metadata import max_column_id
 from delta_pyds.commands.verification.report import Findings
-from delta_pyds.commands.verification.view import FieldAt, TableView, fields_of
+from delta_pyds.commands.verification.view import FieldAt, TableView, column_id, fields_of
 from delta_pyds.protocol.schema import (
     TIMESTAMP_NTZ,
     TYPE_CHANGES,
@@ -50,9 +50,10 @@ class MetadataHistory:
         if view.mapping_mode == "none":
             return
         for at in fields_of(view.columns):
-            if at.field.field_id is not None:
-                self._names.setdefault(at.field.field_id, at.physical)
-                self._ids.setdefault(at.physical, at.field.field_id)
+            number = column_id(at.field)
+            if number is not None:
+                self._names.setdefault(number, at.physical)
+                self._ids.setdefault(at.physical, number)
 
     def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
         """``replaced``: no file of before is left, so that columns may be others altogether."""
@@ -117,7 +118,7 @@ class MetadataHistory:
         if before is not None and after is not None and after < before:
             findings.error("mapping.max-id", version, f"delta.columnMapping.maxColumnId goes from {before} to {after}.")
         for at in fields_of(new.columns):
-            number = at.field.field_id
+            number = column_id(at.field)
             if number is None:
                 continue
             name = self._names.get(number)
