@@ -6,7 +6,7 @@ the RFC "Type Widening".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from delta_pyds.commands.verification.metadata import max_column_id
 from delta_pyds.commands.verification.report import Findings
@@ -33,6 +33,8 @@ _WIDER = {
     "float": ("double",),
 }
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+# writers of the feature's preview made do with the digits that the integers have
+_FIRST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 class MetadataHistory:
@@ -96,7 +98,8 @@ class MetadataHistory:
     def _check_type_change(self, was: FieldAt, at: FieldAt, view: TableView, version: int, findings: Findings) -> None:
         before, after = was.field.data_type, at.field.data_type
         what = f"the column {at.name} goes from {display(before)} to {display(after)}"
-        if not _may_become(before, after):
+        first = view.protocol is not None and "typeWidening-preview" in (view.protocol.writer_features or ())
+        if not _may_become(before, after, _FIRST_DIGITS if first else _DIGITS):
             findings.error("schema.type-changed", version, f"{what} while files stay, which is no widening.")
         elif before == VOID:
             return  # it held nothing that could be lost
@@ -182,11 +185,13 @@ def _changed_parts(before: DataType, after: DataType, path: str) -> Iterator[tup
         yield path, type_to_json(before), type_to_json(after)
 
 
-def _may_become(before: DataType, after: DataType) -> bool:
+def _may_become(before: DataType, after: DataType, least: Mapping[str, int]) -> bool:
+    """``least``: the digits before the point that a decimal has to have to hold an integer."""
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
-        return _may_become(before.element_type, after.element_type)
+        return _may_become(before.element_type, after.element_type, least)
     if isinstance(before, MapType) and isinstance(after, MapType):
-        return _may_become(before.key_type, after.key_type) and _may_become(before.value_type, after.value_type)
+        keys = _may_become(before.key_type, after.key_type, least)
+        return keys and _may_become(before.value_type, after.value_type, least)
     if isinstance(before, StructType) and isinstance(after, StructType):
         return True
     if before == after:
@@ -195,7 +200,7 @@ def _may_become(before: DataType, after: DataType) -> bool:
         more = after.scale - before.scale
         return more >= 0 and after.precision - before.precision >= more
     if isinstance(before, PrimitiveType) and isinstance(after, DecimalType):
-        digits = _DIGITS.get(before.name)
+        digits = least.get(before.name)
         return digits is not None and after.precision - after.scale >= digits
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return False
