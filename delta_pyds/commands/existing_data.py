@@ -78,10 +78,20 @@ def check_properties(asked: Mapping[str, str], configuration: TableConfiguration
             raise _different(configuration, key, str(wanted), str(stands))
 
 
+def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
+    """A comment is for the write that creates the table, as properties are.
+
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) where the table's description is another.
+    """
+    stands = configuration.metadata.description
+    if asked is not None and asked != (stands or ""):
+        raise _different(configuration, "comment", repr(asked), repr(stands) if stands else "not set")
+
+
 def _different(configuration: TableConfiguration, key: str, asked: str, stands: str) -> UserError:
     return UserError(
         f"the write says {key}={asked}, but the table {configuration.table_root} is there already, and for it that is "
-        f"{stands}. Properties are set by the write that creates a table. Nothing was written: leave the property out, "
+        f"{stands}. That is set by the write that creates a table. Nothing was written: leave the option out, "
         "or write to a new path.",
         code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
         table=configuration.table_root,

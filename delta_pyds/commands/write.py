@@ -48,6 +48,8 @@ from delta_pyds.table.statistics_columns import statistics_columns
 from delta_pyds.table.transaction import CommitPolicy, Committed, Transaction
 
 logger = safe_logger(__name__)
+# characters of a predicate in commitInfo
+_MOST_LOGGED = 10_000
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,7 @@ def _operation(plan: WritePlan, target: Target, changes: FileChanges) -> Operati
         "numOutputBytes": sum(file.size_bytes for file in changes.written),
     }
     if request.replace_where is not None:
-        parameters["predicate"] = request.replace_where
+        parameters["predicate"] = _for_the_log(request.replace_where)
         metrics["numAddedChangeFiles"] = len(changes.change_files)
         if changes.deleted_rows:
             metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
@@ -343,3 +345,10 @@ def _operation(plan: WritePlan, target: Target, changes: FileChanges) -> Operati
         metrics["numRemovedFiles"] = len(changes.removes)
         metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
     return Operation("WRITE", parameters, metrics)
+
+
+def _for_the_log(predicate: str) -> str:
+    """The predicate as history shows it: every reader of the log reads it, and nobody evaluates it."""
+    if len(predicate) <= _MOST_LOGGED:
+        return predicate
+    return f"{predicate[:_MOST_LOGGED]}... (cut: {len(predicate)} characters)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delta_pyds.commands.existing_data import check_no_other_format, check_properties
+from delta_pyds.commands.existing_data import check_comment, check_no_other_format, check_properties
 from delta_pyds.commands.write_request import WriteRequest
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
@@ -70,6 +70,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
     configuration = snapshot.configuration
     configuration.check_writable()
     check_properties(request.properties, configuration)
+    check_comment(request.table_comment, configuration)
     # asked only where they can be: domains may be in the checkpoint
     clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports(Feature.CLUSTERING) else ()
     if request.overwrite_schema:

@@ -160,6 +160,19 @@ def _corrupt(table: str, path: str, problem: str) -> DeltaError:
     )
 
 
+def _too_large(table: str, path: str, problem: str) -> DeltaError:
+    """For what may be the file's fault, whose pages say of themselves how large they are, or the machine's."""
+    return StorageError(
+        f"the data file '{path}' of the table '{table}' needs more memory than there is: {problem or 'out of memory'}. "
+        "If other files of this size can be read, it was damaged: restore it from a backup, or the table to a version "
+        "that does not need it. Else give the Python workers more memory (spark.executor.memoryOverhead), or read "
+        "fewer columns.",
+        code="DELTA_OUT_OF_MEMORY",
+        table=table,
+        path=path,
+    )
+
+
 @contextmanager
 def naming(table: str, path: str) -> Iterator[None]:
     """Turn whatever a library raises about the file into an error that names it."""
@@ -180,7 +193,9 @@ def naming(table: str, path: str) -> Iterator[None]:
             table=table,
             path=path,
         ) from e
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+    except (MemoryError, pa.ArrowCapacityError) as e:
+        raise _too_large(table, path, str(e).rstrip(".")) from e
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
         if isinstance(e, OSError) and e.errno is not None:
             raise StorageError(f"the data file '{path}' could not be read: {e}.", table=table, path=path) from e
         text = str(e)

@@ -24,6 +24,8 @@ TYPE, ENCODINGS, NUM_VALUES, UNCOMPRESSED, COMPRESSED, DATA_PAGE, DICTIONARY_PAG
     1, 2, 5, 6, 7, 9, 11, 12, 16,
 )  # fmt: skip
 MIN_VALUE, MAX_VALUE = 6, 5
+# of a PageHeader
+PAGE_UNCOMPRESSED = 2
 
 Struct = dict[int, list[Any]]
 
@@ -46,14 +48,30 @@ def chunks(footer: Struct) -> Iterator[Struct]:
         yield from group[COLUMNS][1][1]
 
 
+def with_page_size(content: bytes, uncompressed: int) -> bytes:
+    """The file of one column and one page, whose header says that the page has so many bytes when it is unpacked."""
+    footer = read_footer(content)
+    (chunk,) = chunks(footer)
+    column = chunk[META_DATA][1]
+    at = column[DATA_PAGE][1]
+    reader = _Reader(content[at:])
+    header = reader.value(STRUCT)
+    end = at + reader.at
+    header[PAGE_UNCOMPRESSED][1] = uncompressed
+    new = _value(STRUCT, header)
+    for size in (COMPRESSED, UNCOMPRESSED):
+        column[size][1] += len(new) - reader.at
+    return with_footer(content[:at] + new + content[end:], footer)
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 0
+        self.at = 0
 
     def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+        self.at += 1
+        return self._data[self.at - 1]
 
     def _varint(self) -> int:
         value = shift = 0
@@ -77,8 +95,8 @@ class _Reader:
             return self._zigzag()
         if kind in (DOUBLE, BINARY):
             size = 8 if kind == DOUBLE else self._varint()
-            self._at += size
-            return self._data[self._at - size : self._at]
+            self.at += size
+            return self._data[self.at - size : self.at]
         if kind in (LIST, SET):
             head = self._byte()
             size = head >> 4 if head >> 4 != 15 else self._varint()

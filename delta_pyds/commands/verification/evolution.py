@@ -6,11 +6,11 @@ the RFC "Type Widening".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from delta_pyds.commands.verification.metadata import max_column_id
 from delta_pyds.commands.verification.report import Findings
-from delta_pyds.commands.verification.view import FieldAt, TableView, fields_of
+from delta_pyds.commands.verification.view import FieldAt, TableView, column_id, fields_of
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
@@ -36,6 +36,8 @@ _WIDER = {
     "float": ("double",),
 }
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+# writers of the feature's preview made do with the digits that the integers have
+_FIRST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 class MetadataHistory:
@@ -53,9 +55,10 @@ class MetadataHistory:
         if view.mapping_mode == "none":
             return
         for at in fields_of(view.columns):
-            if at.field.field_id is not None:
-                self._names.setdefault(at.field.field_id, at.physical)
-                self._ids.setdefault(at.physical, at.field.field_id)
+            number = column_id(at.field)
+            if number is not None:
+                self._names.setdefault(number, at.physical)
+                self._ids.setdefault(at.physical, number)
 
     def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
         """``replaced``: no file of before is left, so that columns may be others altogether."""
@@ -98,7 +101,8 @@ class MetadataHistory:
     def _check_type_change(self, was: FieldAt, at: FieldAt, view: TableView, version: int, findings: Findings) -> None:
         before, after = was.field.data_type, at.field.data_type
         what = f"the column {at.name} goes from {display(before)} to {display(after)}"
-        if not _may_become(before, after):
+        first = view.protocol is not None and "typeWidening-preview" in (view.protocol.writer_features or ())
+        if not _may_become(before, after, _FIRST_DIGITS if first else _DIGITS):
             findings.error("schema.type-changed", version, f"{what} while files stay, which is no widening.")
         elif before == VOID:
             return  # it held nothing that could be lost
@@ -120,7 +124,7 @@ class MetadataHistory:
         if before is not None and after is not None and after < before:
             findings.error("mapping.max-id", version, f"delta.columnMapping.maxColumnId goes from {before} to {after}.")
         for at in fields_of(new.columns):
-            number = at.field.field_id
+            number = column_id(at.field)
             if number is None:
                 continue
             name = self._names.get(number)
@@ -184,11 +188,13 @@ def _changed_parts(before: DataType, after: DataType, path: str) -> Iterator[tup
         yield path, type_to_json(before), type_to_json(after)
 
 
-def _may_become(before: DataType, after: DataType) -> bool:
+def _may_become(before: DataType, after: DataType, least: Mapping[str, int]) -> bool:
+    """``least``: the digits before the point that a decimal has to have to hold an integer."""
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
-        return _may_become(before.element_type, after.element_type)
+        return _may_become(before.element_type, after.element_type, least)
     if isinstance(before, MapType) and isinstance(after, MapType):
-        return _may_become(before.key_type, after.key_type) and _may_become(before.value_type, after.value_type)
+        keys = _may_become(before.key_type, after.key_type, least)
+        return keys and _may_become(before.value_type, after.value_type, least)
     if isinstance(before, StructType) and isinstance(after, StructType):
         return True
     if before == after:
@@ -197,7 +203,7 @@ def _may_become(before: DataType, after: DataType) -> bool:
         more = after.scale - before.scale
         return more >= 0 and after.precision - before.precision >= more
     if isinstance(before, PrimitiveType) and isinstance(after, DecimalType):
-        digits = _DIGITS.get(before.name)
+        digits = least.get(before.name)
         return digits is not None and after.precision - after.scale >= digits
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return False

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_pyds.commands.verification.report import Findings
-from delta_pyds.commands.verification.view import TableView
+from delta_pyds.commands.verification.view import TableView, column_id
 from delta_pyds.data.file_schema import FileColumn, file_columns
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN
@@ -85,9 +85,10 @@ class _Fields:
             self._below(data_type.value_type, column.children[1], f"{name}.value")
 
     def _check_id(self, f: StructField, column: FileColumn, name: str) -> None:
-        if column.field_id is not None and column.field_id != f.field_id:
+        wanted = column_id(f)
+        if column.field_id is not None and column.field_id != wanted:
             self._findings.error(
-                "file.field-id", self._path, f"the column {name} has the field id {column.field_id}, not {f.field_id}."
+                "file.field-id", self._path, f"the column {name} has the field id {column.field_id}, not {wanted}."
             )
         elif column.field_id is None and self._view.mapping_mode == "id":
             self._findings.error("file.field-id", self._path, f"the column {name} has no field id.")

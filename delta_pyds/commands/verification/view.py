@@ -133,6 +133,14 @@ def _unmapped(f: StructField) -> StructField:
     return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in stray})
 
 
+def column_id(field: StructField) -> int | None:
+    """The column mapping id; None where there is none, or one that is no number, which is a finding of the metadata."""
+    try:
+        return field.field_id
+    except ProtocolError:
+        return None
+
+
 def fields_of(schema: StructType) -> Iterator[FieldAt]:
     """Every field at every depth, outer ones first."""
     yield from _fields(schema, (), (), True)

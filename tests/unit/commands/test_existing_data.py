@@ -103,7 +103,7 @@ def test_other_properties_for_a_table_that_is_there_are_refused(tmp_path: Path, 
         asked = WriteRequest(
             str(tmp_path), struct(IDS), mode, properties={key: value}, overwrite_schema=mode == "overwrite"
         )
-        with pytest.raises(UserError, match="leave the property out") as error:
+        with pytest.raises(UserError, match="leave the option out") as error:
             plan_write(asked)
         assert error.value.code == "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
         assert error.value.parameters["property"] == key and key in error.value.message
@@ -111,6 +111,19 @@ def test_other_properties_for_a_table_that_is_there_are_refused(tmp_path: Path, 
     # a write that is not made changes nothing, and has nothing to refuse
     ignored = WriteRequest(str(tmp_path), struct(IDS), "append", properties={key: value}, create_mode="ignore")
     assert plan_write(ignored).nothing_to_do
+
+
+def test_another_comment_for_a_table_that_is_there_is_refused(tmp_path: Path) -> None:
+    plain, described = tmp_path / "plain", tmp_path / "described"
+    write_rows(plain, IDS, [{"id": 1}])
+    write_rows(described, IDS, [{"id": 1}], table_comment="ours")
+    for path, comment in ((plain, "ours"), (described, "theirs"), (described, "")):
+        for mode in ("append", "overwrite"):
+            with pytest.raises(UserError, match="comment=") as error:
+                plan_write(WriteRequest(str(path), struct(IDS), mode, table_comment=comment))
+            assert error.value.parameters["property"] == "comment"
+    for path, comment in ((plain, ""), (plain, None), (described, "ours"), (described, None)):
+        plan_write(WriteRequest(str(path), struct(IDS), "append", table_comment=comment))
 
 
 def test_a_property_that_no_table_has_is_refused_as_for_a_new_table(tmp_path: Path) -> None:

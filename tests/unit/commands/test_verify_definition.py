@@ -425,6 +425,13 @@ def test_a_new_column_gets_a_new_id(tmp_path: Path) -> None:
     assert mapping_change(tmp_path, before, mapped(column("b", 2, "y")), "2") == ["error mapping.id-reused"]
 
 
+@pytest.mark.parametrize("number", ["x", 1.5, 2**31, [1]])
+def test_an_id_that_is_no_number_is_a_finding_of_each_version(tmp_path: Path, number: Any) -> None:
+    sound, wrong = mapped(column("a", 1, "x")), mapped(column("a", number, "x"))
+    assert mapping_change(tmp_path / "later", sound, wrong, "2") == ["error mapping.id"]
+    assert mapping_change(tmp_path / "before", wrong, mapped(column("a", 3, "x")), "3") == ["error mapping.id"]
+
+
 def test_the_mode_does_not_change_to_ids_later(tmp_path: Path) -> None:
     before = mapped(column("a", 1, "x"))
     change = mapping_change(tmp_path, before, before, "2")

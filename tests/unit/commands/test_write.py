@@ -227,6 +227,18 @@ def test_replace_where_on_partitions(tmp_path: Path) -> None:
     assert info(tmp_path, 1)["operationParameters"]["predicate"] == "p IN ('a', 'b')"
 
 
+def test_of_a_long_predicate_the_log_has_the_beginning(tmp_path: Path) -> None:
+    write_rows(tmp_path, PARTED, parted((1, "a"), (3, "c")))
+    predicate = "p IN (" + ", ".join(f"'x{i}'" for i in range(20_000)) + ", 'a')"
+    write_rows(tmp_path, PARTED, [], mode="overwrite", replace_where=predicate)
+    assert [r["id"] for r in read_rows(tmp_path)] == [3]
+    logged = info(tmp_path, 1)["operationParameters"]["predicate"]
+    assert logged == f"{predicate[:10_000]}... (cut: {len(predicate)} characters)"
+    longest = f"p = '{'x' * 9_994}'"
+    write_rows(tmp_path, PARTED, [], mode="overwrite", replace_where=longest)
+    assert info(tmp_path, 2)["operationParameters"]["predicate"] == longest
+
+
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_replace_where_on_data_keeps_the_other_rows_of_a_file(tmp_path: Path, vectors: str) -> None:
     properties = {"delta.enableDeletionVectors": vectors}

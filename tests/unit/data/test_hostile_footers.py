@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
-from delta_pyds.errors import CorruptDataFileError
+from delta_pyds.data.data_file import naming
+from delta_pyds.errors import CorruptDataFileError, DeltaError
 from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
-from tests.support.parquet_footers import SCHEMA, read_footer, with_footer
+from tests.support.parquet_footers import SCHEMA, read_footer, with_footer, with_page_size
 from tests.support.scans import scan, state_of, struct, write
 
 
@@ -100,3 +101,47 @@ def test_memory_of_a_footer_is_a_file_object_as_well() -> None:
     assert open_parquet(pa.BufferReader(file.getvalue())).read().num_rows == 1
     with pytest.raises(pa.ArrowInvalid):
         open_parquet(pa.BufferReader(b"PAR1" * 5))
+
+
+_READ_WITH_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from delta_pyds.data.reader import read
+from delta_pyds.errors import StorageError
+from delta_pyds.protocol.handoff import ScanFile
+from delta_pyds.protocol.schema import LONG
+from tests.support.scans import state_of, struct
+
+path = Path(sys.argv[1])
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+try:
+    list(read(state_of(path.parent, struct(("id", LONG))), ScanFile(str(path), path.stat().st_size)))
+except StorageError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+def test_a_page_that_claims_two_gigabytes_is_an_error_that_names_the_file(tmp_path: Path, codec: str) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": list(range(1_000))}), file, compression=codec, use_dictionary=False)
+    path = tmp_path / "hostile.parquet"
+    path.write_bytes(with_page_size(file.getvalue(), 2**31 - 1))
+    done = subprocess.run(
+        [sys.executable, "-c", _READ_WITH_LITTLE_MEMORY, str(path)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert "DELTA_OUT_OF_MEMORY" in done.stdout and str(path) in done.stdout
+
+
+@pytest.mark.parametrize(
+    "raised", [MemoryError(), OverflowError("too large"), pa.ArrowCapacityError("array too large")]
+)
+def test_what_python_and_arrow_raise_of_sizes_names_the_file(raised: Exception) -> None:
+    with pytest.raises(DeltaError, match="the file") as error, naming("the table", "the file"):
+        raise raised
+    assert "restore" in error.value.message
