@@ -36,8 +36,10 @@ READ_OPTIONS = {
         "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
     )
 }  # fmt: skip
+# what Spark's catalog keeps of a table made with CREATE TABLE ... USING deltapy, and hands over with each use of it
+OF_CATALOG = frozenset(("owner", "location", "provider", "is_managed_location", "external", "comment", "collation"))
 # Spark hands over what a query's own options are, too
-_OF_SPARK = ("checkpointlocation", "queryname")
+_OF_SPARK = OF_CATALOG | {"checkpointlocation", "queryname"}
 STREAM_OPTIONS = {
     name.lower(): name
     for name in (

@@ -28,6 +28,7 @@ from delta_pyds.spark.option_values import (
     storage_options,
     time_zone_option,
 )
+from delta_pyds.spark.options import OF_CATALOG
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.column_selection import parse_column_list
 
@@ -87,7 +88,7 @@ def parse_write_options(
             )
     properties = {k: v for k, v in options.items() if k.lower().startswith("delta.")}
     for key in given:
-        if key not in _WRITE_OPTIONS and not key.startswith("delta."):
+        if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             logger.warning("deltapy does not know the option '%s' of a write and ignores it.", key)
     compression = given.get("compression", "snappy")
     # an unknown one is refused now, not by every task
@@ -133,7 +134,9 @@ def parse_stream_write_options(
     """
     given = {k.lower(): v for k, v in options.items()}
     _check_stream(given, complete=overwrite)
-    unknown = [k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS and not k.startswith("delta.")]
+    unknown = [
+        k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG and not k.startswith("delta.")
+    ]
     for key in unknown:
         # each batch asks again, in the same process
         if key not in _warned:

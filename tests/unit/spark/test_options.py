@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.errors import OptionError
+from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.spark.options import parse_read_options
 from delta_pyds.spark.stream_options import parse_stream_options
+from delta_pyds.spark.write_options import parse_write_options
 
 
 def test_keys_match_whatever_their_case_and_values_are_typed() -> None:
@@ -22,6 +24,15 @@ def test_keys_match_whatever_their_case_and_values_are_typed() -> None:
 def test_unknown_options_are_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
     assert parse_read_options({"path": "/t", "mergeSchema": "true"}).path == "/t"
     assert "mergeschema" in caplog.text
+
+
+def test_what_sparks_catalog_adds_is_no_unknown_option(caplog: pytest.LogCaptureFixture) -> None:
+    """As it does for a table of CREATE TABLE ... USING deltapy, for reads and for INSERT INTO."""
+    given = {"path": "/t", "owner": "me", "location": "file:/w/t", "provider": "deltapy", "is_managed_location": "true"}
+    parse_read_options(given)
+    incoming = StructType((StructField("id", LONG),))
+    parse_write_options(given, incoming, overwrite=False, assumed_time_zone="UTC")
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
