@@ -18,7 +18,7 @@ def calls_to_write_and_read(path: Path, columns: int) -> int:
     row = dict.fromkeys(schema, 1)
     count = 0
 
-    def counting(frame: FrameType, event: str, arg: Any) -> None:
+    def counting(_frame: FrameType, event: str, _arg: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 

@@ -1,9 +1,9 @@
-"""Integers that early writers of type widening made decimals that just hold them: one table, all that is done with it."""
+"""Integers that early writers of type widening made decimals that just hold them: all that is done with a table."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal as D
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ INTEGERS = [
     {"b": 127, "s": 32767, "l": 2**63 - 1},
     {"b": None, "s": None, "l": None},
 ]
-DECIMALS = [{"b": D("999.9"), "s": D("-99999.9"), "l": D("9999999999999999999.9")}]
+DECIMALS = [{"b": Decimal("999.9"), "s": Decimal("-99999.9"), "l": Decimal("9999999999999999999.9")}]
 SMALL = [{"b": 1, "s": 1, "l": 1}, {"b": 2, "s": 2, "l": 2}]
 
 
@@ -53,7 +53,7 @@ def make(path: Path, checkpoint: bool = False) -> tuple[TableBuilder, list[str]]
 
 
 def exact(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: None if v is None else D(v).quantize(D("0.1")) for k, v in row.items()} for row in rows]
+    return [{k: None if v is None else Decimal(v).quantize(Decimal("0.1")) for k, v in row.items()} for row in rows]
 
 
 def plan(table: TableBuilder, where: str | None = None) -> Scan:
@@ -112,9 +112,9 @@ def test_the_other_engine_declines_and_says_why(tmp_path: Path) -> None:
 
 
 def test_rows_are_appended_after_the_change(tmp_path: Path) -> None:
-    table, _ = make(tmp_path)
-    write_rows(tmp_path, AFTER, [{"b": D("1.5"), "s": D("2.5"), "l": D("3.5")}])
-    assert read_rows(tmp_path, where="b = 1.5") == [{"b": D("1.5"), "s": D("2.5"), "l": D("3.5")}]
+    make(tmp_path)
+    write_rows(tmp_path, AFTER, [{"b": Decimal("1.5"), "s": Decimal("2.5"), "l": Decimal("3.5")}])
+    assert read_rows(tmp_path, where="b = 1.5") == [{"b": Decimal("1.5"), "s": Decimal("2.5"), "l": Decimal("3.5")}]
     assert rules(str(tmp_path)) == []
 
 
