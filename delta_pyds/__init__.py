@@ -14,7 +14,6 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from delta_pyds.api import explain
     from delta_pyds.commands.maintain import checkpoint, compact_log
-    from delta_pyds.commands.verify import VerifyReport, verify
     from delta_pyds.errors import (
         CommitOutcomeUnknownError,
         CommitRetriesExceededError,
@@ -28,10 +27,11 @@ if TYPE_CHECKING:
         MetadataChangedError,
         ProtocolChangedError,
     )
-    from delta_pyds.spark.error_transport import error_of
     from delta_pyds.spark.session import read, register, write
-    from delta_pyds.spark.write_result import WriteResult
+    from delta_pyds.spark.source.error_transport import error_of
+    from delta_pyds.spark.source.write_result import WriteResult
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
+    from delta_pyds.verification.verify import VerifyReport, verify
 
 _EXPORTS = {
     "register": "delta_pyds.spark.session",
@@ -53,10 +53,10 @@ _EXPORTS = {
     "ConflictError": "delta_pyds.errors",
     "MetadataChangedError": "delta_pyds.errors",
     "ProtocolChangedError": "delta_pyds.errors",
-    "error_of": "delta_pyds.spark.error_transport",
-    "WriteResult": "delta_pyds.spark.write_result",
-    "verify": "delta_pyds.commands.verify",
-    "VerifyReport": "delta_pyds.commands.verify",
+    "error_of": "delta_pyds.spark.source.error_transport",
+    "WriteResult": "delta_pyds.spark.source.write_result",
+    "verify": "delta_pyds.verification.verify",
+    "VerifyReport": "delta_pyds.verification.verify",
 }
 
 __all__ = [

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, overload
 
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.read_report import ReadReport, report_of
-from delta_pyds.table.scan import ScanReport, plan_scan
+from delta_pyds.table.scan.read_report import ReadReport, report_of
+from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 

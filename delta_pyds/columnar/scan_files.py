@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from delta_pyds.errors import DeletionVectorError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.tasks.scan_state import ScanFile
 
 PARTITION_PREFIX = "partition:"
 

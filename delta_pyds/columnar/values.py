@@ -45,7 +45,7 @@ def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Ar
 def cast_total(values: Any, source: DataType, target: DataType) -> Any:
     """A cast that no value can fail (``expr.types.is_total_cast``), rounded as Java rounds."""
     to = value_type(target)
-    # expr.build turns these into comparisons of dates: a zone cannot be had here
+    # expr.binder.build turns these into comparisons of dates: a zone cannot be had here
     assert target != TIMESTAMP or source == TIMESTAMP
     if isinstance(source, DecimalType) and pa.types.is_floating(to):
         # the direct cast does not round to the nearest double; parsing text does

@@ -1,1 +1,7 @@
-"""Commands that change or maintain a table, one a module; without Spark."""
+"""One verb each: what changes a table, above transactions and data files, without Spark.
+
+- ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
+- ``task_runner``: where the tasks of a command run
+- ``commit``: the end of every verb: what its tasks brought becomes one version of the table
+- ``maintain``: a checkpoint now, one file in place of several commits
+"""

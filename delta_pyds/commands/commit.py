@@ -20,12 +20,12 @@ from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
-from delta_pyds.protocol.write_handoff import MarkedFile, TaskOutput, WrittenFile
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
-from delta_pyds.table.live_files import removal
+from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-from delta_pyds.table.transaction import Transaction
+from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.tasks.write_state import MarkedFile, TaskOutput, WrittenFile
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 from delta_pyds.errors import UserError
 from delta_pyds.log.compaction import write_compaction
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.maintenance import checkpoint_and_clean
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
 
 
 def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = None) -> int:

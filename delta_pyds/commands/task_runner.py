@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Protocol, TypeVar
 
-from delta_pyds.protocol.write_handoff import TaskOutput
+from delta_pyds.tasks.write_state import TaskOutput
 
 T = TypeVar("T")
 

@@ -16,16 +16,16 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, serialize
-from delta_pyds.data.deletion_vector import load_deletion_vector
-from delta_pyds.data.deletion_vector_writer import write_deletion_vectors
-from delta_pyds.data.reader import read
-from delta_pyds.data.writer import DataFileWriter
+from delta_pyds.data.read.deletion_vector import load_deletion_vector
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
+from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
-from delta_pyds.protocol.handoff import CHANGE_TYPE_COLUMN, ROW_POSITION_COLUMN, ScanFile, ScanState
-from delta_pyds.protocol.row_handoff import FindRows, RewriteFiles, WriteChangeFiles
 from delta_pyds.protocol.schema import STRING, StructField, StructType
-from delta_pyds.protocol.write_handoff import MarkedFile, RemovedFile, TaskOutput, WriteState, WrittenFile
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.tasks.row_changes import FindRows, RewriteFiles, WriteChangeFiles
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_POSITION_COLUMN, ScanFile, ScanState
+from delta_pyds.tasks.write_state import MarkedFile, RemovedFile, TaskOutput, WriteState, WrittenFile
 
 # the tasks of a write count their partitions from 0; a file's name is unique by its UUID alone
 _PARTITION = 0

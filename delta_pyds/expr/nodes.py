@@ -3,7 +3,7 @@
 Invariant: a tree means the same wherever it is evaluated. Types are settled,
 literals are cast, names are the table's own, and nothing in it depends on a
 session: a time zone or the ANSI rules that it was bound for are part of it.
-``expr.build`` makes predicates of total parts, ``expr.binding`` makes general
+``expr.binder.build`` makes predicates of total parts, ``expr.binder.binding`` makes general
 expressions; nobody else needs to call these constructors.
 
 Logic is three-valued, as in SQL: true, false, null.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from delta_pyds.expr.build import Builder
-from delta_pyds.expr.grammar import PREDICATE, read_expression
+from delta_pyds.expr.binder.build import Builder
+from delta_pyds.expr.binder.predicate_binding import PredicateBinder
 from delta_pyds.expr.logic import as_filter
 from delta_pyds.expr.nodes import Expr, Predicate, require_moderate_depth
-from delta_pyds.expr.predicate_binding import PredicateBinder
+from delta_pyds.expr.parser.grammar import PREDICATE, read_expression
 from delta_pyds.protocol.schema import StructType
 
 
@@ -55,8 +55,8 @@ def parse_expression(
         DELTA_UNSUPPORTED_EXPRESSION naming a function that is not supported), ColumnNotFoundError.
     """
     # imported here: predicates need none of the functions
-    from delta_pyds.expr.binding import Binder
-    from delta_pyds.expr.session_context import SessionContext
+    from delta_pyds.expr.binder.binding import Binder
+    from delta_pyds.expr.functions.session_context import SessionContext
 
     now = time.time_ns() // 1000 if now_micros is None else now_micros
     context = SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now)

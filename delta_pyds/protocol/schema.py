@@ -345,3 +345,16 @@ def display(data_type: DataType) -> str:
     if isinstance(data_type, MapType):
         return f"map<{display(data_type.key_type)},{display(data_type.value_type)}>"
     return "struct<" + ",".join(f"{f.name}:{display(f.data_type)}" for f in data_type.fields) + ">"
+
+
+def structs(data_type: DataType) -> Iterator[StructType]:
+    """Every struct at every depth, outer ones first."""
+    if isinstance(data_type, StructType):
+        yield data_type
+        for f in data_type:
+            yield from structs(f.data_type)
+    elif isinstance(data_type, ArrayType):
+        yield from structs(data_type.element_type)
+    elif isinstance(data_type, MapType):
+        yield from structs(data_type.key_type)
+        yield from structs(data_type.value_type)

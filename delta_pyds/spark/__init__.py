@@ -1,1 +1,15 @@
-"""The thin layer over the core: the only package that imports pyspark."""
+"""The thin layer over the core: the only package that imports pyspark.
+
+- ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
+- ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
+- ``incoming``: rows that a user has, as a DataFrame
+- ``worker_python``: the Python that Spark runs its workers with
+- ``active_session``: the session of a thread, in which Spark looks a source up
+- ``row_replacement``: ``delta_pyds.write`` with ``replace_where`` on data columns, in tasks of the session
+- ``task_runner``: tasks of a command in the executors of a session
+- ``source``: the data source: the classes that Spark instantiates
+- ``native``: a scan as a DataFrame over Spark's own Parquet reader
+- ``planning``: options to a snapshot, a scan and its partitions
+- ``options``: the options of reads and writes, typed
+- ``discovery``: the top-level module ``pyspark_deltapy``, by which Spark finds the source
+"""

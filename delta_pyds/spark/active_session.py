@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.spark.datasource import DeltaDataSource
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SOURCE = "deltapy"
 _HOOKED = "_finds_deltapy_in_every_thread"
 
 
@@ -64,7 +63,7 @@ def find_source_in_every_thread() -> None:
 def _with_session(format_method: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     @wraps(format_method)
     def format(self: Any, source: str) -> Any:  # noqa: A001 - Spark's name
-        if isinstance(source, str) and source.lower() == DeltaDataSource.name():
+        if isinstance(source, str) and source.lower() == _SOURCE:
             sessions = _sessions(self._spark)
             if sessions.getActiveSession().isEmpty():
                 sessions.setActiveSession(self._spark._jsparkSession)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pyds.commands.write import commit_write, plan_write
+from delta_pyds.commands.write.write import commit_write, plan_write
+from delta_pyds.spark.options.write import parse_write_options
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.spark.types import from_spark
-from delta_pyds.spark.write_options import parse_write_options
-from delta_pyds.spark.write_result import WriteResult, result_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,19 +21,19 @@ from delta_pyds.spark.arguments import (
     text_argument,
     time_argument,
 )
-from delta_pyds.spark.datasource import DeltaDataSource
-from delta_pyds.spark.error_transport import error_of
 from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.source.datasource import DeltaDataSource
+from delta_pyds.spark.source.error_transport import error_of
+from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
 from delta_pyds.spark.worker_python import check_worker_python
-from delta_pyds.spark.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
-from delta_pyds.table.read_report import ReadReport, remember
+from delta_pyds.table.scan.read_report import ReadReport, remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_pyds.spark.native_read import NativeAttempt
+    from delta_pyds.spark.native.read import NativeAttempt
 
 Engine = Literal["auto", "native", "arrow"]
 Mode = Literal["append", "overwrite", "errorifexists", "error", "default", "ignore"]
@@ -157,7 +157,7 @@ def _natively(
     spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool
 ) -> NativeAttempt:
     # imported here: it loads what planning needs, and workers import this module too
-    from delta_pyds.spark.native_read import read_natively
+    from delta_pyds.spark.native.read import read_natively
 
     return read_natively(spark, path, given, insist=insist, sure_of_files=sure_of_files)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from delta_pyds.protocol.write_handoff import TaskOutput, WriteState
-from delta_pyds.spark.error_transport import leaves_worker
+from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,8 +55,8 @@ class SparkRunner:
 
         @leaves_worker
         def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from delta_pyds.data.write_task import write
-            from delta_pyds.spark.writer import task_session
+            from delta_pyds.data.write.task import write
+            from delta_pyds.spark.source.writer import task_session
 
             session = task_session()
             yield _row(session.partition_id, write(state, batches, session))

@@ -1,1 +1,12 @@
-"""File systems and object stores behind one small interface."""
+"""Bytes: file systems behind one small interface.
+
+- ``table_path``: from what a user gives as a path to its one absolute spelling
+- ``resolve``: from the path that a user wrote to the storage that holds it
+- ``base``: the interface: listing from a name, reads, put-if-absent
+- ``allowed_roots``: a storage that opens files below certain directories only
+- ``local``: the local disk
+- ``fsspec_store``: everything that fsspec knows
+- ``conditional_put``: fsspec stores that create a file only where there is none
+- ``s3``: S3, by its conditional put
+- ``failures``: what the packages of object stores raise, as errors of ours
+"""

@@ -7,7 +7,7 @@ where such paths may lead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from delta_pyds.errors import OptionError, StorageError
@@ -41,8 +41,9 @@ class RestrictedStorage:
     Names decide: a symbolic link below a root is followed, for only who may write there can make one.
     """
 
-    def __init__(self, storage: Storage, roots: tuple[str, ...]) -> None:
+    def __init__(self, storage: Storage, roots: tuple[str, ...], normalize: Callable[[str], str]) -> None:
         self._storage = storage
+        self._normalize = normalize
         self._prefixes = tuple(dict.fromkeys(root.rstrip("/") + "/" for root in roots))
 
     @property
@@ -53,9 +54,7 @@ class RestrictedStorage:
         """Raises: StorageError for a path that is below none of the roots."""
         if path.startswith(self._prefixes[0]) and "/." not in path:
             return  # the table's own files, as they are mostly spelt
-        from delta_pyds.storage.resolve import normalize_table_root
-
-        if not f"{normalize_table_root(path)}/".startswith(self._prefixes):
+        if not f"{self._normalize(path)}/".startswith(self._prefixes):
             raise StorageError(
                 f"{path!r} was not opened: it is below neither the table nor one of the directories that "
                 f"{ALLOWED_ROOTS} allows ({', '.join(self._prefixes[1:]) or 'none'}). If you trust the table, add the "

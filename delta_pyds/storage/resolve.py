@@ -105,7 +105,7 @@ def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) ->
     allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
     with _cache_lock:
         # one object for what is the same, as caches go by it
-        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed))
+        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed, normalize_table_root))
 
 
 def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:

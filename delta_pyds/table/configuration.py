@@ -20,7 +20,6 @@ from delta_pyds.protocol.features import (
     Feature,
     supported_features,
 )
-from delta_pyds.protocol.handoff import RowIdColumns
 from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
@@ -31,6 +30,7 @@ from delta_pyds.protocol.schema import (
     parse_schema,
 )
 from delta_pyds.table.sound_schema import check_sound
+from delta_pyds.tasks.scan_state import RowIdColumns
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from delta_pyds.protocol.schema import (
     ArrayType,
     MapType,
     StructType,
+    structs,
 )
-from delta_pyds.table.column_mapping import structs
 
 
 def check_sound(schema: StructType, partition_columns: Sequence[str], mapping_mode: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 def plan_ours(path: str, wanted: int) -> int:
     """Open the table and prune, with this package. Returns: the number of files left."""
-    from delta_pyds.table.scan import plan_scan
+    from delta_pyds.table.scan.scan import plan_scan
     from delta_pyds.table.snapshot import load_snapshot
 
     scan = plan_scan(load_snapshot(path), where=f"id = {wanted}")

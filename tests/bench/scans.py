@@ -39,7 +39,7 @@ def start_spark(settings: Settings) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    from delta_pyds.spark.datasource import DeltaDataSource
+    from delta_pyds.spark.source.datasource import DeltaDataSource
     from tests.bench.minimal_source import MinimalSource
 
     spark.dataSource.register(DeltaDataSource)

@@ -207,8 +207,8 @@ def _is_idle(progress: Any, last: int) -> bool:
 
 def _own_poll(table: Path) -> float:
     from delta_pyds.storage.resolve import resolve_storage
-    from delta_pyds.table.commit_poller import CommitPoller
     from delta_pyds.table.snapshot import load_snapshot
+    from delta_pyds.table.stream.commit_poller import CommitPoller
 
     version = load_snapshot(str(table)).version
     tail = CommitPoller(resolve_storage(str(table), {}), str(table))

@@ -21,9 +21,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWrite
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from delta_pyds.spark.datasource import DeltaDataSource
-from delta_pyds.spark.stream_reader import DeltaStreamReader
-from delta_pyds.spark.stream_writer import DeltaStreamWriter, StreamMessage
+from delta_pyds.spark.source.datasource import DeltaDataSource
+from delta_pyds.spark.source.stream_reader import DeltaStreamReader
+from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, StreamMessage
 from tests.concurrency.process_session import kill_session
 
 FORMAT = "crashing_deltapy"

@@ -21,19 +21,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.commands.scan_files import scan_file
-from delta_pyds.commands.write import plan_write
-from delta_pyds.commands.write_request import WriteRequest
-from delta_pyds.data.reader import read
-from delta_pyds.data.task_session import TaskSession
-from delta_pyds.data.write_task import write
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import plan_write
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.write.task import write
+from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConflictError
 from delta_pyds.protocol.actions import AddFile
-from delta_pyds.table.commit_info import Operation
-from delta_pyds.table.live_files import live_files, removal
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.live_files import live_files, removal
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.transaction import Committed, Transaction
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Committed, Transaction
+from delta_pyds.tasks.scan_file import scan_file
 from tests.concurrency.workload import EXPECTED_REFUSALS
 from tests.support.table_writes import write_rows
 

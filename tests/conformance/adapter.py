@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.data.reader import output_schema
-from delta_pyds.data.reader import read as read_file
+from delta_pyds.data.read.reader import output_schema
+from delta_pyds.data.read.reader import read as read_file
 from delta_pyds.protocol.paths import resolve_data_path
-from delta_pyds.table.change_scan import ChangeScan, change_range, plan_changes
+from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
 from delta_pyds.table.history import history as commit_history
 from delta_pyds.table.history import version_at as find_version
-from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 

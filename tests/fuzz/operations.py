@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from delta_pyds import explain, verify
-from delta_pyds.data.footer_types import first_foreign_to_spark
-from delta_pyds.data.reader import read
+from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.stream_offset import StreamOffset
-from delta_pyds.table.native_files import list_files, reasons_against_files
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.spark.native.files import list_files, reasons_against_files
+from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.fuzz.tables import BaseTable
 from tests.support.change_feed import change_rows
@@ -154,7 +154,7 @@ def _stream(root: str) -> Counter[str]:
 
 
 def _stream_changes(root: str) -> Counter[str]:
-    from delta_pyds.table.stream_source import StreamOptions
+    from delta_pyds.table.stream.source import StreamOptions
 
     return _streamed(root, StreamOptions(read_change_feed=True))
 

@@ -102,10 +102,10 @@ def acknowledged(folder: Path, engine: str) -> int:
 
 def write_as_us(table: str) -> Callable[[Done, float], int | None]:
     """The core without Spark: plan, write, wait, commit."""
-    from delta_pyds.commands.write import commit_write, plan_write
-    from delta_pyds.commands.write_request import WriteRequest
-    from delta_pyds.data.task_session import TaskSession
-    from delta_pyds.data.write_task import write as write_task
+    from delta_pyds.commands.write.request import WriteRequest
+    from delta_pyds.commands.write.write import commit_write, plan_write
+    from delta_pyds.data.write.task import write as write_task
+    from delta_pyds.data.write.task_session import TaskSession
     from delta_pyds.errors import ConflictError
     from tests.support.table_writes import batch_of, struct
 

@@ -17,7 +17,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.table.column_mapping import assign_columns, max_column_id
+from delta_pyds.table.definition.column_mapping import assign_columns, max_column_id
 
 leaves = st.sampled_from([LONG, STRING])
 names = st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=4, unique=True)

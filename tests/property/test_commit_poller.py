@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.errors import MissingLogFilesError
 from delta_pyds.protocol.paths import commit_path, log_directory
-from delta_pyds.table.commit_poller import CommitPoller
+from delta_pyds.table.stream.commit_poller import CommitPoller
 from tests.support.memory_storage import MemoryStorage
 
 ROOT = "memory://t"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.data.derived_columns import IdentityValues, first_identity_value
-from delta_pyds.protocol.write_handoff import IdentityColumn
+from delta_pyds.data.write.derived_columns import IdentityValues, first_identity_value
+from delta_pyds.tasks.write_state import IdentityColumn
 
 _steps = st.integers(-1000, 1000).filter(lambda n: n != 0)
 _marks = st.none() | st.integers(-(10**6), 10**6)

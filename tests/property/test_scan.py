@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.rows import batch_resolver
-from delta_pyds.data.reader import output_schema, read
+from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.expr.parse import parse_predicate
-from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.errors import ConflictError
 from delta_pyds.expr.parse import parse_predicate
-from delta_pyds.table.transaction import Operation
+from delta_pyds.table.transaction.transaction import Operation
 from tests.support.memory_storage import MemoryStorage
 from tests.support.transactions import QUIET, SCHEMA, Table, file, removed
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.columnar.skipping import first_ruling_out, keep
 from delta_pyds.columnar.values import value_type
-from delta_pyds.expr.build import Builder, bind_column
+from delta_pyds.expr.binder.build import Builder, bind_column
+from delta_pyds.expr.functions.patterns import like
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
 from delta_pyds.expr.nodes import Expr, Literal, conjuncts, references
-from delta_pyds.expr.patterns import like
 from delta_pyds.expr.stats_rewrite import needs, skipping
 from delta_pyds.protocol.schema import (
     BINARY,
@@ -163,7 +163,7 @@ SPECS = st.recursive(
 
 
 def build(spec: tuple[Any, ...]) -> Expr:
-    from delta_pyds.expr.build import remainder
+    from delta_pyds.expr.binder.build import remainder
 
     builder, kind = Builder("UTC"), spec[0]
     if kind in ("and", "or"):

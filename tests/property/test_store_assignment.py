@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_pyds.columnar.schema import arrow_type
-from delta_pyds.data.store_assignment import fits, plan_assignment
+from delta_pyds.data.write.store_assignment import fits, plan_assignment
 from delta_pyds.errors import ConstraintViolationError, UserError
 from delta_pyds.protocol.schema import (
     BYTE,

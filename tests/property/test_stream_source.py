@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.table.stream_commit import StreamRules
-from delta_pyds.table.stream_source import StreamOptions
+from delta_pyds.table.stream.commit import StreamRules
+from delta_pyds.table.stream.source import StreamOptions
 from tests.support.stream_query import Query
 from tests.support.table_builder import TableBuilder
 

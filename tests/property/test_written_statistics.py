@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.data import writer as writer_module
-from delta_pyds.data.reader import output_schema, read
-from delta_pyds.data.statistics import cut_maximum
+from delta_pyds.data.read.reader import output_schema, read
+from delta_pyds.data.write import writer as writer_module
+from delta_pyds.data.write.statistics import cut_maximum
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.protocol.schema import (
     BYTE,
@@ -36,7 +36,7 @@ from delta_pyds.protocol.schema import (
     DecimalType,
     StructType,
 )
-from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.scans import struct
 from tests.support.writes import batch_of, committed, write_files, write_state

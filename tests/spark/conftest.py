@@ -56,7 +56,7 @@ def load(request: pytest.FixtureRequest) -> Callable[..., DataFrame]:
         return spark.read.format("deltapy").options(**options).load(str(path))
 
     def natively(spark: SparkSession, path: object, **options: object) -> DataFrame:
-        from delta_pyds.spark.native_read import read_natively
+        from delta_pyds.spark.native.read import read_natively
 
         given = {"timeZone": spark.conf.get("spark.sql.session.timeZone"), **options}
         attempt = read_natively(spark, str(path), {k: str(v) for k, v in given.items()}, insist=True)

@@ -12,8 +12,8 @@ import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.errors import SchemaMismatchError
-from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.schema import StructType, parse_schema
+from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.scans import scan, state_of
 from tests.support.variants import decode
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
-from delta_pyds.spark import native_parts
+from delta_pyds.spark.native import parts as native_parts
 from tests.support.table_builder import TableBuilder
 
 Row = tuple[Any, ...]

@@ -26,8 +26,8 @@ from delta_pyds.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from delta_pyds.spark import native_parts
-from delta_pyds.table import native_files
+from delta_pyds.spark.native import files as native_files
+from delta_pyds.spark.native import parts as native_parts
 from tests.support.table_builder import TableBuilder
 
 UTC = dt.timezone.utc

@@ -35,8 +35,8 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.spark.native_columns import nested
-from delta_pyds.spark.native_expressions import quoted, to_column
+from delta_pyds.spark.native.columns import nested
+from delta_pyds.spark.native.expressions import quoted, to_column
 from tests.support.sampling import sampled
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.spark.time_zone import assumed_time_zone
+from delta_pyds.spark.planning.time_zone import assumed_time_zone
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 

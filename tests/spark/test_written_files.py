@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.writer import DataFileWriter
+from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.schema import (
     LONG,
     STRING,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.data.reader import output_schema, read
-from delta_pyds.protocol.handoff import CHANGE_COLUMNS
-from delta_pyds.table.change_scan import ChangeScan, change_range, plan_changes
+from delta_pyds.data.read.reader import output_schema, read
+from delta_pyds.table.change_feed.change_scan import ChangeScan, change_range, plan_changes
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.tasks.scan_state import CHANGE_COLUMNS
 from tests.support.table_builder import Action, TableBuilder
 
 ENABLED = {"delta.enableChangeDataFeed": "true"}

@@ -16,16 +16,16 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.data.footer_types import first_foreign_to_spark
-from delta_pyds.data.reader import read
+from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import And, Column, Comparison, IsNull, Literal, Not
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.log.checkpoint_part import CheckpointPart
 from delta_pyds.protocol.actions import Protocol
-from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.schema import LONG, STRING, ArrayType, DecimalType, StructField, StructType
+from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.parquet_footers import mutated, read_footer, with_footer
 from tests.support.scans import state_of, struct
 

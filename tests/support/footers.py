@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_pyds.data.footer_types import FILES_IN_ORDER
+from delta_pyds.spark.native.footers import FILES_IN_ORDER
 
 
 def forget_footers() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.data.reader import output_schema, read
-from delta_pyds.protocol.handoff import ScanFile, ScanState
+from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.protocol.schema import (
     BINARY,
     BOOLEAN,
@@ -36,6 +35,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 PRIMITIVES = (
     STRING, LONG, INTEGER, SHORT, BYTE, FLOAT, DOUBLE, BOOLEAN, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, VOID, VARIANT,

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_pyds.columnar.scan_files import to_scan_files
-from delta_pyds.data.reader import read
+from delta_pyds.data.read.reader import read
 from delta_pyds.protocol.stream_offset import StreamOffset
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
-from delta_pyds.table.changes import change_relation
+from delta_pyds.table.change_feed.changes import change_relation
 from delta_pyds.table.configuration import load_configuration
-from delta_pyds.table.row_selection import Relation, select_rows
-from delta_pyds.table.schema_log import Allowed, SchemaTracking
+from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.stream_source import StreamOptions, StreamSource
+from delta_pyds.table.stream.schema_log import Allowed, SchemaTracking
+from delta_pyds.table.stream.source import StreamOptions, StreamSource
 
 _NOTHING = Allowed()
 

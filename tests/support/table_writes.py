@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.commands.write import commit_write, plan_write
-from delta_pyds.commands.write_request import WriteRequest
-from delta_pyds.data.reader import read
-from delta_pyds.data.task_session import TaskSession
-from delta_pyds.data.write_task import write
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import commit_write, plan_write
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.write.task import write
+from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.protocol.schema import StructType, parse_type
-from delta_pyds.protocol.write_handoff import TaskOutput
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
-from delta_pyds.table.transaction import Committed
+from delta_pyds.table.transaction.transaction import Committed
+from delta_pyds.tasks.write_state import TaskOutput
 from tests.support.delta_types import schema_of
 
 Rows = Sequence[Mapping[str, Any]]

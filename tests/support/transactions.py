@@ -10,7 +10,7 @@ from delta_pyds.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
-from delta_pyds.table.transaction import CommitPolicy, Committed, Operation, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Operation, Transaction
 
 ROOT = "memory://bucket/t"
 SCHEMA = StructType((StructField("id", LONG), StructField("p", STRING)))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_pyds.data.task_session import TaskSession
+from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.expr.nodes import Column, Comparison, Expr, Literal
 from delta_pyds.protocol.schema import LONG, DataType, StructField, StructType
-from delta_pyds.protocol.write_handoff import Check, ColumnSource, SessionExpression, WriteState
+from delta_pyds.tasks.write_state import Check, ColumnSource, SessionExpression, WriteState
 
 TABLE = "/tables/people"
 SESSION = TaskSession(0)

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from delta_pyds.columnar.schema import arrow_schema
-from delta_pyds.data.writer import DataFileWriter
-from delta_pyds.protocol.handoff import ScanFile
+from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import StructType, schema_to_string
-from delta_pyds.protocol.write_handoff import ColumnSource, WriteState, WrittenFile
+from delta_pyds.tasks.scan_state import ScanFile
+from delta_pyds.tasks.write_state import ColumnSource, WriteState, WrittenFile
 from tests.support.scans import scan, state_of
 
 

@@ -28,7 +28,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 
 def test_the_tasks_code_loads_neither_the_log_nor_a_parser() -> None:
-    code = "import sys, delta_pyds.data.reader, delta_pyds.columnar.scan_files; print(sorted(sys.modules))"
+    code = "import sys, delta_pyds.data.read.reader, delta_pyds.columnar.scan_files; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for name in ("delta_pyds.log", "delta_pyds.table", "delta_pyds.expr.parse", "pyarrow.dataset", "pandas", "fsspec"):
         assert f"'{name}'" not in done.stdout

@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 import delta_pyds
-from delta_pyds.commands.write_request import WriteRequest
+from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import ConstraintViolationError, DeltaError, StorageError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import MAX_SHOWN, secrets_of, shown, without_secrets
@@ -120,7 +120,7 @@ def test_all_that_holds_storage_options_has_a_repr_without_them() -> None:
 
 
 def test_a_plan_that_holds_a_request_shows_none_either() -> None:
-    from delta_pyds.commands.write import WritePlan
+    from delta_pyds.commands.write.write import WritePlan
 
     request = WriteRequest("/t", StructType(()), "append", storage_options={"secret": SECRET})
     assert SECRET not in repr(WritePlan(request)) and "'/t'" in repr(WritePlan(request))

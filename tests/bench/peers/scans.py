@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import delta_pyds
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.bench.measure import in_turn, say
 from tests.bench.peers import tpch

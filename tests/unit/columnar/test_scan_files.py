@@ -11,7 +11,7 @@ from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import DeletionVectorError
 from delta_pyds.log.file_table import DELETION_VECTOR
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.table.packing import Packing, pack
+from delta_pyds.table.scan.packing import Packing, pack
 
 VECTOR = {
     "storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_pyds.commands.task_runner import LocalRunner, bundles
-from delta_pyds.protocol.write_handoff import TaskOutput
+from delta_pyds.tasks.write_state import TaskOutput
 
 
 def numbered(number: int) -> TaskOutput:

@@ -9,11 +9,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.reader import read
+from delta_pyds.data.read.reader import read
 from delta_pyds.errors import CorruptDataFileError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.handoff import ScanFile
 from delta_pyds.protocol.schema import LONG
+from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.bitmaps import write_vectors
 from tests.support.parquet_footers import (
     GROUP_ROWS,

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.errors import CorruptLogError
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 

@@ -19,7 +19,7 @@ from delta_pyds.log.checkpoint_part import CheckpointPart
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot, open_snapshot
 from tests.support.checkpoints import hint_checksum
 from tests.support.memory_storage import MemoryStorage

@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds.commands.verification.values import parse_statistics, typed
-from delta_pyds.commands.verify import verify
 from delta_pyds.errors import DeltaError, MissingLogFilesError, ProtocolError
 from delta_pyds.log import checkpoint_part, decoded_size
 from delta_pyds.log.checkpoint_reader import AddRequest
@@ -24,10 +22,12 @@ from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import parse_log_name
 from delta_pyds.protocol.schema import LONG, DecimalType
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table import packing
-from delta_pyds.table.packing import Packing, pack
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan import packing
+from delta_pyds.table.scan.packing import Packing, pack
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.verification.values import parse_statistics, typed
+from delta_pyds.verification.verify import verify
 from tests.support.table_builder import TableBuilder
 
 

@@ -16,11 +16,11 @@ from delta_pyds.errors import CorruptLogError, MissingLogFilesError
 from delta_pyds.log import checkpoint_part, checkpoint_reader
 from delta_pyds.log.listing import is_settled, log_files
 from delta_pyds.log.statistics_cache import Columns, StatisticsCache
-from delta_pyds.spark import driver
-from delta_pyds.spark.options import parse_read_options
+from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.planning import driver
 from delta_pyds.storage.base import FileStatus
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 

@@ -70,8 +70,8 @@ def test_an_empty_path_is_refused() -> None:
 @pytest.mark.parametrize("kind", ["pathlib", "relative", "home", "uri"])
 def test_every_call_takes_every_kind_of_path(kind: str, home: str) -> None:
     import delta_pyds
-    from delta_pyds.spark.options import parse_read_options
-    from delta_pyds.spark.write_options import parse_table_options
+    from delta_pyds.spark.options.read import parse_read_options
+    from delta_pyds.spark.options.write import parse_table_options
     from tests.support.table_builder import TableBuilder
 
     table = TableBuilder(f"{home}/a table ", {"id": "long"})  # the blank at the end is a part of the name

@@ -10,8 +10,9 @@ import delta_pyds
 # what takes a name of a file, and the one module that may call it
 MAY_CALL = {
     "OSFile": {"storage/local.py"},
-    "memory_map": {"data/spill.py"},  # of a file that it has just made itself
-    "unlink": {"storage/local.py", "data/spill.py"},
+    "memory_map": {"data/write/spill.py"},  # of a file that it has just made itself
+    # the last one: what a write did, which it has told itself and nobody's table has
+    "unlink": {"storage/local.py", "data/write/spill.py", "spark/source/write_result.py"},
     **{name: set() for name in ("input_stream", "read_table", "read_metadata", "read_schema", "read_pandas", "remove",
                                 "removedirs", "rmdir", "rmtree", "ParquetDataset", "from_uri", "S3FileSystem",
                                 "LocalFileSystem", "read_csv", "open_csv")},

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from delta_pyds.data.reader import output_schema, read
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.data.read.reader import output_schema, read
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 UTC = dt.timezone.utc

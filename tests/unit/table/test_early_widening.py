@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.data.footer_types import first_foreign_to_spark
+from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.storage.local import LocalStorage
-from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import Action, TableBuilder
 from tests.support.table_writes import read_rows, write_rows

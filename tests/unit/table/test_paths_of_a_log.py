@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from delta_pyds import explain, load_snapshot, verify
-from delta_pyds.data.reader import read
+from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
-from delta_pyds.table.scan import plan_scan
+from delta_pyds.table.scan.scan import plan_scan
 from tests.support.table_builder import TableBuilder
 
 
@@ -97,7 +97,7 @@ def test_no_path_of_a_commit_makes_a_request(tmp_path: Path, what: str, url: str
 
 
 def changes(path: Path, version: int) -> list[dict[str, Any]]:
-    from delta_pyds.table.change_scan import change_range, plan_changes
+    from delta_pyds.table.change_feed.change_scan import change_range, plan_changes
 
     snapshot = load_snapshot(str(path))
     scan = plan_changes(snapshot, change_range(snapshot, starting_version=version))
@@ -254,8 +254,8 @@ def test_roots_that_are_none_are_refused(clone: Path, wrong: Any) -> None:
 
 def test_the_formats_options_say_the_same() -> None:
     from delta_pyds.errors import OptionError
-    from delta_pyds.spark.options import parse_read_options
-    from delta_pyds.spark.write_options import parse_table_options
+    from delta_pyds.spark.options.read import parse_read_options
+    from delta_pyds.spark.options.write import parse_table_options
 
     for text, roots in (("/a b", ["/a b"]), ('["/a", "s3://b"]', ["/a", "s3://b"]), ("[]", []), ("", [])):
         given = {"path": "/t", "allowedRoots": text, "storageOptions": '{"anon": true}'}

@@ -8,11 +8,11 @@ import pytest
 
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.spark.native.files import list_files
 from delta_pyds.storage.resolve import resolve_storage
-from delta_pyds.table.live_files import live_files
-from delta_pyds.table.native_files import list_files
-from delta_pyds.table.partition_match import files_matching
-from delta_pyds.table.scan import Scan, plan_scan
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.partition_match import files_matching
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import open_snapshot
 from tests.support.table_builder import TableBuilder
 

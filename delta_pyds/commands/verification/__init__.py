@@ -1,1 +1,0 @@
-"""The rules of the protocol, one subject a module; ``commands.verify`` runs them."""

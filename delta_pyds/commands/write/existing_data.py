@@ -1,0 +1,99 @@
+"""What a write may find at its path: a table with properties of its own, or files that are no table's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+
+from delta_pyds.errors import FileNotFoundInStorageError, UserError
+from delta_pyds.protocol.properties import Property
+from delta_pyds.storage.base import FileStatus, Storage
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.property_rules import read_properties
+
+# a directory of another format shows it at once; one with a million other files need not be read to the end
+_MOST_LISTED = 1_000
+# What a write of ours leaves there before its commit, or after its end without one: another writer may be at work.
+# Spark's Parquet files that lie right in a directory have a dash before the c.
+_OUR_FILE = re.compile(r"part-\d{5}-[0-9a-f-]{36}\.c\d{3,}\..*parquet")
+# what Spark leaves beside data that it wrote in other formats, into directories of partitions too
+_DONE_BY_SPARK = "_SUCCESS"
+
+
+def check_no_other_format(storage: Storage, table_root: str) -> None:
+    """Where there is no table yet, a write makes one: not of a directory whose rows would then be in no table.
+
+    What begins with a dot or an underscore (but ``_SUCCESS``) is nobody's data: a checkpoint of a stream may be there.
+    Only the directory itself is listed, and a bounded part of it.
+    Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file.
+    """
+    try:
+        files = storage.list_from(table_root, "")
+    except FileNotFoundInStorageError:
+        return
+    found = next((file.name for file in islice(files, _MOST_LISTED) if _is_of_another_format(file)), None)
+    if found is None:
+        return
+    raise UserError(
+        f"there is no Delta table at {table_root}, but data of another format: the file {found}. A table made there "
+        "would not have its rows, and readers of that format would find those of the table too. Nothing was written: "
+        "write to another path (spark.read.parquet of this one gives the rows that are there), or move the files away.",
+        code="DELTA_MISSING_TRANSACTION_LOG",
+        table=table_root,
+        file=found,
+    )
+
+
+def _is_of_another_format(file: FileStatus) -> bool:
+    name = file.name
+    if name.startswith(("_", ".")):
+        return name == _DONE_BY_SPARK
+    return name.endswith(".parquet") and not _OUR_FILE.fullmatch(name)
+
+
+def check_properties(asked: Mapping[str, str], configuration: TableConfiguration) -> None:
+    """Properties are for the write that creates the table. To repeat what the table has already is no change.
+
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) naming the first that differs; OptionError for one
+        that no table has.
+    """
+    if not asked:
+        return
+    request = read_properties(asked)
+    have = configuration.configuration
+    for key, value in request.configuration.items():
+        if have.get(key) != value:
+            raise _different(configuration, key, value, have.get(key) or "not set")
+    for name in request.features:
+        if not configuration.supports(name):
+            raise _different(configuration, f"delta.feature.{name}", "supported", "not supported")
+    protocol = configuration.protocol
+    versions = (
+        (Property.MIN_READER_VERSION, request.reader_version, protocol.min_reader_version),
+        (Property.MIN_WRITER_VERSION, request.writer_version, protocol.min_writer_version),
+    )
+    for key, wanted, stands in versions:
+        if wanted is not None and wanted > stands:
+            raise _different(configuration, key, str(wanted), str(stands))
+
+
+def check_comment(asked: str | None, configuration: TableConfiguration) -> None:
+    """A comment is for the write that creates the table, as properties are.
+
+    Raises: UserError (DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY) where the table's description is another.
+    """
+    stands = configuration.metadata.description
+    if asked is not None and asked != (stands or ""):
+        raise _different(configuration, "comment", repr(asked), repr(stands) if stands else "not set")
+
+
+def _different(configuration: TableConfiguration, key: str, asked: str, stands: str) -> UserError:
+    return UserError(
+        f"the write says {key}={asked}, but the table {configuration.table_root} is there already, and for it that is "
+        f"{stands}. That is set by the write that creates a table. Nothing was written: leave the option out, "
+        "or write to a new path.",
+        code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
+        table=configuration.table_root,
+        property=key,
+    )

@@ -1,0 +1,80 @@
+"""One micro-batch of a streaming write: committed exactly once, and described in the table's history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_pyds.commands.commit import FileChanges
+from delta_pyds.commands.write.request import SaveMode
+from delta_pyds.errors import OptionError
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+
+logger = safe_logger(__name__)
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """``application``: the stream's id in the table; it wrote the batches in their order, each as one version of it.
+
+    ``query_id``: for the history. ``named_by_user``: the application is not the
+    query's own id, and may have been used by another query before.
+    Protocol: "Transaction Identifiers".
+    """
+
+    application: str
+    batch_id: int
+    query_id: str
+    named_by_user: bool = False
+
+    def is_written(self, snapshot: Snapshot | None) -> bool:
+        """Whether the table has the batch, which then must not be written again.
+
+        Raises: OptionError where the table has later batches of an application that the user named: then
+            this is most likely another query, whose rows would be lost.
+        """
+        stored = None if snapshot is None else snapshot.transactions.get(self.application)
+        if snapshot is None or stored is None or stored.version < self.batch_id:
+            return False
+        table = snapshot.table_root
+        if stored.version > self.batch_id and self.named_by_user:
+            raise OptionError(
+                f"the stream is at batch {self.batch_id}, but the table {table} has batch {stored.version} of the "
+                f"application '{self.application}' (option txnAppId) already. A query with a new checkpoint counts "
+                "from 0 again and needs a txnAppId of its own, or else its rows would be taken for known ones. "
+                "Nothing was written: give it another txnAppId, or leave the option out.",
+                code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+                option="txnAppId",
+                table=table,
+            )
+        if stored.version > self.batch_id:
+            # a restart repeats the last batch alone: whoever is behind by more reads an old checkpoint
+            logger.warning(
+                "Batch %d of the query %s is not written to %s, which has batch %d of it already: the checkpoint of "
+                "the query is older than the table. If rows are missing, start with a new checkpoint.",
+                self.batch_id,
+                self.application,
+                table,
+                stored.version,
+            )
+        else:
+            logger.info("Batch %d of the query %s is in %s already.", self.batch_id, self.application, table)
+        return True
+
+    def operation(self, mode: SaveMode, changes: FileChanges) -> Operation:
+        """What the table's history says of the batch."""
+        return Operation(
+            "STREAMING UPDATE",
+            {
+                "outputMode": "Complete" if mode == "overwrite" else "Append",
+                "queryId": self.query_id,
+                "epochId": str(self.batch_id),
+            },
+            {
+                "numAddedFiles": len(changes.written),
+                "numRemovedFiles": len(changes.removes),
+                "numOutputRows": sum(file.num_records for file in changes.written),
+                "numOutputBytes": sum(file.size_bytes for file in changes.written),
+            },
+        )

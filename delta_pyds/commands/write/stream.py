@@ -1,0 +1,92 @@
+"""The sink of a stream: each batch is planned like any write, and committed once however often it is tried.
+
+A batch is planned in one process and committed in another one, which Spark
+gives nothing but the messages of the tasks: the plan travels in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pyds.commands.write.micro_batch import MicroBatch
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import WritePlan, commit_write, discard_write, plan_write
+from delta_pyds.errors import DeltaError, OptionError, UserError
+from delta_pyds.protocol.schema import VOID, holds
+from delta_pyds.table.transaction.transaction import Committed
+from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """One batch that was checked and can be written. ``application``: the option txnAppId."""
+
+    write: WritePlan
+    application: str | None = None
+
+
+def plan_batch(request: WriteRequest, application: str | None = None) -> StreamPlan:
+    """Plan a batch; ``application`` is the stream's id in the table if it is not to be the query's.
+
+    Raises: what ``plan_write`` raises; UserError for a column of type void, whose type the next batch may know.
+    """
+    for field in request.incoming:
+        if holds(field.data_type, VOID):
+            raise UserError(
+                f"the column '{field.name}' of the stream into {request.table_root} has the type void, or holds it: "
+                "a later batch may bring values of any type. Cast it to the type that it is to have.",
+                code="DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
+                table=request.table_root,
+                column=field.name,
+            )
+    return StreamPlan(plan_write(request), application)
+
+
+def commit_batch(
+    plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin], outputs: Sequence[TaskOutput]
+) -> Committed | None:
+    """Commit a batch; None where the table has it already, or where it changes nothing.
+
+    ``batch_id``: as Spark gives it to the commit. ``origins``: as the tasks saw it, one for each.
+
+    Raises: DeltaError where tasks and commit are not of one batch; ConcurrentTransactionError where another
+        run of the same stream committed meanwhile; whatever ``commit_write`` raises.
+    """
+    try:
+        batch = _agree(plan, batch_id, origins)
+    except DeltaError:
+        discard_write(plan.write, outputs)
+        raise
+    return commit_write(plan.write, outputs, batch)
+
+
+def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> MicroBatch:
+    table = plan.write.request.table_root
+    queries = sorted({o.query_id for o in origins if o.query_id})
+    batches = sorted({o.batch_id for o in origins if o.batch_id is not None} - {batch_id})
+    if len(queries) > 1 or batches:
+        raise DeltaError(
+            f"batch {batch_id} of a stream into {table} was not committed: its tasks wrote for the batches "
+            f"{[*batches, batch_id]} of the queries {queries}, and one commit is of one batch. This is a fault of "
+            "Spark or of the session's local properties; restart the query.",
+            code="DELTA_STREAMING_BATCH_MISMATCH",
+            table=table,
+        )
+    application = plan.application or next(iter(queries), None)
+    if application is None:
+        raise no_application(table)
+    return MicroBatch(application, batch_id, next(iter(queries), application), plan.application is not None)
+
+
+def no_application(table_root: str) -> OptionError:
+    """The error for a stream that could not be identified after a restart."""
+    return OptionError(
+        f"Spark does not say which query writes to {table_root} (the local property sql.streaming.queryId is not set "
+        "in the task), and without an id a batch that is repeated after a crash would be written twice. Nothing was "
+        "written: set the option txnAppId to a text that is this query's alone and that stays the same when it is "
+        "restarted from its checkpoint.",
+        code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        option="txnAppId",
+        table=table_root,
+    )

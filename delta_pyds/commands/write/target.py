@@ -1,0 +1,180 @@
+"""The table that a write goes to: the existing one, changed as far as the write may, or a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_pyds.commands.write.existing_data import check_comment, check_no_other_format, check_properties
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.errors import OptionError, TableNotFoundError, UserError
+from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.features import Feature
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.create import new_table
+from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.schema_enforcement import enforce_schema
+from delta_pyds.table.definition.schema_evolution import evolve_metadata, replace_schema
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table as the write will leave it.
+
+    ``configuration``: protocol, metadata and schema after the commit.
+    ``metadata``, ``protocol``, ``domains``: what the commit must say of that;
+    None and empty where nothing changes. ``clustering``: physical paths of the clustering columns.
+    """
+
+    configuration: TableConfiguration
+    metadata: Metadata | None
+    protocol: Protocol | None
+    domains: tuple[DomainMetadata, ...]
+    clustering: tuple[tuple[str, ...], ...]
+
+
+def open_target(request: WriteRequest) -> Snapshot | None:
+    """The table that is at the path now, None where there is none.
+
+    Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
+        whatever a damaged log raises.
+    """
+    storage = resolve_storage(request.table_root, request.storage_options)
+    try:
+        snapshot = open_snapshot(storage, request.table_root)
+    except TableNotFoundError:
+        if request.create_mode == "errorIfNotExists":
+            raise
+        check_no_other_format(storage, request.table_root)
+        return None
+    if request.create_mode == "errorIfExists":
+        raise UserError(
+            f"there is a table at {request.table_root} already (version {snapshot.version}), and createMode is "
+            "errorIfExists. Nothing was written: write to another path, or leave the option out to "
+            f"{request.mode}.",
+            code="DELTA_PATH_EXISTS",
+            table=request.table_root,
+        )
+    return snapshot
+
+
+def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
+    """Decide the schema, properties and protocol that the write needs.
+
+    Raises: UserError and its like for a schema, partitioning or property that cannot be had.
+    """
+    if snapshot is None:
+        return _created(request)
+    configuration = snapshot.configuration
+    configuration.check_writable()
+    check_properties(request.properties, configuration)
+    check_comment(request.table_comment, configuration)
+    # asked only where they can be: domains may be in the checkpoint
+    clustering = clustering_columns(snapshot.domain_metadata) if configuration.supports(Feature.CLUSTERING) else ()
+    if request.overwrite_schema:
+        partitions = None if request.partition_by is None else _top_level(request.partition_by, "partitionBy")
+        metadata = replace_schema(
+            configuration, request.incoming, partition_columns=partitions, clustering_columns=clustering
+        )
+    else:
+        _check_layout(request, configuration, clustering)
+        schema = enforce_schema(configuration, request.incoming, merge_schema=request.merge_schema)
+        if schema == configuration.schema:
+            return Target(configuration, None, None, (), clustering)
+        metadata = evolve_metadata(configuration, schema)
+    if not request.data_change:
+        raise OptionError(
+            f"dataChange=false says that the rows of {request.table_root} stay the same, but the write changes the "
+            "table's schema: leave the option out.",
+            option="dataChange",
+        )
+    protocol = upgrade_protocol(snapshot.protocol, metadata, domains=tuple(snapshot.domain_metadata.values()))
+    changed = load_configuration(request.table_root, snapshot.version, protocol, metadata)
+    if request.overwrite_schema:
+        _check_clustering(request, changed, clustering)
+    return Target(changed, metadata, None if protocol == snapshot.protocol else protocol, (), clustering)
+
+
+def _created(request: WriteRequest) -> Target:
+    if not request.data_change:
+        raise OptionError(
+            f"dataChange=false says that the rows of a table stay the same, but there is no table at "
+            f"{request.table_root} yet: leave the option out.",
+            option="dataChange",
+        )
+    definition = new_table(
+        request.table_root,
+        request.incoming,
+        partition_columns=_top_level(request.partition_by or (), "partitionBy"),
+        clustering_columns=request.cluster_by or (),
+        properties=request.properties,
+        description=request.table_comment,
+    )
+    configuration = load_configuration(request.table_root, 0, definition.protocol, definition.metadata)
+    configuration.check_writable()
+    domains = tuple(definition.domains)
+    return Target(
+        configuration,
+        definition.metadata,
+        definition.protocol,
+        domains,
+        clustering_columns({d.domain: d for d in domains}),
+    )
+
+
+def _top_level(paths: tuple[tuple[str, ...], ...], option: str) -> tuple[str, ...]:
+    for path in paths:
+        if len(path) > 1:
+            raise OptionError(
+                f"the option {option} names the nested field '{'.'.join(path)}': a table is partitioned by whole "
+                "columns. A name with dots goes in backticks.",
+                option=option,
+            )
+    return tuple(path[0] for path in paths)
+
+
+def _check_layout(
+    request: WriteRequest, configuration: TableConfiguration, clustering: tuple[tuple[str, ...], ...]
+) -> None:
+    """An append may repeat how the table is laid out, or leave it out; it may not say otherwise."""
+    if request.partition_by:
+        asked = _top_level(request.partition_by, "partitionBy")
+        have = configuration.partition_columns
+        if [a.lower() for a in asked] != [h.lower() for h in have]:
+            raise UserError(
+                f"the table {configuration.table_root} is partitioned by ({', '.join(have)}), and the option "
+                f"partitionBy says ({', '.join(asked)}). Leave the option out, or change the partitioning with "
+                '.mode("overwrite") and overwriteSchema=true.',
+                code="DELTA_METADATA_MISMATCH",
+                table=configuration.table_root,
+            )
+    _check_clustering(request, configuration, clustering)
+
+
+def _check_clustering(
+    request: WriteRequest, configuration: TableConfiguration, clustering: tuple[tuple[str, ...], ...]
+) -> None:
+    if request.cluster_by:
+        asked_paths = tuple(_physical(configuration, path) for path in request.cluster_by)
+        if asked_paths != clustering:
+            shown = ", ".join(".".join(path) for path in clustering) or "nothing"
+            raise UserError(
+                f"the table {configuration.table_root} is clustered by {shown}, and the option clusterBy says "
+                f"{', '.join('.'.join(p) for p in request.cluster_by)}. Leave the option out.",
+                code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+                table=configuration.table_root,
+            )
+
+
+def _physical(configuration: TableConfiguration, path: tuple[str, ...]) -> tuple[str, ...]:
+    from delta_pyds.table.scan.column_selection import select_columns
+
+    names: list[str] = []
+    fields = select_columns(configuration.schema, [path], configuration.table_root).fields
+    for _ in path:
+        names.append(fields[0].physical_name)
+        inner = fields[0].data_type
+        fields = getattr(inner, "fields", ())
+    return tuple(names)

@@ -1,0 +1,354 @@
+"""Append and overwrite: planned before any row moves, committed as one entry of the log.
+
+The plan travels with the writer to another process, where the tasks' outputs
+meet it again; nothing else is shared between the two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pyds.commands.commit import FileChanges, discard_files, reopen
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
+from delta_pyds.commands.write.micro_batch import MicroBatch
+from delta_pyds.commands.write.replace_rows import RowRemoval
+from delta_pyds.commands.write.request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
+from delta_pyds.commands.write.target import Target, open_target, plan_target
+from delta_pyds.errors import (
+    ConcurrentTransactionError,
+    ConflictError,
+    OptionError,
+    ProtocolChangedError,
+    UserError,
+)
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.log.segment import LogSegment
+from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.features import Feature
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
+from delta_pyds.table.definition.ingest_plan import plan_ingest
+from delta_pyds.table.definition.statistics_columns import statistics_columns
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
+from delta_pyds.table.scan.partition_match import (
+    files_matching,
+    in_partitions,
+    is_partition_predicate,
+    partition_part,
+)
+from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.adoption import IDENTITY_TAG
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
+from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
+
+logger = safe_logger(__name__)
+# characters of a predicate in commitInfo
+_MOST_LOGGED = 10_000
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """A write that was checked and can start.
+
+    ``state``: for the tasks. ``base_version``: the version that the plan was
+    made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
+    ``nothing_to_do``: why nothing is written, empty otherwise.
+    ``replaces_rows``: files of the table may lose some of their rows and keep others
+    (``replaceWhere`` on data columns).
+    """
+
+    request: WriteRequest
+    state: WriteState | None = None
+    target: Target | None = None
+    base_version: int | None = None
+    nothing_to_do: str = ""
+    segment: LogSegment | None = None
+    replaces_rows: bool = False
+
+
+def plan_write(request: WriteRequest) -> WritePlan:
+    """Check all that can be checked before a byte is written, and say what the tasks must do.
+
+    Raises: UserError, OptionError, ExpressionError, UnsupportedFeatureError,
+        StorageError; each names the table and what to do.
+    """
+    request.check()
+    storage = resolve_storage(request.table_root, request.storage_options)
+    storage.require_put_if_absent(request.table_root)
+    snapshot = open_target(request)
+    if snapshot is not None and request.create_mode == "ignore":
+        return WritePlan(request, nothing_to_do=f"there is a table at {request.table_root}, and createMode is ignore")
+    if snapshot is not None and request.application is not None:
+        app_id, version = request.application
+        stored = snapshot.transactions.get(app_id)
+        if stored is not None and stored.version >= version:
+            return WritePlan(
+                request,
+                nothing_to_do=f"version {version} of the application '{app_id}' was written to {request.table_root} "
+                f"before (version {stored.version} is stored)",
+            )
+    target = plan_target(request, snapshot)
+    replaces_rows = _check_removal(request, target, snapshot)
+    configuration = target.configuration
+    ingest = plan_ingest(
+        configuration.schema,
+        configuration=configuration.configuration,
+        incoming=request.incoming,
+        time_zone=request.time_zone,
+        replace_where=request.replace_where,
+        supports=configuration.supports,
+        table=request.table_root,
+    )
+    properties = configuration.properties
+    mapped = configuration.column_mapping_mode != "none"
+    state = WriteState(
+        table_root=request.table_root,
+        storage_options=dict(request.storage_options),
+        schema=configuration.schema,
+        columns=ingest.columns,
+        partition_columns=configuration.partition_columns,
+        column_mapping_mode=configuration.column_mapping_mode,
+        checks=ingest.checks,
+        stats_columns=statistics_columns(
+            configuration.schema, properties, configuration.partition_columns, target.clustering
+        ),
+        string_prefix_length=properties.string_prefix_length,
+        tight_bounds=configuration.supports(Feature.DELETION_VECTORS),
+        random_prefix_length=properties.random_prefix_length if mapped or properties.random_file_prefixes else None,
+        partition_columns_in_files=properties.partition_columns_in_files
+        or properties.iceberg_compat is not None
+        or configuration.supports(Feature.MATERIALIZE_PARTITION_COLUMNS),
+        nested_field_ids=properties.iceberg_compat == 2,
+        target_file_bytes=request.target_file_bytes or properties.target_file_bytes or DEFAULT_TARGET_FILE_BYTES,
+        max_records_per_file=request.max_records_per_file,
+        compression=request.compression,
+        time_zone=request.time_zone,
+    )
+    if snapshot is None:
+        return WritePlan(request, state, target)
+    return WritePlan(request, state, target, snapshot.version, segment=snapshot.segment, replaces_rows=replaces_rows)
+
+
+def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> bool:
+    """Whether single rows leave. Raises: UserError, OptionError for what must not leave."""
+    if request.mode != "overwrite" or snapshot is None:
+        return False
+    if target.configuration.properties.append_only and request.data_change:
+        raise UserError(
+            f"the table {request.table_root} is append-only (delta.appendOnly=true), so rows of it cannot be "
+            "overwritten. Append, or change the property.",
+            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            table=request.table_root,
+        )
+    if request.replace_where is None:
+        return False
+    parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
+    data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
+    if data and not request.data_change:
+        raise OptionError(
+            "dataChange=false says that rows stay the same, but replaceWhere by data columns replaces some: "
+            "leave one of them out.",
+            code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+            option="dataChange",
+        )
+    return data
+
+
+def commit_write(
+    plan: WritePlan,
+    outputs: Sequence[TaskOutput],
+    batch: MicroBatch | None = None,
+    *,
+    runner: TaskRunner | None = None,
+) -> Committed | None:
+    """Commit what the tasks wrote, as one version; None where there was nothing to commit.
+
+    Files are deleted again only if it is certain that no commit names them.
+    ``batch``: the batch of a stream that was written; it is committed once,
+    and no commit is made for a batch that changes nothing. ``runner``: where
+    the rows that ``replaceWhere`` replaces are looked for, by default in this process.
+
+    Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
+    the commit is in the log.
+    """
+    if plan.state is None or plan.target is None:
+        logger.info("Nothing was written: %s.", plan.nothing_to_do)
+        return None
+    made = list(outputs)
+    try:
+        runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
+        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made)
+    except ConcurrentTransactionError:
+        # what won may be this very attempt, told twice to commit: then its files are in the table
+        raise
+    except ProtocolChangedError:
+        if batch is not None and plan.base_version is None:
+            raise  # the same, where it made the table
+        discard_write(plan, made)
+        if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
+            raise
+        # another writer has created the table since the plan was made: now it is there
+        if plan_write(plan.request).nothing_to_do:
+            logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
+            return None
+        raise
+    except (ConflictError, UserError):
+        discard_write(plan, made)
+        raise
+
+
+def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:
+    """Delete the files of a write that is not committed and never will be; what remains is for vacuum."""
+    if plan.state is not None:
+        discard_files(plan.state.table_root, plan.state.storage_options, outputs)
+
+
+def _commit(
+    plan: WritePlan,
+    state: WriteState,
+    target: Target,
+    outputs: Sequence[TaskOutput],
+    batch: MicroBatch | None,
+    runner: TaskRunner,
+    made: list[TaskOutput],
+) -> Committed | None:
+    request = plan.request
+    storage = resolve_storage(state.table_root, state.storage_options)
+    written = [file for output in outputs for file in output.files]
+    metadata = _metadata(target, outputs)
+    required = written or metadata or target.protocol or target.domains or request.application
+    if not required and request.mode == "append":
+        logger.info("Nothing was written to %s: there are no rows.", state.table_root)
+        return None
+    snapshot = reopen(storage, request.table_root, plan.base_version, target.configuration.metadata.id, plan.segment)
+    if batch is not None and batch.is_written(snapshot):
+        # it was there before this plan was made, so no commit names the files of this attempt
+        discard_write(plan, made)
+        return None
+    transaction = Transaction(storage, state.table_root, snapshot)
+    now_ms = int(time.time() * 1000)
+    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, now_ms)
+    changes.take(outputs, (), now_ms=now_ms)
+    if metadata is not None:
+        transaction.set_metadata(metadata)
+    if target.protocol is not None:
+        transaction.set_protocol(target.protocol)
+    for domain in target.domains:
+        transaction.set_domain(domain)
+    if request.application is not None:
+        transaction.set_application(*request.application)
+    if not (required or changes):
+        logger.info("Nothing was written to %s: there are no rows, and none leave.", state.table_root)
+        return None
+    if batch is not None:
+        transaction.set_application(batch.application, batch.batch_id)
+    changes.put_into(transaction, data_change=request.data_change)
+    return transaction.commit(
+        _operation(plan, target, changes) if batch is None else batch.operation(request.mode, changes),
+        user_metadata=request.user_metadata,
+        isolation_level=request.isolation_level,
+        tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
+        policy=CommitPolicy(max_attempts=request.max_attempts, max_backoff_s=request.max_backoff_ms / 1000),
+    )
+
+
+def _leaving(
+    plan: WritePlan,
+    state: WriteState,
+    snapshot: Snapshot | None,
+    transaction: Transaction,
+    written: Sequence[WrittenFile],
+    runner: TaskRunner,
+    made: list[TaskOutput],
+    now_ms: int,
+) -> FileChanges:
+    """The files that an overwrite removes. Records in the transaction what was read to find them."""
+    request = plan.request
+    if snapshot is None or request.mode != "overwrite":
+        return FileChanges()
+    partitions = snapshot.configuration.partition_columns
+    scan = _scan(snapshot, state, None)
+    if request.replace_where is not None:
+        scan = _scan(snapshot, state, request.replace_where)
+        predicate = scan.filters[0]
+        transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
+        if not is_partition_predicate(predicate, partitions):
+            rows = RowRemoval(snapshot, scan, state, runner)
+            try:
+                changes = rows.run(written, now_ms=now_ms)
+            except BaseException:
+                discard_write(plan, [*made, *rows.outputs])  # no commit was tried
+                raise
+            made += rows.outputs
+            transaction.record_files(file.path for file in changes.removes)
+            return changes
+    elif request.dynamic and partitions:
+        predicate = in_partitions(snapshot.schema, partitions, (file.partition_values for file in written))
+        transaction.record_where(predicate, time_zone=state.time_zone)
+        scan = _scan(snapshot, state, None, predicate)
+    else:
+        predicate = TRUE
+        transaction.record_whole_table()
+    leaving = files_matching(
+        live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
+    )
+    removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
+    transaction.record_files(file.path for file in removes)
+    return FileChanges(removes=removes)
+
+
+def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Expr) -> Scan:
+    return plan_scan(
+        snapshot, where=where, pushed=filters, time_zone=state.time_zone, storage_options=state.storage_options
+    )
+
+
+def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
+    schema = target.configuration.schema
+    marks = furthest_marks([output.identity_marks for output in outputs], schema)
+    if not marks:
+        return target.metadata
+    before = target.configuration.metadata
+    after = with_high_water_marks(before, marks)
+    return target.metadata if after is before else after
+
+
+def _operation(plan: WritePlan, target: Target, changes: FileChanges) -> Operation:
+    request = plan.request
+    parameters: dict[str, object] = {
+        "mode": "Overwrite" if request.mode == "overwrite" else "Append",
+        "partitionBy": list(target.configuration.partition_columns),
+    }
+    metrics = {
+        "numFiles": len(changes.written),
+        "numOutputRows": sum(file.num_records for file in changes.written),
+        "numOutputBytes": sum(file.size_bytes for file in changes.written),
+    }
+    if request.replace_where is not None:
+        parameters["predicate"] = _for_the_log(request.replace_where)
+        metrics["numAddedChangeFiles"] = len(changes.change_files)
+        if changes.deleted_rows:
+            metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
+    if request.dynamic:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if request.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if request.merge_schema:
+        parameters["canMergeSchema"] = True
+    if request.mode == "overwrite" and plan.base_version is not None:
+        metrics["numRemovedFiles"] = len(changes.removes)
+        metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
+    return Operation("WRITE", parameters, metrics)
+
+
+def _for_the_log(predicate: str) -> str:
+    """The predicate as history shows it: every reader of the log reads it, and nobody evaluates it."""
+    if len(predicate) <= _MOST_LOGGED:
+        return predicate
+    return f"{predicate[:_MOST_LOGGED]}... (cut: {len(predicate)} characters)"

@@ -1,0 +1,219 @@
+"""One open data file: its footer, its columns, and its errors.
+
+Invariant: whatever is wrong with the file surfaces as an error that names the
+table and the file and says what to do; the file is closed in any case.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
+from delta_pyds.data.file_schema import FileColumn, file_columns, without_views
+from delta_pyds.errors import (
+    CorruptDataFileError,
+    DeltaError,
+    FileNotFoundInStorageError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from delta_pyds.storage.base import Storage
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """An open Parquet file; ``path`` and ``table`` are for messages."""
+
+    parquet: pq.ParquetFile
+    path: str
+    table: str
+
+    @cached_property
+    def columns(self) -> tuple[FileColumn, ...]:
+        with naming(self.table, self.path):
+            columns = file_columns(self.parquet.schema_arrow)
+        leaves = columns[-1].last_leaf if columns else 0
+        if leaves != self.metadata.num_columns:
+            # columns are read by index, so a wrong count would be a wrong column
+            raise _corrupt(self.table, self.path, f"{self.metadata.num_columns} columns decode as {leaves}")
+        return columns
+
+    @cached_property
+    def metadata(self) -> Any:
+        return self.parquet.metadata
+
+    @cached_property
+    def footer(self) -> ParquetFooter:
+        """What the footer says of the columns of each row group; to be asked within ``naming``."""
+        return ParquetFooter(self.metadata)
+
+    @cached_property
+    def key_values(self) -> Mapping[bytes, bytes]:
+        """The footer's own key-value pairs."""
+        return self.metadata.metadata or {}
+
+    @cached_property
+    def num_rows(self) -> int:
+        return int(self.metadata.num_rows)
+
+    def size_of(self, leaf: int) -> int:
+        """Bytes of a leaf column on disk, in the first row group."""
+        with naming(self.table, self.path):
+            return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
+
+    def check_names(self) -> None:
+        """To be asked where the file lacks a column. Raises: CorruptDataFileError where a name was damaged."""
+        with naming(self.table, self.path):
+            self.footer.check_names()
+
+    def smallest_leaf(self) -> int:
+        """The leaf column that costs least to decode."""
+        return min(range(self.metadata.num_columns), key=self.size_of)
+
+    def decode(
+        self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order."""
+        with naming(self.table, self.path):
+            batches = self.parquet.reader.iter_batches(
+                batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
+            )
+        promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
+        while True:
+            with naming(self.table, self.path):
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                batch = _without_views(batch)
+            promised -= batch.num_rows
+            yield batch
+        if promised:
+            raise _corrupt(
+                self.table,
+                self.path,
+                f"its row groups hold {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
+            )
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    fields = [f.with_type(without_views(f.type)) for f in batch.schema]
+    if all(new.type is old.type or new.type.equals(old.type) for new, old in zip(fields, batch.schema, strict=True)):
+        return batch
+    columns = [c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+@contextmanager
+def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterator[DataFile]:
+    """Open a data file of a scan.
+
+    Raises: FileNotFoundInStorageError, CorruptDataFileError when it is not the
+        Parquet file that the log promises, UnsupportedFeatureError when it is encrypted.
+    """
+    with naming(state.table_root, file.path):
+        source = storage.parquet_source(file.path)
+        try:
+            _check_size(state.table_root, file, _size(source))
+            # a local file is read as it is decoded; elsewhere the requests of a row group are made together
+            parquet = open_parquet(
+                source,
+                pre_buffer=not isinstance(source, pa.OSFile),
+                verify_page_checksums=state.verify_page_checksums,
+            )
+        except BaseException:
+            source.close()
+            raise
+    try:
+        yield DataFile(parquet, file.path, state.table_root)
+    finally:
+        parquet.close(force=True)
+
+
+def _size(source: Any) -> int:
+    size = source.seek(0, os.SEEK_END)
+    source.seek(0)
+    return int(size)
+
+
+def _check_size(table: str, file: ScanFile, found: int) -> None:
+    if found != file.size_bytes and file.size_bytes > 0:
+        raise _corrupt(table, file.path, f"it has {found} bytes, and the log promises {file.size_bytes}")
+    if found == 0:
+        raise _corrupt(table, file.path, "it is empty")
+
+
+def _corrupt(table: str, path: str, problem: str) -> DeltaError:
+    return CorruptDataFileError(
+        f"the data file '{path}' of the table '{table}' cannot be read: {problem}. It was damaged, cut short or "
+        "overwritten: restore the file from a backup, or the table to a version that does not need it.",
+        table=table,
+        path=path,
+    )
+
+
+def _too_large(table: str, path: str, problem: str) -> DeltaError:
+    """For what may be the file's fault, whose pages say of themselves how large they are, or the machine's."""
+    return StorageError(
+        f"the data file '{path}' of the table '{table}' needs more memory than there is: {problem or 'out of memory'}. "
+        "If other files of this size can be read, it was damaged: restore it from a backup, or the table to a version "
+        "that does not need it. Else give the Python workers more memory (spark.executor.memoryOverhead), or read "
+        "fewer columns.",
+        code="DELTA_OUT_OF_MEMORY",
+        table=table,
+        path=path,
+    )
+
+
+@contextmanager
+def naming(table: str, path: str) -> Iterator[None]:
+    """Turn whatever a library raises about the file into an error that names it."""
+    try:
+        yield
+    except DeltaError as e:
+        if isinstance(e, FileNotFoundInStorageError):
+            raise _missing(table, path) from None
+        raise
+    except FileNotFoundError:
+        raise _missing(table, path) from None
+    except pa.ArrowCancelled:
+        raise
+    except pa.ArrowNotImplementedError as e:
+        raise UnsupportedFeatureError(
+            f"the data file '{path}' of the table '{table}' holds something that this version cannot read: {e}.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            table=table,
+            path=path,
+        ) from e
+    except (MemoryError, pa.ArrowCapacityError) as e:
+        raise _too_large(table, path, str(e).rstrip(".")) from e
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
+        if isinstance(e, OSError) and e.errno is not None:
+            raise StorageError(f"the data file '{path}' could not be read: {e}.", table=table, path=path) from e
+        text = str(e)
+        if "encrypt" in text.lower() or "decrypt" in text.lower():
+            raise UnsupportedFeatureError(
+                f"the data file '{path}' of the table '{table}' is encrypted, which is not supported.",
+                code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+                feature="parquetEncryption",
+                path=path,
+            ) from None
+        raise _corrupt(table, path, text.rstrip(".")) from e
+
+
+def _missing(table: str, path: str) -> FileNotFoundInStorageError:
+    return FileNotFoundInStorageError(
+        f"the data file '{path}', which the log of the table '{table}' names, does not exist. Either this version is "
+        "older than what VACUUM keeps (read a newer version), or the file was deleted by hand (restore it, or remove "
+        "it from the log with FSCK REPAIR TABLE).",
+        table=table,
+        path=path,
+    )

@@ -1,0 +1,200 @@
+"""The plan for reading one file: decided once, before any page is read.
+
+Invariant: no leaf column of the file is decoded twice unless the predicate and
+the output need different parts of one nested column, and none is decoded that
+neither of them needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from delta_pyds.columnar import cast
+from delta_pyds.columnar.cast import ColumnLocation, MaybeConvert
+from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.data.columns import Constant, null_column, record_batch
+from delta_pyds.data.file_schema import FileColumn
+from delta_pyds.data.read import calendar, change_type
+from delta_pyds.data.read.data_file import DataFile
+from delta_pyds.data.read.footer_statistics import RowGroupStatistics, kept_row_groups
+from delta_pyds.data.read.output import partition_column
+from delta_pyds.data.read.row_groups import RowGroup
+from delta_pyds.data.read.transform import Binding, FileColumnBinder, Selection
+from delta_pyds.expr.nodes import references
+from delta_pyds.protocol.schema import LONG, StructField, StructType, nullable_throughout
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ScanFile, ScanState
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A column that comes out of a pass over the file: of ``arrays[index]``, converted."""
+
+    late: bool
+    index: int
+    convert: MaybeConvert
+    required: ColumnLocation | None  # the column, when it must hold no null
+
+    def array(self, early: Sequence[pa.Array], late: Sequence[pa.Array]) -> pa.Array:
+        array = (late if self.late else early)[self.index]
+        if self.convert is not None:
+            array = self.convert(array)
+        if self.required is not None and array.null_count:
+            raise self.required.null_found()
+        return array
+
+
+Source = Decoded | Constant
+_Bound = Binding | Constant
+
+
+class FilePlan:
+    """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
+
+    ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
+    are the materialised columns, None where the file has none. ``change_type``:
+    of a change data file the column of this name, None where it is among the outputs.
+
+    Raises, when made: SchemaMismatchError, ProtocolError.
+    """
+
+    def __init__(self, state: ScanState, file: ScanFile, data: DataFile) -> None:
+        self._state = state
+        self._file = file
+        self._data = data
+        self._julian_dates = calendar.uses_julian_dates(data.key_values)
+        self._julian_int96 = calendar.uses_julian_int96(data.key_values)
+        self._binder = FileColumnBinder(file.path, data.columns, state.column_mapping_mode)
+        self._change_type = change_type.bind(self._binder, file.path) if file.change_data else None
+        outputs = [self._bound(f) for f in state.output.fields]
+        unreturned = None if any(b is self._change_type for b in outputs) else self._change_type
+        row_id, version = self._materialised()
+        self._predicate_schema, inputs = self._predicate_inputs()
+        returned = [*outputs, row_id, version, unreturned]
+        early = self._leaves(inputs)
+        if early:
+            # parts of a nested column cannot be put together from two passes
+            self.early = Selection(early, data.columns)
+            late = [b for b in returned if not self.early.covers(self._leaves([b]))]
+            self.late = Selection(self._leaves(late), data.columns)
+        else:
+            self.early, self.late = Selection(self._leaves(returned), data.columns), Selection([], data.columns)
+        self.outputs = [self._source(b, f.nullable) for b, f in zip(outputs, state.output.fields, strict=True)]
+        self._inputs = [self._source(b, True) for b in inputs]
+        self.row_id = None if row_id is None else self._source(row_id, True)
+        self.row_commit_version = None if version is None else self._source(version, True)
+        self.change_type = None if unreturned is None else self._source(unreturned, True)
+
+    # --- what is needed
+
+    def _bound(self, field: StructField) -> _Bound:
+        if field.physical_name in self._state.partition_columns:
+            if self._change_type is not None and field.physical_name == CHANGE_TYPE_COLUMN:
+                return self._change_type
+            return partition_column(self._state, self._file, field)
+        binding = self._binder.bind(field)
+        if binding.lacks():
+            self._data.check_names()
+        return null_column(binding.target) if binding.source is None else binding
+
+    def _materialised(self) -> tuple[Binding | None, Binding | None]:
+        if self._state.row_ids is None:
+            return None, None
+        names = self._state.row_ids.row_id, self._state.row_ids.row_commit_version
+        found = [None if name is None else self._binder.bind_physical(name, LONG) for name in names]
+        if any(b is not None and b.lacks() for b in found):
+            self._data.check_names()
+        row_id, version = (None if b is None or b.source is None else b for b in found)
+        return row_id, version
+
+    def _predicate_inputs(self) -> tuple[pa.Schema, list[_Bound]]:
+        if self._state.predicate is None:
+            return pa.schema([]), []
+        names = {path[0] for path in references(self._state.predicate)}
+        fields = [f for f in self._state.inputs.fields if f.name in names]
+        fields += [f for f in self._state.output.fields if f.name in names - {f.name for f in fields}]
+        # nulls where there must be none are found when the column is returned, in rows that are returned
+        relaxed = [StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields]
+        return arrow_schema(StructType(tuple(relaxed))), [self._bound(f) for f in relaxed]
+
+    def _leaves(self, bounds: Iterable[_Bound | None]) -> list[int]:
+        return [leaf for b in bounds if isinstance(b, Binding) for leaf in b.leaves(self._data.size_of)]
+
+    # --- how to get it
+
+    def _source(self, bound: _Bound, nullable: bool) -> Source:
+        if isinstance(bound, Constant):
+            return bound
+        if bound.source is None:
+            return null_column(bound.target)
+        late = not self.early.covers(self._leaves([bound]))
+        selection = self.late if late else self.early
+        convert = selection.convert(bound, self._leaf)
+        if bound is self._change_type:
+            convert = change_type.checked(convert, self._file.path)
+        return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
+
+    def _leaf(self, column: FileColumn, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
+        convert = cast.leaf(column.data_type, target, where)
+        if pt.is_date32(column.data_type):
+            if not self._julian_dates:
+                return convert
+            moved = calendar.rebase(column.data_type, self._data.key_values, where)
+            return moved if convert is None else lambda array: convert(moved(array))
+        if pt.is_timestamp(target) and target.tz is not None:
+            is_int96 = self._data.metadata.schema.column(column.first_leaf).physical_type == "INT96"
+            if self._julian_int96 if is_int96 else self._julian_dates:
+                move = calendar.rebase(target, self._data.key_values, where)
+                return move if convert is None else lambda array: move(convert(array))
+        return convert
+
+    # --- rows and row groups
+
+    def predicate_batch(self, early: Sequence[pa.Array], num_rows: int) -> pa.RecordBatch:
+        """The columns that the predicate refers to, as the table types them."""
+        arrays = [s.array(early, ()) if isinstance(s, Decoded) else s.array(num_rows) for s in self._inputs]
+        return record_batch(arrays, self._predicate_schema, num_rows)
+
+    def kept(self, row_groups: Sequence[RowGroup]) -> list[RowGroup]:
+        """Those that the footer does not rule out."""
+        skip = self._state.skip
+        if skip is not None and self._change_type is not None:
+            skip = change_type.without_change_type(skip)
+        if skip is None:
+            return list(row_groups)
+        statistics = RowGroupStatistics(
+            self._data.metadata,
+            self._data.footer,
+            row_groups,
+            self._bind_path,
+            self._partition,
+            julian=self._julian_dates or self._julian_int96,
+        )
+        return kept_row_groups(skip, statistics, row_groups)
+
+    def _bind_path(self, path: tuple[str, ...]) -> Binding | None:
+        """The binding of a column without parts; None where the footer has no statistics for the path."""
+        field = self._field(path[0])
+        if field is None:
+            return None
+        binding = self._binder.bind(StructField(field.name, field.data_type, True, field.metadata))
+        for name in path[1:]:
+            if binding.source is None:
+                return None
+            if not isinstance(binding.data_type, StructType) or name not in binding.data_type.names:
+                return None
+            binding = binding.children[binding.data_type.names.index(name)]
+        return None if binding.children or isinstance(binding.data_type, StructType) else binding
+
+    def _partition(self, name: str) -> pa.Scalar:
+        field = self._field(name)
+        if field is None:
+            raise ValueError(f"the scan has no column {name}")
+        return partition_column(self._state, self._file, field).value
+
+    def _field(self, name: str) -> StructField | None:
+        fields = (*self._state.inputs.fields, *self._state.output.fields)
+        return next((f for f in fields if f.name == name), None)

@@ -1,0 +1,239 @@
+"""Reads data files: live rows in logical columns.
+
+Invariant: rows are numbered by their position in the whole file before
+anything is filtered or skipped, so a deletion vector and a row id always meet
+the rows that they were written for.
+
+Protocol: "Reader Requirements for Deletion Vectors", "Reader Requirements for
+Column Mapping", "Reader Requirements for Row Tracking", "Change Data Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.data.columns import Constant, record_batch
+from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
+from delta_pyds.data.read.data_file import DataFile, naming, open_data_file
+from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
+from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
+from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
+from delta_pyds.data.read.output import RowNumbers, default_or_stored, output_schema
+from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+__all__ = ["output_schema", "read"]
+
+# decoding does not profit from more, and with fewer rows small row groups would make small batches
+_ROWS_PER_RUN = 1 << 20
+# what a footer is believed where no column is decoded; more may be true, of values that repeat
+_ROWS_PER_BYTE = 64
+# so few that no width of theirs is worth a look ahead
+_FEW_ROWS = 1_024
+
+
+def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a data file, or of the split that ``file`` describes, for which the predicate is true.
+
+    Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows
+    (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
+    Live are the rows that ``file.selected`` names, all of them without it, less
+    those of ``file.deletion_vector``. A row of a change data file is returned
+    only if it has a type of change, even to a scan that leaves that column out.
+
+    Raises: FileNotFoundInStorageError, CorruptDataFileError,
+        SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
+        ProtocolError; each names the file.
+    """
+    storage = resolve_storage(state.table_root, state.storage_options)
+    deleted = _loaded(storage, state, file.deletion_vector)
+    selected = _loaded(storage, state, file.selected)
+    with open_data_file(storage, state, file) as data:
+        for vector in (deleted, selected):
+            if vector is not None:
+                vector.check_within(data.num_rows, file.path)
+        live = deleted if selected is None else SelectedRows.of(selected, deleted)
+        with naming(state.table_root, file.path):
+            reader = _FileReader(state, file, data, live)
+        yield from reader.batches()
+
+
+def _loaded(storage: Storage, state: ScanState, vector: DeletionVectorDescriptor | None) -> DeletedRows | None:
+    return None if vector is None else load_deletion_vector(storage, state.table_root, vector)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of the file that are to be returned, still in the file's columns.
+
+    They are those of ``[first_row, first_row + length)`` that ``mask`` keeps,
+    ``count`` in number; no mask keeps all.
+    """
+
+    early: Sequence[pa.Array]
+    late: Sequence[pa.Array]
+    first_row: int
+    length: int
+    mask: pa.BooleanArray | None
+    count: int
+
+
+class _LiveMasks:
+    """Masks of the live rows of ``[start, start + total)``, asked for in their order.
+
+    They are made for a million rows at a time: a footer may promise more than any memory holds.
+    """
+
+    def __init__(self, live: LiveRows, start: int, total: int) -> None:
+        self._live = live
+        self._start = start
+        self._total = total
+        self._first = self._end = 0
+        self._mask: pa.BooleanArray | None = None
+
+    def between(self, at: int, length: int) -> pa.BooleanArray:
+        """The mask of ``length`` rows from ``at`` on, both counted from the first of the rows."""
+        if self._mask is None or at + length > self._end:
+            self._first, self._end = at, min(self._total, at + max(length, _ROWS_PER_RUN))
+            self._mask = self._live.live(self._start + self._first, self._end - self._first)
+        return self._mask.slice(at - self._first, length)
+
+
+class _FileReader:
+    def __init__(self, state: ScanState, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
+        self._state = state
+        self._file = file
+        self._data = data
+        self._live = live
+        self._plan = FilePlan(state, file, data)
+        self._schema = output_schema(state)
+        self._path = Constant(pa.scalar(file.path, pa.string()))
+        self._numbers = RowNumbers()
+        leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
+        self._sizer = BatchSizer(data.metadata, data.footer, leaves, state.batch_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        file = self._file
+        with self._naming():
+            footer = self._data.footer
+            groups = row_groups_in(self._data.metadata, footer, file.start, file.length, file.size_bytes)
+            groups = self._plan.kept(groups)
+        if self._live is not None:
+            groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
+        # with a predicate every row group is decided on its own, unless it is tiny
+        rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else self._state.batch_rows
+        for run in runs([g for g in groups if g.num_rows], rows_per_run):
+            for rows in self._late(run) if self._plan.late.leaves else self._early(run):
+                if rows.count:
+                    with self._naming():
+                        batch = self._output(rows)
+                    yield from self._sizer.pieces(batch)
+
+    def _naming(self) -> AbstractContextManager[None]:
+        return naming(self._state.table_root, self._file.path)
+
+    # --- which rows
+
+    def _early(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
+        """Decode the first pass, and drop the rows that are not live or do not match."""
+        start, total = run[0].first_row, sum(g.num_rows for g in run)
+        live = None
+        if self._live is not None and self._live.live_in(start, total) < total:
+            live = _LiveMasks(self._live, start, total)
+        at = 0
+        for arrays, length in self._decoded(self._plan.early.leaves, run):
+            with self._naming():
+                mask = None if live is None else live.between(at, length)
+                if self._state.predicate is not None and (mask is None or mask.true_count):
+                    found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
+                    mask = found if mask is None else pc.and_(mask, found)
+                count = length if mask is None else mask.true_count
+                if mask is not None and count < length:
+                    arrays = filter_arrays(arrays, mask, count)
+            yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
+            at += length
+
+    def _late(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
+        """Decode the second pass for the rows that the first one left; not at all when it left none."""
+        start, queue, masks, left = run[0].first_row, ArrayQueue(), [], 0
+        for rows in self._early(run):
+            masks.append(pa.repeat(True, rows.length) if rows.mask is None else rows.mask)
+            left += rows.count
+            if rows.count:
+                queue.push(rows.early, rows.count)
+        if not left:
+            return
+        mask = pa.concat_arrays(masks)
+        at = 0
+        for arrays, length in self._decoded(self._plan.late.leaves, run):
+            here = mask.slice(at, length)
+            count = here.true_count
+            if count:
+                with self._naming():
+                    late = filter_arrays(arrays, here, count)
+                yield _Rows(queue.pop(count), late, start + at, length, here if count < length else None, count)
+            at += length
+
+    def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
+        with self._naming():
+            rows = self._sizer.rows(run)
+            hidden = self._sizer.hidden(leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
+        if not leaves:
+            total = sum(g.num_rows for g in run)
+            if total > _ROWS_PER_BYTE * self._file.size_bytes:
+                # more than such a file seems to hold: rows are counted, not believed
+                for batch in self._data.decode([g.index for g in run], [self._data.smallest_leaf()], rows):
+                    yield (), batch.num_rows
+                return
+            for at in range(0, total, rows):
+                yield (), min(rows, total - at)
+            return
+        if hidden:
+            for batch in self._data.decode([run[0].index], hidden, PROBE_ROWS):
+                self._sizer.observe_hidden(batch, run[0])
+                break
+            rows = self._sizer.rows(run)
+        for batch in self._data.decode([g.index for g in run], leaves, rows):
+            self._sizer.observe(batch)
+            yield batch.columns, batch.num_rows
+
+    # --- which columns
+
+    def _output(self, rows: _Rows) -> pa.RecordBatch:
+        if self._plan.change_type is not None:
+            _array(self._plan.change_type, rows)
+        arrays = [_array(s, rows) for s in self._plan.outputs]
+        if self._state.row_position or self._state.row_ids is not None:
+            positions = self._numbers.between(rows.first_row, rows.length)
+            if rows.mask is not None:
+                positions = positions.filter(rows.mask)
+            if self._state.row_position:
+                arrays += [self._path.array(rows.count), positions]
+            if self._state.row_ids is not None:
+                arrays += self._row_tracking(rows, positions)
+        return record_batch(arrays, self._schema, rows.count)
+
+    def _row_tracking(self, rows: _Rows, positions: pa.Array) -> list[pa.Array]:
+        stored_id, stored_version = (
+            None if s is None else _array(s, rows) for s in (self._plan.row_id, self._plan.row_commit_version)
+        )
+        base, version = self._file.base_row_id, self._file.default_row_commit_version
+        row_id = None if base is None else pc.add(positions, base)
+        default = None if version is None else pa.scalar(version, pa.int64())
+        return [
+            default_or_stored(stored_id, row_id, rows.count, "row id", self._file.path),
+            default_or_stored(stored_version, default, rows.count, "row commit version", self._file.path),
+        ]
+
+
+def _array(source: Source, rows: _Rows) -> pa.Array:
+    return source.array(rows.early, rows.late) if isinstance(source, Decoded) else source.array(rows.count)

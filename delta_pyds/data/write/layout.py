@@ -1,0 +1,163 @@
+"""The layout of a write: partitions, their directories, and the paths of files in the log.
+
+Invariant: rows of one file have the same partition values, as strings of the
+log; the path in the log, percent-decoded once, is where the file is.
+
+Protocol: "Partition Value Serialization", "Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import string
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.data.write.parquet_schema import mapped_schema
+from delta_pyds.protocol.partition_values import format_partition_value
+from delta_pyds.protocol.schema import FLOAT, StructField
+from delta_pyds.tasks.write_state import WriteState
+
+PartitionKey = tuple[str | None, ...]
+
+CHANGE_DATA_DIRECTORY = "_change_data"
+NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+# what Hive and Spark escape; the characters that Windows forbids besides are left alone
+_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
+# of one name in a directory, on every file system in use
+_MAX_NAME_BYTES = 255
+_ALPHANUMERIC = string.ascii_letters + string.digits
+
+
+def escape_path_name(text: str) -> str:
+    """A column's name or value as a part of a directory's name, as Hive and Spark write it."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
+    """``a=1/b=x``, escaped. A name that file systems would refuse for its length is cut, and a digest tells such apart.
+
+    No reader may take partition values from it: the log has them.
+    """
+    parts = []
+    for name, value in zip(names, key, strict=True):
+        shown = NULL_DIRECTORY if value is None else escape_path_name(value)
+        part = f"{escape_path_name(name)}={shown}"
+        if len(part.encode()) > _MAX_NAME_BYTES:
+            digest = hashlib.sha256(part.encode()).hexdigest()[:32]
+            part = f"{part.encode()[: _MAX_NAME_BYTES - 33].decode(errors='ignore')}-{digest}"
+        parts.append(part)
+    return "/".join(parts)
+
+
+def encode_path(path: str) -> str:
+    """A relative path as the URI that the log has: decoded once, it is the path again."""
+    return quote(path, safe="/=")
+
+
+class Layout:
+    """How one write places its rows and names the directories.
+
+    ``columns``: the partition columns, in the table's order of them; ``positions``: of these among the table's columns.
+    """
+
+    def __init__(self, state: WriteState) -> None:
+        fields = {f.name: (i, f) for i, f in enumerate(mapped_schema(state))}
+        self.columns: tuple[StructField, ...] = tuple(fields[name][1] for name in state.partition_columns)
+        self.positions = tuple(fields[name][0] for name in state.partition_columns)
+        self._names = tuple(f.physical_name for f in self.columns)
+        self._random = state.random_prefix_length
+        self._change_data = state.change_data
+
+    def values(self, key: PartitionKey) -> Mapping[str, str | None]:
+        """``add.partitionValues`` of a partition."""
+        return dict(zip(self._names, key, strict=True))
+
+    def directory(self, key: PartitionKey) -> str:
+        """Where the next file of the partition goes, below the table; empty for the table's own directory."""
+        if self._random is not None:
+            return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(self._random))
+        directory = partition_directory(self._names, key)
+        if not self._change_data:
+            return directory
+        return f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
+
+    def split(self, columns: Sequence[pa.Array], rows: pa.RecordBatch) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
+        """Group rows by partition, in their order; each partition comes once.
+
+        ``columns``: the partition columns of the rows, which may lack them.
+        """
+        keys, codes = self._keys(columns, rows.num_rows)
+        if len(keys) == 1:
+            yield keys[0], rows
+            return
+        runs = pc.run_end_encode(codes)
+        if len(runs.values) > len(keys):
+            order = pc.sort_indices(codes)
+            rows = rows.take(order)
+            runs = pc.run_end_encode(codes.take(order))
+        start = 0
+        for end, code in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+            yield keys[code], rows.slice(start, end - start)
+            start = end
+
+    def _keys(self, columns: Sequence[pa.Array], num_rows: int) -> tuple[list[PartitionKey], pa.Array]:
+        """The distinct partitions, and for each row which of them it is in."""
+        keys: list[PartitionKey] = [()]
+        codes = pa.nulls(num_rows, pa.int32()).fill_null(0)
+        for field, column in zip(self.columns, columns, strict=True):
+            texts, own = _texts(column, field)
+            pairs = pc.add(pc.multiply(codes.cast(pa.int64()), len(texts)), own.cast(pa.int64())).dictionary_encode()
+            found = pairs.dictionary.to_pylist()
+            keys = [(*keys[pair // len(texts)], texts[pair % len(texts)]) for pair in found]
+            codes = pairs.indices
+        return keys, codes
+
+
+def _texts(column: pa.Array, field: StructField) -> tuple[list[str | None], pa.Array]:
+    """The distinct values as the log writes them, each text once, and for each row which of them it has."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    texts = [format_partition_value(v, field.data_type) for v in _plain(encoded.dictionary, field)]
+    places: dict[str | None, int] = {}
+    for text in texts:
+        places.setdefault(text, len(places))
+    if len(places) == len(texts):
+        return texts, encoded.indices
+    # null and the empty string are one partition
+    place = pa.array([places[text] for text in texts], pa.int32())
+    return list(places), place.take(encoded.indices)
+
+
+def _plain(values: pa.Array, field: StructField) -> list[Any]:
+    """Python values as ``format_partition_value`` takes them: days, microseconds, the rest as it is."""
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    elif pa.types.is_string(values.type):
+        # decoded where it is refused with a sentence: texts of Spark need not be UTF-8
+        values = values.cast(pa.binary())
+    plain: list[Any] = values.to_pylist()
+    if field.data_type == FLOAT:
+        return [None if v is None else float(shortest_float(v)) for v in plain]
+    return plain
+
+
+def shortest_float(value: float) -> str:
+    """The shortest text that reads back as the same 32-bit float; ``value`` must be one."""
+    wanted = struct.pack("<f", value)
+    for digits in range(1, 9):
+        text = f"{value:.{digits}g}"
+        try:
+            if struct.pack("<f", float(text)) == wanted:
+                return text
+        except OverflowError:
+            continue  # rounded up beyond the largest float
+    return f"{value:.9g}"

@@ -1,0 +1,42 @@
+"""One task of a write: its rows become files, or nothing is left of them.
+
+Invariant: the files that ``TaskOutput`` names are complete. When anything
+goes wrong the task's files are deleted as far as they can be, and the error
+goes up; what cannot be deleted is in no commit, and vacuum removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import pyarrow as pa
+
+from delta_pyds.data.write.ingest import Ingest
+from delta_pyds.data.write.task_session import TaskSession, check_time_zone
+from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.tasks.write_state import TaskOutput, WriteState
+
+__all__ = ["TaskSession", "write"]
+
+
+def write(state: WriteState, batches: Iterable[pa.RecordBatch], session: TaskSession) -> TaskOutput:
+    """Write the rows of one task.
+
+    Raises: OptionError when an expression of the table was bound for another time zone than the session's;
+        whatever ``Ingest`` and ``DataFileWriter`` raise.
+    """
+    check_time_zone(state, session)
+    ingest = Ingest(state, session)
+    writer = DataFileWriter(state, session.partition_id)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                writer.write(ingest.apply(batch))
+        files = writer.close()
+    except BaseException:
+        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        with suppress(Exception):
+            writer.discard()
+        raise
+    return TaskOutput(files, dict(ingest.identity_marks))

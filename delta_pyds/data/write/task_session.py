@@ -1,0 +1,59 @@
+"""The Spark session of a task, and the meaning of expressions in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_pyds.errors import ExpressionError, OptionError
+from delta_pyds.expr.nodes import Expr
+from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.tasks.write_state import SessionExpression, WriteState
+
+
+@dataclass(frozen=True)
+class TaskSession:
+    """``ansi``: ``spark.sql.ansi.enabled``. ``time_zone``: ``spark.sql.session.timeZone``, None where it is unknown."""
+
+    partition_id: int
+    ansi: bool = True
+    time_zone: str | None = None
+
+
+def meaning(expression: SessionExpression, session: TaskSession, what: str) -> Expr:
+    """The bound tree that holds in the session. ``what``: whose expression it is, for messages.
+
+    Raises: ExpressionError where the text has no meaning without ANSI rules.
+    """
+    tree: Expr | None = expression.ansi if session.ansi else expression.legacy
+    if tree is None:
+        raise ExpressionError(
+            f"{what}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
+            f"{expression.legacy_refusal or 'it needs ANSI rules'} Set spark.sql.ansi.enabled to true for this write.",
+            expression=expression.sql,
+        )
+    return tree
+
+
+def check_time_zone(state: WriteState, session: TaskSession) -> None:
+    """Refuse to go on where expressions were bound for another time zone than the session's.
+
+    Raises: OptionError that says which option to set.
+    """
+    if session.time_zone is None or TimeZone(session.time_zone).same_as(TimeZone(state.time_zone)):
+        return
+    for column in state.columns:
+        if column.expression is not None and column.expression.uses_time_zone:
+            raise _other_zone(state, session.time_zone, f"the column '{column.field.name}'", column.expression)
+    for check in state.checks:
+        if check.expression.uses_time_zone:
+            raise _other_zone(state, session.time_zone, f"the constraint '{check.name}'", check.expression)
+
+
+def _other_zone(state: WriteState, session_zone: str, what: str, expression: SessionExpression) -> OptionError:
+    return OptionError(
+        f"the session's time zone is {session_zone}, but Spark does not tell a Python data source so when it plans, "
+        f"and {state.time_zone} was taken. What {what} of table {state.table_root} means, {expression.sql}, depends "
+        f'on it. Nothing was written: add .option("timeZone", "{session_zone}").',
+        option="timeZone",
+        table=state.table_root,
+    )

@@ -1,0 +1,91 @@
+"""Texts in ``char(n)`` and ``varchar(n)`` columns, at any depth.
+
+Invariant: what is written has at most n characters (code points), and in a
+char exactly n. Spaces beyond the limit are cut off and missing ones added, as
+Spark does when it assigns to such a column; anything else beyond it fails.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from delta_pyds.columnar.cast import Child, ColumnLocation, Convert, MaybeConvert, list_of, map_of, struct_of
+from delta_pyds.data.write.store_assignment import on_visible
+from delta_pyds.errors import ConstraintViolationError
+from delta_pyds.protocol.char_types import Limits, TextLimit, TextLimits, text_limits
+from delta_pyds.protocol.schema import StructField
+
+
+def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "") -> MaybeConvert:
+    """How to make arrays of a column respect its lengths; None for a column without any.
+
+    ``data_type``: of the arrays; it stays what it is. ``table``: for messages.
+
+    Raises: ProtocolError when the declared type cannot be read. The conversion
+        raises ConstraintViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first text that is too long.
+    """
+    return _plan(text_limits(field), data_type, ColumnLocation(table, field.name))
+
+
+def _plan(limits: Limits, data_type: pa.DataType, where: ColumnLocation) -> MaybeConvert:
+    if limits is None or pt.is_null(data_type):
+        return None
+    if isinstance(limits, TextLimit):
+        limit = limits
+        return lambda array: _checked(array, limit, where)
+    if pt.is_struct(data_type):
+        names, kinds = [f.name for f in data_type], [f.type for f in data_type]
+        return _unless_empty(on_visible(struct_of(data_type, _children(limits, names, kinds, where))))
+    if pt.is_map(data_type):
+        kinds = [data_type.key_type, data_type.item_type]
+        key, value = _children(limits, ["key", "value"], kinds, where)
+        return _unless_empty(map_of(data_type, key, value))
+    [element] = _children(limits, ["element"], [data_type.value_type], where)
+    return _unless_empty(list_of(data_type, element))
+
+
+def _children(limits: TextLimits, names: list[str], kinds: list[pa.DataType], where: ColumnLocation) -> list[Child]:
+    parts = zip(limits.parts, names, kinds, strict=True)
+    return [Child(i, _plan(p, kind, where.child(n)), where.child(n)) for i, (p, n, kind) in enumerate(parts)]
+
+
+def _unless_empty(convert: Convert) -> Convert:
+    return lambda array: convert(array) if len(array) else array
+
+
+def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
+    try:
+        return _limited(texts, limit, where)
+    except pa.ArrowInvalid as e:
+        raise ConstraintViolationError(
+            f"a text for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
+            "counted: correct it, or store it as BINARY.",
+            code="INVALID_UTF8_STRING",
+            table=where.file,
+            column=where.column,
+        ) from e
+
+
+def _limited(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
+    # a character has at least one byte: most columns are done after looking at the offsets
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest > limit.length and (pc.max(pc.utf8_length(texts)).as_py() or 0) > limit.length:
+        rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, limit.length, None), " ")
+        at = pc.index(pc.greater(pc.binary_length(rest), 0), True).as_py()
+        if at >= 0:
+            text = texts[at].as_py()
+            kind = f"{'CHAR' if limit.padded else 'VARCHAR'}({limit.length})"
+            raise ConstraintViolationError(
+                f"the text {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
+                f"{where.file} can hold.",
+                code="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                table=where.file,
+                column=where.column,
+                value=text,
+                limit=limit.length,
+            )
+        texts = pc.utf8_slice_codeunits(texts, 0, limit.length)
+    shortest = pc.min(pc.utf8_length(texts)).as_py() if limit.padded else None
+    return texts if shortest is None or shortest >= limit.length else pc.utf8_rpad(texts, limit.length, " ")

@@ -1,0 +1,326 @@
+"""Writes data files: the rows of one task of a write.
+
+Invariant: every row is in exactly one of the files that ``close`` returns, in
+its partition and in the order it came; until a commit names them the files
+mean nothing. Memory is bounded whatever the number of partitions, and so is
+the number of files that are open at one time.
+
+A partition's rows wait in memory until they fill a row group. When all that
+wait are too many, they go to the local disk, and a partition that has rows
+there is written once it fills a file, or at the end: many partitions make one
+file each, not one for every time that memory was full.
+
+Protocol: "Data Files", "Add File and Remove File".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from delta_pyds.data.write.layout import Layout, PartitionKey, encode_path
+from delta_pyds.data.write.output_file import OutputFile, bounded_columns, codec, dictionary_columns
+from delta_pyds.data.write.parquet_schema import FileSchema
+from delta_pyds.data.write.spill import Spill
+from delta_pyds.data.write.statistics import StatisticsPlan
+from delta_pyds.protocol.paths import join
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.tasks.write_state import WriteState, WrittenFile
+
+_ROW_GROUP_ROWS = 1 << 20
+_ROW_GROUP_BYTES = 64 << 20
+# what all partitions together may hold in memory
+_MEMORY_BYTES = 128 << 20
+_OPEN_FILES = 16
+# rows are grouped by partition in pieces that stay in the processor's cache, unless there would be crumbs of each
+_GROUPED_ROWS = 1 << 16
+_MOST_GROUPED_ROWS = 1 << 20
+_GROUPED_BYTES = 32 << 20
+_ROWS_PER_PARTITION = 128
+# a file is full when this share of its target is reached: the rest would be a row group of crumbs
+_FULL = 0.95
+# chunks with fewer rows are joined before they are encoded
+_CHUNK_ROWS = 4_096
+
+
+class DataFileWriter:
+    """Writes the files of one task. ``partition_id``: the task's number, for the names of its files.
+
+    Raises: OptionError for an unknown compression, UserError for a schema that files cannot hold.
+    """
+
+    def __init__(self, state: WriteState, partition_id: int) -> None:
+        self._state = state
+        self._storage = resolve_storage(state.table_root, state.storage_options)
+        self._schema = FileSchema(state)
+        self._layout = Layout(state)
+        self._statistics = StatisticsPlan(state, self._schema)
+        self._codec = codec(state.compression)
+        kind = "cdc" if state.change_data else "part"
+        self._name = f"{kind}-{partition_id:05d}-{uuid.uuid4()}"
+        self._dictionary: list[str] | None = None
+        self._bounded = bounded_columns([f.column for f in self._schema.fields])
+        self._created: list[str] = []
+        self._written: list[WrittenFile] = []
+        self._partitions: dict[PartitionKey, _Partition] = {}
+        self._open: dict[PartitionKey, _Partition] = {}
+        self._pending = _Pieces()
+        self._grouped_rows = _GROUPED_ROWS
+        self._held_bytes = 0
+        # encoded bytes per byte in memory, of what was written so far
+        self._encoded_bytes, self._plain_bytes = 0, 0
+        self._closed = False
+
+    # --- what a task calls
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows: the table's columns by logical name, in its order, of its Arrow types up to nullability.
+
+        Raises: SchemaMismatchError for other columns; UserError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED);
+            ProtocolError for a partition value that the log cannot hold; StorageError.
+        """
+        if self._closed:
+            raise ValueError("the writer is closed")
+        if batch.num_rows == 0:
+            return
+        columns = self._schema.columns(batch)
+        if not self._layout.columns:
+            rows = pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow)
+            self._add((), rows, rows.nbytes)
+            return
+        partition = [batch.column(i) for i in self._layout.positions]
+        names = [str(i) for i in range(len(columns) + len(partition))]
+        rows = pa.RecordBatch.from_arrays([*columns, *partition], names)
+        self._pending.add(rows, rows.nbytes)
+        if self._pending.rows >= self._grouped_rows or self._pending.bytes >= _GROUPED_BYTES:
+            self._group()
+
+    def close(self) -> tuple[WrittenFile, ...]:
+        """Finish all files. Returns: the files of all rows that came; none for no rows."""
+        if not self._closed:
+            self._group()
+            for partition in self._partitions.values():
+                self._drain(partition)
+                self._finish(partition)
+            self._partitions.clear()
+            self._closed = True
+        return tuple(self._written)
+
+    def discard(self) -> None:
+        """Delete all files that this writer made, as far as the storage lets it; at any time, and again."""
+        self._closed = True
+        for partition in self._partitions.values():
+            if partition.file is not None:
+                partition.file.abandon()
+        self._partitions.clear()
+        self._open.clear()
+        self._pending.take()
+        self._written.clear()
+        for path in self._created:
+            with contextlib.suppress(Exception):
+                self._storage.delete(path, below=self._state.table_root)
+
+    # --- rows to partitions
+
+    def _group(self) -> None:
+        """Hand the rows that came to their partitions."""
+        if not self._pending.rows:
+            return
+        count = len(self._schema.fields)
+        found = 0
+        for batch in _joined(self._pending.take()):
+            rows = pa.RecordBatch.from_arrays(batch.columns[:count], schema=self._schema.arrow)
+            if self._dictionary is None:
+                self._choose_encodings(pa.Table.from_batches([rows]))
+            row_bytes = rows.nbytes / rows.num_rows
+            for key, part in self._layout.split(batch.columns[count:], rows):
+                found += 1
+                self._add(key, part, int(part.num_rows * row_bytes) + 1)
+        self._grouped_rows = min(max(_GROUPED_ROWS, found * _ROWS_PER_PARTITION), _MOST_GROUPED_ROWS)
+
+    def _add(self, key: PartitionKey, rows: pa.RecordBatch, num_bytes: int) -> None:
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = _Partition(key)
+        partition.waiting.add(rows, num_bytes)
+        self._held_bytes += num_bytes
+        if self._is_ready(partition):
+            self._drain(partition)
+        if self._held_bytes >= _MEMORY_BYTES and self._layout.columns:
+            self._spill()
+
+    def _is_ready(self, partition: _Partition) -> bool:
+        waiting = partition.waiting
+        if partition.spilled:
+            return (partition.spilled_bytes + waiting.bytes) * self._ratio >= self._state.target_file_bytes
+        # where targets are small, no more than a file's worth has to wait
+        enough = min(_ROW_GROUP_BYTES, self._state.target_file_bytes / self._ratio)
+        return waiting.rows >= _ROW_GROUP_ROWS or waiting.bytes >= enough
+
+    def _spill(self) -> None:
+        """Move all rows that wait to the local disk: all, because a slice keeps the whole batch in memory."""
+        places: list[tuple[_Partition, int]] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for partition in self._partitions.values():
+                num_bytes = partition.waiting.bytes
+                for batch in _joined(partition.waiting.take()):
+                    places.append((partition, num_bytes))
+                    num_bytes = 0
+                    yield batch
+
+        spill = Spill(self._schema.arrow, batches())
+        for number, (partition, num_bytes) in enumerate(places):
+            partition.spilled.append((spill, number))
+            partition.spilled_bytes += num_bytes
+        self._held_bytes = 0
+
+    # --- partitions to files
+
+    def _drain(self, partition: _Partition) -> None:
+        """Write all rows of a partition that wait, in their order, as row groups that are as large as they may be."""
+        pieces = _Pieces()
+        for batch, num_bytes in partition.take():
+            pieces.add(batch, num_bytes)
+            if pieces.rows >= _ROW_GROUP_ROWS or pieces.bytes >= _ROW_GROUP_BYTES:
+                self._encode(partition, pieces)
+        if pieces.rows:
+            self._encode(partition, pieces)
+        if not self._layout.columns:
+            self._held_bytes = 0
+
+    def _encode(self, partition: _Partition, pieces: _Pieces) -> None:
+        num_bytes = pieces.bytes
+        batches = pieces.take()
+        table = pa.Table.from_batches(batches)
+        if table.num_rows < len(batches) * _CHUNK_ROWS:
+            table = table.combine_chunks()
+        if self._dictionary is None:
+            self._choose_encodings(table)
+        row_bytes = max(1.0, num_bytes / table.num_rows)
+        start = 0
+        while start < table.num_rows:
+            file = self._file(partition)
+            rows = table.slice(start, self._room(file, row_bytes))
+            before = file.size_bytes
+            file.write(rows)
+            self._encoded_bytes += file.size_bytes - before
+            self._plain_bytes += int(rows.num_rows * row_bytes)
+            start += rows.num_rows
+            if self._is_full(file):
+                self._finish(partition)
+
+    def _choose_encodings(self, sample: pa.Table) -> None:
+        self._dictionary = dictionary_columns([f.column for f in self._schema.fields], sample)
+
+    @property
+    def _ratio(self) -> float:
+        return max(self._encoded_bytes / self._plain_bytes, 1e-4) if self._plain_bytes else 1.0
+
+    def _room(self, file: OutputFile, row_bytes: float) -> int:
+        """How many rows the next row group of the file may have: at least one."""
+        room = int((self._state.target_file_bytes - file.size_bytes) / (row_bytes * self._ratio))
+        room = min(max(room, 1), _ROW_GROUP_ROWS)
+        limit = self._state.max_records_per_file
+        return min(room, limit - file.num_rows) if limit > 0 else room
+
+    def _is_full(self, file: OutputFile) -> bool:
+        limit = self._state.max_records_per_file
+        return 0 < limit <= file.num_rows or file.size_bytes >= self._state.target_file_bytes * _FULL
+
+    def _file(self, partition: _Partition) -> OutputFile:
+        """The partition's open file, or a new one."""
+        # the last in the dictionary is the one used last
+        self._open.pop(partition.key, None)
+        if partition.file is None:
+            if len(self._open) >= _OPEN_FILES:
+                self._finish(next(iter(self._open.values())))
+            name = f"{self._name}.c{len(self._created):03d}{self._codec.suffix}.parquet"
+            directory = self._layout.directory(partition.key)
+            partition.path = f"{directory}/{name}" if directory else name
+            path = join(self._state.table_root, partition.path)
+            self._created.append(path)
+            partition.file = OutputFile(
+                self._storage,
+                path,
+                self._schema.arrow,
+                self._codec,
+                self._dictionary or (),
+                self._bounded,
+                self._statistics,
+            )
+        self._open[partition.key] = partition
+        return partition.file
+
+    def _finish(self, partition: _Partition) -> None:
+        """Close the partition's file, if it has one; the next rows go to another."""
+        self._open.pop(partition.key, None)
+        file = partition.file
+        if file is None:
+            return
+        modification_time_ms, statistics = file.close()
+        partition.file = None
+        self._written.append(
+            WrittenFile(
+                path=encode_path(partition.path),
+                partition_values=self._layout.values(partition.key),
+                size_bytes=file.size_bytes,
+                modification_time_ms=modification_time_ms,
+                num_records=file.num_rows,
+                statistics=statistics,
+            )
+        )
+
+
+class _Pieces:
+    """Batches in their order, and how much they are."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.bytes = 0
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch, num_bytes: int) -> None:
+        # given, because asking a slice for its bytes takes longer than making it
+        self.rows += batch.num_rows
+        self.bytes += num_bytes
+        self._batches.append(batch)
+
+    def take(self) -> list[pa.RecordBatch]:
+        taken, self._batches, self.rows, self.bytes = self._batches, [], 0, 0
+        return taken
+
+
+@dataclass(eq=False)
+class _Partition:
+    """The rows of one partition that are in no finished file: on the disk, then in memory, both after ``file``'s."""
+
+    key: PartitionKey
+    waiting: _Pieces = field(default_factory=_Pieces)
+    spilled: list[tuple[Spill, int]] = field(default_factory=list)
+    spilled_bytes: int = 0
+    file: OutputFile | None = None
+    path: str = ""
+
+    def take(self) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """All rows that wait, in their order, and their bytes."""
+        spilled, self.spilled, self.spilled_bytes = self.spilled, [], 0
+        row_bytes = self.waiting.bytes / max(1, self.waiting.rows)
+        waiting = self.waiting.take()
+        for spill, number in spilled:
+            batch = spill.batch(number)
+            yield batch, batch.nbytes
+        for batch in waiting:
+            yield batch, int(batch.num_rows * row_bytes)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The rows as one batch, or as few as can hold them."""
+    if len(batches) < 2:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined

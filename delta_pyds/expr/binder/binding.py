@@ -1,0 +1,290 @@
+"""Syntax to bound trees of general expressions: names resolved, types settled, casts made plain.
+
+The meaning is that of a Spark session with or without ANSI rules. What could
+not be evaluated exactly as Spark does is refused here by its name, before
+anything is written.
+"""
+
+from __future__ import annotations
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.binder.build import bind_column
+from delta_pyds.expr.coercion import branch_type, comparison_type, require_operands
+from delta_pyds.expr.functions.arithmetic import OPERATORS
+from delta_pyds.expr.functions.dates import add_interval
+from delta_pyds.expr.functions.registry import FUNCTIONS
+from delta_pyds.expr.functions.session_context import SessionContext, expect_count
+from delta_pyds.expr.logic import fold_equalities, require_boolean
+from delta_pyds.expr.nodes import (
+    FALSE,
+    NULL,
+    TRUE,
+    And,
+    Case,
+    Coalesce,
+    Column,
+    Comparison,
+    Expr,
+    In,
+    IsNull,
+    Literal,
+    LiteralValue,
+    Not,
+    Or,
+    may_fail,
+    to_sql,
+    type_of,
+)
+from delta_pyds.expr.parser.syntax import (
+    Apply,
+    CaseOf,
+    CastTo,
+    Constant,
+    ConstantList,
+    Interval,
+    Name,
+    Syntax,
+    TypedText,
+)
+from delta_pyds.expr.types import is_integral
+from delta_pyds.protocol.schema import BOOLEAN, INTEGER, STRING, VOID, StructType, display
+
+# binding a level takes four of Python's thousand frames, and what is bound has to be pickled and evaluated too
+_MAX_DEPTH = 180
+_ZERO = Literal(0, INTEGER)
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+# operators that are functions too
+_FUNCTION_OF = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike"}
+_SIGNS = {"-": "negative", "+": "positive"}
+
+
+class Binder:
+    """Binds syntax to the columns of a schema within a session."""
+
+    def __init__(self, schema: StructType, context: SessionContext) -> None:
+        self.schema = schema
+        self.context = context
+        self._depth = 0
+
+    def bind(self, syntax: Syntax) -> Expr:
+        if isinstance(syntax, (Name, Constant)):
+            return syntax.literal if isinstance(syntax, Constant) else self._name(syntax)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ExpressionError(
+                f"nesting deeper than {_MAX_DEPTH} levels is not supported, and so deep stands what is at position "
+                f"{getattr(syntax, 'position', 0)} of the expression. Chains of AND, OR and || may be of any length; "
+                "cut a chain of other operators in two with brackets, or compute a part in a column of its own.",
+                construct="nesting",
+            )
+        expr = self._bind(syntax)
+        self._depth -= 1
+        return expr
+
+    def _bind(self, syntax: Syntax) -> Expr:
+        if isinstance(syntax, TypedText):
+            return self._typed_text(syntax)
+        if isinstance(syntax, CastTo):
+            return self.context.cast(self.bind(syntax.child), syntax.data_type, trying=syntax.trying)
+        if isinstance(syntax, CaseOf):
+            return self._case(syntax)
+        if isinstance(syntax, Interval):
+            raise ExpressionError(
+                f"the interval {syntax.text} is supported only when it is added to or taken from a date or a "
+                "timestamp.",
+                construct="INTERVAL",
+            )
+        assert isinstance(syntax, Apply)
+        return self._apply(syntax)
+
+    def _name(self, syntax: Name) -> Expr:
+        bare = len(syntax.path) == 1 and self.schema.find(syntax.path[0]) is None
+        if bare and syntax.path[0].lower() in ("current_date", "current_timestamp", "localtimestamp"):
+            return FUNCTIONS[syntax.path[0].lower()](self.context, syntax.path[0].lower(), ())
+        if bare and syntax.path[0].lower() in ("current_user", "user", "session_user", "current_time"):
+            raise _unknown(syntax.path[0].lower())
+        return bind_column(syntax.path, self.schema)
+
+    def _typed_text(self, syntax: TypedText) -> Expr:
+        found = self.context.cast(Literal(syntax.text, STRING), syntax.data_type)
+        if not isinstance(found, Literal):
+            raise ExpressionError(
+                f"the text '{syntax.text}' is not a {display(syntax.data_type).upper()} in a form that is supported.",
+                code="INVALID_TYPED_LITERAL",
+            )
+        return found
+
+    def _case(self, syntax: CaseOf) -> Expr:
+        tests = [self._condition(test) for test, _ in syntax.branches]
+        values = [self.bind(value) for _, value in syntax.branches]
+        otherwise = Literal(None, type_of(values[0])) if syntax.otherwise is None else self.bind(syntax.otherwise)
+        return self._branches(tests, values, otherwise, "CASE")
+
+    def _branches(self, tests: list[Expr], values: list[Expr], otherwise: Expr, what: str) -> Expr:
+        choices = values if isinstance(otherwise, Literal) and otherwise.value is None else [*values, otherwise]
+        target = branch_type(choices, ansi=self.context.ansi, what=what)
+        cast = [self.context.cast(value, target) for value in values]
+        if isinstance(otherwise, Literal) and otherwise.value is None:
+            otherwise = Literal(None, target)
+        return Case(tuple(zip(tests, cast, strict=True)), self.context.cast(otherwise, target), target)
+
+    def _condition(self, syntax: Syntax) -> Expr:
+        return self._boolean(self.bind(syntax))
+
+    def _boolean(self, expr: Expr) -> Expr:
+        require_boolean(expr)
+        return NULL if isinstance(expr, Literal) and expr.value is None else expr
+
+    # functions and operators
+
+    def _apply(self, syntax: Apply) -> Expr:
+        name = syntax.function
+        if name in ("+", "-") and any(isinstance(arg, Interval) for arg in syntax.args):
+            return self._interval(name, syntax.args)
+        if name == "IN" and isinstance(syntax.args[1], ConstantList):
+            return self._in_lists(
+                self.bind(syntax.args[0]), [a for a in syntax.args[1:] if isinstance(a, ConstantList)]
+            )
+        args = tuple([self.bind(arg) for arg in syntax.args])
+        if name in ("AND", "OR"):
+            return self._logic(And if name == "AND" else Or, [self._boolean(arg) for arg in args])
+        if name == "NOT":
+            return Not(self._boolean(args[0]))
+        if name in _COMPARISONS:
+            return self._compare(name, *args)
+        if name in ("<=>", "IS"):
+            if name == "IS":
+                self._boolean(args[0])
+            return self._same(*args)
+        if name == "BETWEEN":
+            return And((self._compare(">=", args[0], args[1]), self._compare("<=", args[0], args[2])))
+        name = _SIGNS.get(name, name) if len(args) == 1 else _FUNCTION_OF.get(name, name)
+        special = {
+            "IS NULL": self._is_null, "isnull": self._is_null, "isnotnull": self._is_not_null, "IN": self._in,
+            "if": self._if, "coalesce": self._coalesce, "nvl": self._coalesce, "ifnull": self._coalesce,
+            "nvl2": self._nvl2, "nullif": self._nullif, "()": self._same_value, "equal_null": self._equal_null,
+            "nullifzero": self._nullifzero, "zeroifnull": self._zeroifnull,
+        }.get(name)  # fmt: skip
+        if special is not None:
+            return special(name, args)
+        rule = OPERATORS.get(name) or FUNCTIONS.get(name)
+        if rule is None:
+            raise _unknown(name)
+        return rule(self.context, name, args)
+
+    def _logic(self, kind: type[And] | type[Or], sides: list[Expr]) -> Expr:
+        # where a part may fail, it matters what stands before it
+        if len(sides) > 2 and not any(may_fail(side) for side in sides):
+            sides = fold_equalities(sides, kind)
+        return kind(tuple(sides)) if len(sides) > 1 else sides[0]
+
+    def _interval(self, op: str, args: tuple[Syntax, ...]) -> Expr:
+        left, right = args
+        if isinstance(left, Interval):
+            if op == "-" or isinstance(right, Interval):
+                raise ExpressionError("arithmetic between intervals is not supported.", construct="INTERVAL")
+            left, right = right, left
+        assert isinstance(right, Interval)
+        return add_interval(self.context, self.bind(left), right, -1 if op == "-" else 1)
+
+    def _compare(self, op: str, left: Expr, right: Expr) -> Expr:
+        _refuse_collations(left, right)
+        target = comparison_type(left, right, ansi=self.context.ansi)
+        if target == VOID:
+            return NULL
+        return Comparison(op, self.context.cast(left, target), self.context.cast(right, target))
+
+    def _same(self, left: Expr, right: Expr) -> Expr:
+        equal = self._compare("=", left, right)
+        if not isinstance(equal, Comparison):
+            return TRUE
+        return self.context.call("<=>", (equal.left, equal.right), BOOLEAN)
+
+    def _equal_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 2)
+        return self._same(*args)
+
+    def _same_value(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        return args[0]
+
+    def _is_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        if isinstance(args[0], Literal):
+            return TRUE if args[0].value is None else FALSE
+        return IsNull(args[0])
+
+    def _is_not_null(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        return Not(self._is_null(name, args))
+
+    def _in(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        _refuse_collations(*args)
+        require_operands("IN", *args)
+        # Spark brings all to one type first; pairs may have others
+        target = branch_type(args, ansi=self.context.ansi, what="IN")
+        cast = [self.context.cast(arg, target) for arg in args]
+        return self.context.call("in", cast, BOOLEAN)
+
+    def _in_lists(self, child: Expr, lists: list[ConstantList]) -> Expr:
+        """``IN`` over plain constants, of which there may be many."""
+        _refuse_collations(child)
+        require_operands("IN", child)
+        samples = [Literal(many.values[0], many.data_type) for many in lists]
+        target = branch_type([child, *samples], ansi=self.context.ansi, what="IN")
+        values: dict[LiteralValue, None] = {}
+        for many in lists:
+            if many.data_type == target or (is_integral(many.data_type) and is_integral(target)):
+                values.update(dict.fromkeys(many.values))
+                continue
+            for literal in many.literals:
+                constant = self.context.cast(literal, target)
+                if not isinstance(constant, Literal) or constant.value is None or constant.value != constant.value:
+                    constants = [literal for each in lists for literal in each.literals]
+                    return self._in("IN", (child, *constants))
+                values[constant.value] = None
+        return In(self.context.cast(child, target), tuple(values))
+
+    def _if(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 3)
+        return self._branches([self._boolean(args[0])], [args[1]], args[2], "IF")
+
+    def _coalesce(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        if name != "coalesce":
+            expect_count(name, args, 2)
+        if not args:
+            expect_count(name, args, 1)
+        target = branch_type(args, ansi=self.context.ansi, what=name.upper())
+        cast = tuple(self.context.cast(arg, target) for arg in args)
+        return Coalesce(cast, target)
+
+    def _nvl2(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 3)
+        return self._branches([self._is_not_null("isnotnull", args[:1])], [args[1]], args[2], "NVL2")
+
+    def _nullif(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 2)
+        return Case(
+            ((self._compare("=", *args), Literal(None, type_of(args[0]))),), args[0], type_of(args[0])
+        )  # fmt: skip
+
+    def _nullifzero(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        return self._nullif("nullif", (args[0], _ZERO))
+
+    def _zeroifnull(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        expect_count(name, args, 1)
+        return self._coalesce("nvl", (args[0], _ZERO))
+
+
+def _refuse_collations(*args: Expr) -> None:
+    for arg in args:
+        if isinstance(arg, Column) and arg.collated:
+            raise ExpressionError(
+                f"column '{to_sql(arg)}' has a collation, and comparing by a collation is not supported.",
+                column=to_sql(arg),
+            )
+
+
+def _unknown(name: str) -> ExpressionError:
+    return ExpressionError(
+        f"the function {name} is not supported in constraints, defaults and generated columns.", construct=name
+    )

@@ -1,0 +1,92 @@
+"""What a Spark SQL expression says, before names and types are known.
+
+``expr.parser.grammar`` makes these from text; ``expr.binder.binding`` gives them meaning as
+expressions, ``expr.binder.predicate_binding`` as predicates. ``position`` is where in
+the text the name, the word or the symbol stands that a refusal would name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from delta_pyds.expr.nodes import Literal
+from delta_pyds.protocol.schema import DataType
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, and after the first part perhaps fields of it: resolved together, as Spark does."""
+
+    path: tuple[str, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    literal: Literal
+
+
+@dataclass(frozen=True)
+class ConstantList:
+    """Constants of one type, none null: only as an argument of ``IN``, which may have a million."""
+
+    values: tuple[int, ...] | tuple[str, ...]
+    data_type: DataType
+
+    @property
+    def literals(self) -> list[Literal]:
+        """Each different constant."""
+        values: Iterable[int | str] = self.values
+        return [Literal(value, self.data_type) for value in dict.fromkeys(values)]
+
+
+@dataclass(frozen=True)
+class TypedText:
+    """``DATE '2020-01-01'`` and the like: read by the session's rules."""
+
+    data_type: DataType
+    text: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A literal interval: months, days and microseconds count apart."""
+
+    months: int
+    days: int
+    micros: int
+    has_months: bool
+    has_time: bool
+    text: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function under its name in small letters, or an operator under its symbol or word in capitals, on arguments.
+
+    A chain of AND or of OR is one node. ``LIKE`` and ``ILIKE`` have the escape character as their third argument.
+    """
+
+    function: str
+    args: tuple[Syntax, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class CastTo:
+    child: Syntax
+    data_type: DataType
+    position: int
+    trying: bool = False
+
+
+@dataclass(frozen=True)
+class CaseOf:
+    branches: tuple[tuple[Syntax, Syntax], ...]
+    otherwise: Syntax | None
+    position: int
+
+
+Syntax = Name | Constant | ConstantList | TypedText | Interval | Apply | CastTo | CaseOf

@@ -1,0 +1,121 @@
+"""Chooses between Spark's own Parquet reader and the Python source.
+
+Invariant: the first is taken only where nothing speaks against it; what goes
+wrong while finding that out is the Python source's to report, unless the user insists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.native.eligibility import (
+    REQUIRED_SETTINGS,
+    TIME_ZONE,
+    V1_SOURCES,
+    SessionDescription,
+    most_files,
+    reasons_against,
+)
+from delta_pyds.spark.native.files import list_files, reasons_against_files
+from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.spark.native.scan import NativeScanError, native_frame
+from delta_pyds.spark.options.read import ReadOptions, parse_read_options
+from delta_pyds.spark.planning.driver import open_table, plan
+from delta_pyds.storage.allowed_roots import require_all_allowed
+from delta_pyds.table.change_feed.change_scan import ChangeScan
+from delta_pyds.table.scan.read_report import ReadReport
+
+logger = safe_logger(__name__)
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises when it cannot list files."""
+    try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:  # the client of Spark Connect has no JVM beside it
+        return (PySparkException,)
+    return PySparkException, Py4JJavaError
+
+
+_SPARK_ERRORS = _spark_errors()
+
+
+@dataclass(frozen=True)
+class NativeAttempt:
+    """``frame`` is None where the report says why."""
+
+    report: ReadReport
+    frame: DataFrame | None = None
+
+
+def describe(spark: SparkSession) -> SessionDescription:
+    """What of the session matters to how it reads Parquet files."""
+    known = {**REQUIRED_SETTINGS, V1_SOURCES: "parquet"}
+    settings = {key: spark.conf.get(key, default) or default for key, default in known.items()}
+    return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))
+
+
+def read_natively(
+    spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool = False
+) -> NativeAttempt:
+    """Plan the read and give it to Spark's own reader, if that is certain to return the same rows.
+
+    ``given``: options as the format takes them. ``insist``: the user demands it. ``sure_of_files``: the user's word
+    that a remote Spark sees the same files under this path.
+    Raises: with ``insist`` UnsupportedOperationError naming the reasons, and any DeltaError of planning;
+        without it nothing, for the Python source says better what is wrong.
+    """
+    try:
+        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files)
+    except DeltaError as e:
+        if insist:
+            raise
+        return NativeAttempt(ReadReport(path, "arrow", (f"planning failed: {e}",)))
+    if insist and attempt.frame is None:
+        raise UnsupportedOperationError(
+            f"the table {path} cannot be read by Spark's own Parquet reader: "
+            f"{'; '.join(attempt.report.reasons)}. Leave out engine='native', or use engine='arrow'.",
+            table=path,
+            reasons=list(attempt.report.reasons),
+        )
+    logger.info("%s", attempt.report)
+    return attempt
+
+
+def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> NativeAttempt:
+    session = describe(spark)
+    opened = open_table(options)
+    scan = plan(opened, options)
+    version = opened.snapshot.version
+
+    def refused(*reasons: str) -> NativeAttempt:
+        return NativeAttempt(ReadReport(options.path, "arrow", reasons, version))
+
+    if isinstance(scan, ChangeScan):
+        return refused("the change feed is asked for")
+    zone = scan.uses_time_zone
+    if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=sure_of_files):
+        return refused(*found)
+    most = most_files(scan.state)
+    files = list_files(scan, most)
+    if files is None:
+        return refused(f"it has more than {most:,} files to read")
+    require_all_allowed(scan.snapshot.storage, (file.path for file in files.files))
+    if found := tuple(reasons_against_files(files, scan.state)):
+        return refused(*found)
+    if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
+        return refused(foreign)
+    try:
+        frame = native_frame(spark, scan, files, remote=session.remote)
+    except NativeScanError as e:
+        return refused(str(e))
+    except _SPARK_ERRORS as e:
+        return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
+    return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files)), frame)

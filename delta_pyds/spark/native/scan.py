@@ -1,0 +1,243 @@
+"""A planned scan as a DataFrame over Spark's own Parquet reader.
+
+Invariant: the DataFrame has the rows of the scan, and nothing in it belongs to
+one query: Spark prunes columns, filters, splits and joins anew for each.
+
+Protocol: "Column Mapping", "Deletion Vectors", "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, reduce
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as spark_types
+
+from delta_pyds.protocol.schema import LONG, STRING, VOID, DataType, StructField
+from delta_pyds.spark.native.columns import from_file, is_plain, nested, output, physical_type, spark_type
+from delta_pyds.spark.native.eligibility import unique_fields
+from delta_pyds.spark.native.expressions import MAX_PARTS, quoted, to_column
+from delta_pyds.spark.native.files import NativeFiles, spark_path
+from delta_pyds.spark.native.parts import Part, parts_of
+from delta_pyds.spark.native.side_table import (
+    ROW,
+    VECTOR,
+    SideTable,
+    constant_values,
+    is_live,
+    side_table,
+    vectors,
+)
+from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+from delta_pyds.table.scan.scan import Scan
+
+# What would otherwise be the session's to decide. Files that do not name their calendar are taken at their word.
+_PINNED = {
+    "mergeSchema": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # names are names: no star or brace in them means anything
+    "__globPaths__": "false",
+}
+_VERIFY = "parquet.page.verify-checksum.enabled"
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_DEFAULT_LISTING = 32
+
+
+class NativeScanError(Exception):
+    """Spark cannot read the scan as it is planned; the message is a reason, as part of a sentence."""
+
+
+def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote: bool) -> DataFrame:
+    """The rows of the scan. The caller made sure that nothing speaks against it.
+
+    ``remote``: the session is one of Spark Connect.
+    Raises: NativeScanError; what Spark raises when it cannot list the files; DeletionVectorError.
+    """
+    if not files.files:
+        return spark.createDataFrame([], to_spark(scan.state.output))
+    source = _Source(spark, scan, files, remote)
+    rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
+    fields = {f.name: f for f in source.fields}
+
+    @cache
+    def column(name: str) -> Column:
+        return _column(fields[name], scan)
+
+    if scan.state.predicate is not None:
+        condition = to_column(scan.state.predicate, lambda path: nested(column(path[0]), path[1:]))
+        if condition is None:
+            raise NativeScanError(
+                f"where has more than {MAX_PARTS:,} parts, or one that has no counterpart in Spark's columns"
+            )
+        rows = rows.filter(condition)
+    shown = to_spark(scan.state.output).fields
+    if _as_they_are(scan, source, shown):
+        return rows
+    return rows.select(*_outputs(scan, fields, shown, column))
+
+
+def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.StructField]) -> bool:
+    """Whether the rows of the files have the columns of the scan already.
+
+    Selecting all of them would change nothing, and each column costs calls to Spark's driver: of a table with 16
+    columns that was two thirds of a load.
+    """
+    wanted = scan.state.output
+    return (
+        source.names == [f.name for f in wanted]
+        and not any(f.metadata for f in shown)
+        and all(have.data_type == want.data_type for have, want in zip(source.fields, wanted, strict=True))
+        and all(f.name in scan.state.partition_columns or is_plain(f.data_type) for f in wanted)
+        and all(f.physical_name == f.name for f in wanted)
+    )
+
+
+def _column(field: StructField, scan: Scan) -> Column:
+    """A column of the table, of the rows of all parts."""
+    if field.data_type == VOID:
+        return F.lit(None)
+    column = F.col(quoted(field.physical_name))
+    return column if field.physical_name in scan.state.partition_columns else from_file(column, field.data_type)
+
+
+def _outputs(
+    scan: Scan,
+    fields: Mapping[str, StructField],
+    shown: Sequence[spark_types.StructField],
+    column: Callable[[str], Column],
+) -> list[Column]:
+    """The columns of the scan under their own names, with the metadata that the other engine shows."""
+    found = []
+    for field, other in zip(scan.state.output, shown, strict=True):
+        value = output(column(field.name), fields[field.name].data_type, field.data_type)
+        metadata = {"metadata": other.metadata} if other.metadata else {}
+        found.append(value.alias(field.name, **metadata))
+    return found
+
+
+class _Source:
+    """The rows of each part of the files, with the same columns under the files' own names: those of the files,
+    then the partition columns. Every call to Spark's driver takes its time, so what parts share is made once.
+    """
+
+    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool) -> None:
+        self._spark = spark
+        self._scan = scan
+        self._files = files
+        self._remote = remote
+        self.fields = read_fields(scan)
+        self._hive = files.hive_columns or ()
+        names = [f.physical_name for f in self.fields if f.data_type != VOID]
+        partitions = scan.state.partition_columns
+        self._names_in_files = [n for n in names if n not in partitions]
+        self._partition_names = [n for n in names if n in partitions]
+        self.names = [*self._names_in_files, *self._partition_names]
+        self._readers: dict[bool, DataFrameReader] = {}
+
+    def rows(self, part: Part) -> DataFrame:
+        """The rows of a part that are not deleted."""
+        first = self._files.files[part.chosen[0]]
+        frame = self._parquet(part, with_positions=first.deletion_vector is not None)
+        values: Mapping[str, Column] = {}
+        if part.joined:
+            side = side_table(
+                self._scan, self._files, part.chosen, self._spark_names(frame, part), with_values=not self._hive
+            )
+            values = side.values
+            frame = self._joined(frame, side)
+        else:
+            if not self._hive:
+                values = constant_values(self._scan, first)
+            if first.deletion_vector is not None:
+                words = vectors(self._scan, self._files, part.chosen)
+                table = self._spark.createDataFrame(pa.table({VECTOR: words}))
+                frame = frame.filter(is_live(table.scalar()))
+        if not self._hive and not self._partition_names and first.deletion_vector is None:
+            return frame  # it was asked for these columns, and has no others
+        return frame.select(*(values[n].alias(n) if n in values else self._column(n) for n in self.names))
+
+    @cached_property
+    def _column(self) -> Callable[[str], Column]:
+        return cache(lambda name: F.col(quoted(name)))
+
+    # --- files
+
+    def _parquet(self, part: Part, *, with_positions: bool) -> DataFrame:
+        reader = self._reader(with_positions)
+        paths = [spark_path(self._files.files[i].path) for i in part.chosen]
+        if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._scan.state.table_root) != "file":
+            return reader.parquet(*paths)
+        # Spark would start a job with one task for each file to find its size; on a disk asking costs nothing
+        before = self._spark.conf.get(_LISTING)
+        self._spark.conf.set(_LISTING, str(len(paths)))
+        try:
+            return reader.parquet(*paths)
+        finally:
+            self._spark.conf.set(_LISTING, before or str(_DEFAULT_LISTING))
+
+    def _reader(self, with_positions: bool) -> DataFrameReader:
+        found = self._readers.get(with_positions)
+        if found is None:
+            types = {f.physical_name: f.data_type for f in self.fields}
+            schema = [_field(n, physical_type(types[n])) for n in self._names_in_files]
+            if with_positions:
+                schema.append(_field(ROW, LONG))
+            # values that nobody looks at may be of a type that directories do not tell
+            schema += [_field(n, types.get(n, STRING)) for n in self._hive]
+            verify = "true" if self._scan.state.verify_page_checksums else "false"
+            found = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED, **{_VERIFY: verify})
+            if self._hive:
+                root = spark_path(self._scan.snapshot.table_root)
+                found = found.options(basePath=root, timeZone=self._scan.state.time_zone)
+            else:
+                # a directory called a=b above the table or in it means nothing
+                found = found.option("recursiveFileLookup", "true")
+            self._readers[with_positions] = found
+        return found
+
+    def _spark_names(self, frame: DataFrame, part: Part) -> list[str]:
+        """What Spark calls each of the part's files, in their order.
+
+        Spark's own spelling of a path is asked for, not guessed: which characters are escaped is Java's to know.
+        """
+        found: dict[str, str] = {}
+        for name in frame.inputFiles():
+            # the same name has three slashes here and one in the rows
+            found[normalize_table_root(unquote(name))] = name.replace("file:///", "file:/", 1)
+        wanted = [normalize_table_root(self._files.files[i].path) for i in part.chosen]
+        missing = [path for path in wanted if path not in found]
+        if missing or len(found) != len(wanted):
+            raise NativeScanError(f"Spark does not list the file '{(missing or wanted)[0]}' as the log names it")
+        return [found[path] for path in wanted]
+
+    def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
+        metadata = [F.col(f"_metadata.{source}").alias(name) for source, name in side.metadata.items()]
+        table = F.broadcast(self._spark.createDataFrame(side.table))
+        return frame.select("*", *metadata).join(table, side.condition, "left").filter(side.is_live)
+
+
+def read_fields(scan: Scan) -> tuple[StructField, ...]:
+    """The columns to read, whole where the predicate and the output need different parts of one."""
+    output, inputs = ({f.name: f for f in s} for s in (scan.state.output, scan.state.inputs))
+    fields = []
+    for f in unique_fields(scan.state):
+        both = f.name in output and f.name in inputs
+        if both and output[f.name].data_type != inputs[f.name].data_type:
+            whole = scan.snapshot.schema.find(f.name)
+            assert whole is not None
+            fields.append(whole)
+        else:
+            fields.append(f)
+    return tuple(fields)
+
+
+def _field(name: str, data_type: DataType) -> spark_types.StructField:
+    return spark_types.StructField(name, spark_type(data_type))

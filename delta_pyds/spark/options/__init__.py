@@ -1,0 +1,7 @@
+"""The options of reads, streams and writes, read once into typed values. Each refusal names the option.
+
+- ``values``: values of options, typed
+- ``read``: options of ``spark.read`` and ``spark.readStream``
+- ``stream``: what only ``spark.readStream`` is asked
+- ``write``: options of ``df.write`` and ``df.writeStream``
+"""

@@ -1,0 +1,162 @@
+"""Options of ``spark.read`` and ``spark.readStream``, read once into typed values.
+
+Keys match without regard to case, as Spark hands them over in lower case.
+Unknown keys are logged and otherwise ignored, as the reference does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from delta_pyds.errors import OptionError
+from delta_pyds.redaction import Concealing, safe_logger
+from delta_pyds.spark.options.values import (
+    boolean_option,
+    bytes_option,
+    count_option,
+    no_path,
+    storage_options,
+    time_zone_option,
+)
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.scan.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
+
+logger = safe_logger(__name__)
+
+# lower-case key to its usual spelling
+READ_OPTIONS = {
+    name.lower(): name
+    for name in (
+        "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
+        "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
+        "verifyPageChecksums",
+        "readChangeFeed", "readChangeData", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
+    )
+}  # fmt: skip
+# what Spark's catalog keeps of a table made with CREATE TABLE ... USING deltapy, and hands over with each use of it
+OF_CATALOG = frozenset(("owner", "location", "provider", "is_managed_location", "external", "comment", "collation"))
+# Spark hands over what a query's own options are, too
+_OF_SPARK = OF_CATALOG | {"checkpointlocation", "queryname"}
+STREAM_OPTIONS = {
+    name.lower(): name
+    for name in (
+        "maxFilesPerTrigger", "maxBytesPerTrigger", "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion",
+        "skipChangeCommits", "excludeRegex", "failOnDataLoss", "schemaTrackingLocation", "schemaLocation",
+        "streamingSourceTrackingId", "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange",
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class ReadOptions(Concealing):
+    """What a load asks for. ``time_zone`` is None where the user did not say."""
+
+    path: str
+    version: int | None = None
+    timestamp: str | None = None
+    where: str | None = None
+    columns: str | None = None
+    time_zone: str | None = None
+    max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
+    open_cost_bytes: int = DEFAULT_OPEN_COST_BYTES
+    min_partitions: int | None = None
+    row_position: bool = False
+    row_ids: bool = False
+    push_filters: bool | None = None
+    verify_page_checksums: bool = True
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    change_feed: bool = False
+    starting_version: int | Literal["latest"] | None = None
+    starting_timestamp: str | None = None
+    ending_version: int | None = None
+    ending_timestamp: str | None = None
+
+
+def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> ReadOptions:
+    """Check and type the options that a batch read and a stream share.
+
+    ``quiet``: unknown keys are not logged, for they may be a writer's.
+
+    Raises: OptionError for a value that is none of the option's, and for
+        options that contradict each other.
+    """
+    given = {k.lower(): v for k, v in options.items()}
+    if "paths" in given:
+        raise OptionError(
+            "deltapy reads one table at a time, but load() was given several paths. Load each and union them.",
+            option="path",
+        )
+    path = given.get("path", "")
+    if not path.strip():
+        raise no_path('.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
+    for key in () if quiet else given:
+        if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
+            logger.warning("deltapy does not know the option '%s' and ignores it.", key)
+    version, timestamp = given.get("versionasof"), given.get("timestampasof")
+    if version is not None and timestamp is not None:
+        raise OptionError(
+            "versionAsOf and timestampAsOf are both given: a table is read at a version or at a time, not both.",
+            code="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
+    change_feed = any(boolean_option(given, n.lower(), n) for n in ("readChangeFeed", "readChangeData"))
+    if change_feed:
+        _check_change_feed(given)
+    return ReadOptions(
+        path=absolute_table_path(path),
+        version=_version(version, "versionAsOf"),
+        timestamp=timestamp,
+        where=given.get("where"),
+        columns=given.get("columns"),
+        time_zone=time_zone_option(given.get("timezone")),
+        max_partition_bytes=bytes_option(given, "maxPartitionBytes", DEFAULT_MAX_PARTITION_BYTES),
+        open_cost_bytes=bytes_option(given, "openCostInBytes", DEFAULT_OPEN_COST_BYTES, least=0),
+        min_partitions=count_option(given, "minPartitions"),
+        row_position=boolean_option(given, "rowposition", "rowPosition") or False,
+        row_ids=boolean_option(given, "rowids", "rowIds") or False,
+        push_filters=boolean_option(given, "pushfilters", "pushFilters"),
+        verify_page_checksums=boolean_option(given, "verifypagechecksums", "verifyPageChecksums") is not False,
+        storage_options=storage_options(given),
+        change_feed=change_feed,
+        starting_version=_starting_version(given.get("startingversion")),
+        starting_timestamp=given.get("startingtimestamp"),
+        ending_version=_version(given.get("endingversion"), "endingVersion"),
+        ending_timestamp=given.get("endingtimestamp"),
+    )
+
+
+def _check_change_feed(given: Mapping[str, str]) -> None:
+    for key in ("versionasof", "timestampasof"):
+        if key in given:
+            raise OptionError(
+                f"{READ_OPTIONS[key]} reads a table as it was, and readChangeFeed what changed in a range of "
+                "versions: leave one of them out. The range is startingVersion to endingVersion (or the timestamps).",
+                code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+                option=READ_OPTIONS[key],
+            )
+    for key in ("rowids", "rowposition"):
+        if boolean_option(given, key, READ_OPTIONS[key]):
+            raise OptionError(
+                f"{READ_OPTIONS[key]} cannot be had with readChangeFeed: rows of change data files have neither "
+                "ids nor a place in the table. Leave one of them out.",
+                option=READ_OPTIONS[key],
+            )
+
+
+def _version(text: str | None, name: str) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
+        raise OptionError(
+            f"the option {name} is '{text}', but must be a version number, 0 or more.",
+            code="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+            option=name,
+            value=text,
+        )
+    return int(text)
+
+
+def _starting_version(text: str | None) -> int | Literal["latest"] | None:
+    return "latest" if text is not None and text.strip().lower() == "latest" else _version(text, "startingVersion")

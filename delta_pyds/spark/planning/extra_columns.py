@@ -1,0 +1,47 @@
+"""The columns that rowPosition and rowIds add to a table's: always last, and never the table's own."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from delta_pyds.errors import UserError
+from delta_pyds.protocol.schema import StructType as Columns
+from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.tasks.scan_state import (
+    FILE_PATH_COLUMN,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    ROW_POSITION_COLUMN,
+)
+
+
+def extra_fields(options: ReadOptions) -> list[StructField]:
+    """The columns that rowPosition and rowIds add, always last."""
+    fields = []
+    if options.row_position:
+        fields += [
+            StructField(FILE_PATH_COLUMN, StringType(), False),
+            StructField(ROW_POSITION_COLUMN, LongType(), False),
+        ]
+    if options.row_ids:
+        fields += [
+            StructField(ROW_ID_COLUMN, LongType(), False),
+            StructField(ROW_COMMIT_VERSION_COLUMN, LongType(), False),
+        ]
+    return fields
+
+
+def user_columns(schema: StructType, options: ReadOptions) -> Columns:
+    """The table's part of a schema that the user gave; what rowPosition and rowIds add must stand at its end."""
+    extra = extra_fields(options)
+    if not extra:
+        return from_spark(schema)
+    names = [(f.name, f.dataType) for f in extra]
+    if [(f.name, f.dataType) for f in schema.fields[-len(extra) :]] != names:
+        raise UserError(
+            "a schema was given together with rowPosition or rowIds: it must end with the columns that they add: "
+            f"{', '.join(n for n, _ in names)}.",
+            code="DELTA_READ_SCHEMA_CONFLICT",
+        )
+    return from_spark(StructType(schema.fields[: -len(extra)]))

@@ -1,0 +1,165 @@
+"""The data source that Spark finds under the name ``deltapy``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from delta_pyds.errors import OptionError
+from delta_pyds.spark.source.error_transport import leaves_worker
+
+if TYPE_CHECKING:
+    from delta_pyds.spark.options.read import ReadOptions
+    from delta_pyds.spark.planning.driver import Opened
+
+# The process in which Spark runs pushFilters has loaded this module, and no other process has.
+_PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class DeltaDataSource(DataSource):
+    """``spark.read.format("deltapy")``.
+
+    Invariant: holds options and what pins the version, never a snapshot: the
+    instance travels to every process that Spark uses.
+    """
+
+    _pinned_version: int | None = None
+    _table_id: str | None = None
+    _zone_used: bool = False
+    _schema_is_ours: bool = False
+
+    @classmethod
+    def name(cls) -> str:
+        return "deltapy"
+
+    @leaves_worker
+    def schema(self) -> StructType:
+        """The columns that the options select, at the version that this DataFrame is pinned to."""
+        from delta_pyds.spark.options.stream import parse_stream_options, tracks_schema
+        from delta_pyds.spark.planning.driver import open_table, output_columns
+        from delta_pyds.spark.planning.extra_columns import extra_fields
+        from delta_pyds.spark.planning.types import to_spark
+        from delta_pyds.spark.source.write_result import RESULT_OPTION, schema_with_result
+
+        if RESULT_OPTION in self.options:
+            return schema_with_result(self.options[RESULT_OPTION])
+        options = self._read_options()
+        opened = open_table(options)
+        configuration = opened.snapshot.configuration
+        if tracks_schema(self.options):
+            from delta_pyds.spark.source.stream_driver import read_configuration, schema_tracking
+
+            tracking = schema_tracking(opened, options, parse_stream_options(self.options))
+            configuration = read_configuration(opened, tracking)
+        columns = output_columns(opened, options, configuration)
+        self._pin(opened)
+        self._schema_is_ours = True
+        return StructType([*to_spark(columns).fields, *extra_fields(options)])
+
+    def _pin(self, opened: Opened) -> None:
+        self._pinned_version = opened.snapshot.version
+        self._table_id = opened.snapshot.metadata.id
+        self._zone_used = opened.zone_used
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pin the version before the instance leaves the process that made it.
+
+        Spark makes one instance for a load and pickles it once; with a user's
+        schema it does not ask for ours, and would let each reader find a version of its own.
+        """
+        if self._pinned_version is None:
+            from delta_pyds.spark.planning.driver import open_table
+
+            # whether it is for a write is not known here, and a write must not fail by it; a read shows the error later
+            with contextlib.suppress(Exception):
+                self._pin(open_table(self._read_options(quiet=True)))
+        return dict(self.__dict__)
+
+    @leaves_worker
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from delta_pyds.spark.options.stream import tracks_schema
+        from delta_pyds.spark.planning.pinned import Pinned
+        from delta_pyds.spark.source.pushdown import pushes_filters
+        from delta_pyds.spark.source.reader import DeltaReader, PushingDeltaReader
+
+        options = self._read_options()
+        if tracks_schema(self.options):
+            raise OptionError(
+                "schemaTrackingLocation is for spark.readStream: a batch reads one version, with its own schema.",
+                option="schemaTrackingLocation",
+            )
+        in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
+        kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
+        pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)
+        return kind(options, pinned, None if self._schema_is_ours else schema)
+
+    def _read_options(self, *, quiet: bool = False) -> ReadOptions:
+        # imported here: the instance reaches every executor, and planning must not follow it there
+        from delta_pyds.spark.options.read import parse_read_options
+
+        return parse_read_options(self.options, quiet=quiet)
+
+    @leaves_worker
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Plan a write: all that can be refused is refused here, before a task starts."""
+        from delta_pyds.commands.write.write import plan_write
+        from delta_pyds.spark.options.write import parse_write_options
+        from delta_pyds.spark.planning.time_zone import assumed_time_zone
+        from delta_pyds.spark.planning.types import from_spark
+        from delta_pyds.spark.source.write_result import RESULT_OPTION
+        from delta_pyds.spark.source.writer import DeltaWriter
+
+        request = parse_write_options(
+            self.options,
+            from_spark(schema),
+            overwrite=overwrite,
+            assumed_time_zone=assumed_time_zone(),
+        )
+        return DeltaWriter(plan_write(request), self.options.get(RESULT_OPTION))
+
+    @leaves_worker
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from delta_pyds.spark.options.stream import parse_stream_options
+        from delta_pyds.spark.planning.pinned import Pinned
+        from delta_pyds.spark.source.stream_reader import DeltaStreamReader
+
+        return DeltaStreamReader(
+            self._read_options(),
+            parse_stream_options(self.options),
+            Pinned(self._pinned_version, self._table_id, self._zone_used),
+            schema,
+            schema_is_ours=self._schema_is_ours,
+        )
+
+    @leaves_worker
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Plan one batch of a stream, or commit one: Spark asks for both in the same way.
+
+        Only the process that plans may look at the table: the commit must go by the plan that the tasks had.
+        """
+        from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, commits_batches
+
+        if commits_batches():
+            return DeltaStreamWriter(dict(self.options))
+        from delta_pyds.commands.write.stream import plan_batch
+        from delta_pyds.spark.options.write import parse_stream_write_options
+        from delta_pyds.spark.planning.time_zone import assumed_time_zone
+        from delta_pyds.spark.planning.types import from_spark
+
+        request, application = parse_stream_write_options(
+            self.options,
+            from_spark(schema),
+            overwrite=overwrite,
+            assumed_time_zone=assumed_time_zone(),
+        )
+        return DeltaStreamWriter(dict(self.options), plan_batch(request, application))

@@ -1,0 +1,132 @@
+"""Opening a stream on the driver's side: options to a source and to what its tasks must know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType as SparkStructType
+
+from delta_pyds.errors import OptionError, UserError
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.spark.options.read import ReadOptions
+from delta_pyds.spark.options.stream import StreamReadOptions
+from delta_pyds.spark.planning.driver import Opened, check_column_options, check_same_table, located, open_table
+from delta_pyds.spark.planning.pinned import Pinned
+from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.source.task_scan import TaskScan, task_scan
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.change_feed.changes import change_relation
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.scan.row_selection import Relation, select_rows
+from delta_pyds.table.stream.commit import StreamRules
+from delta_pyds.table.stream.schema_log import Allowed, SchemaTracking, parse_allowed
+from delta_pyds.table.stream.source import StreamOptions, StreamSource
+from delta_pyds.tasks.scan_state import ScanState
+
+
+@dataclass(frozen=True)
+class OpenedStream:
+    """A source, and what the tasks of its batches need besides their files."""
+
+    source: StreamSource
+    task: TaskScan
+
+
+def open_stream(
+    options: ReadOptions, stream: StreamReadOptions, pinned: Pinned, user_schema: StructType | None
+) -> OpenedStream:
+    """Open the table as it was when the stream was loaded, whose schema its rows have.
+
+    Raises: what opening a table raises; UserError where another table is at the path now.
+    """
+    check_column_options(options, user_schema)
+    _, version, time = located(options)
+    if version is not None or time is not None:
+        raise OptionError(
+            f"the path {options.path} names a version, and a stream goes on with new versions as they come: leave "
+            "that out. startingVersion and startingTimestamp say where a stream begins.",
+            option="path",
+        )
+    opened = open_table(options, pinned.version)
+    if pinned.table_id is not None:
+        check_same_table(opened.snapshot, pinned.table_id)
+    tracking = schema_tracking(opened, options, stream)
+    read = read_configuration(opened, tracking)
+    relation = change_relation(read) if options.change_feed else Relation.of(read)
+    selection = select_rows(
+        relation,
+        where=options.where,
+        columns=options.columns,
+        schema=user_schema,
+        time_zone=opened.time_zone,
+        storage_options=options.storage_options,
+        verify_page_checksums=options.verify_page_checksums,
+    )
+    source = StreamSource(
+        opened.snapshot.storage,
+        opened.snapshot.table_root,
+        StreamOptions(
+            starting_version=options.starting_version,
+            starting_timestamp_ms=opened.starting_ms,
+            max_files=stream.max_files,
+            max_bytes=stream.max_bytes,
+            rules=StreamRules(
+                ignore_deletes=stream.ignore_deletes,
+                ignore_changes=stream.ignore_changes,
+                skip_change_commits=stream.skip_change_commits,
+            ),
+            exclude=stream.exclude,
+            fail_on_data_loss=stream.fail_on_data_loss,
+            read_change_feed=options.change_feed,
+        ),
+        read,
+        selection,
+        tracking=tracking,
+    )
+    return OpenedStream(source, task_scan(selection, opened, zone_used=pinned.zone_used or opened.zone_used))
+
+
+def schema_tracking(opened: Opened, options: ReadOptions, stream: StreamReadOptions) -> SchemaTracking | None:
+    """The log of the schemas that the stream has gone through, where the user has given it a place."""
+    if stream.schema_tracking_location is None:
+        return None
+    location = absolute_table_path(stream.schema_tracking_location)
+    if location == opened.snapshot.table_root:
+        raise UserError(
+            f"schemaTrackingLocation is the table {location} itself: give a folder of the stream's own, best below "
+            "its checkpointLocation.",
+            code="DELTA_SCHEMA_LOCATION_INVALID",
+        )
+    return SchemaTracking(
+        resolve_storage(location, options.storage_options),
+        location,
+        opened.snapshot.metadata.id,
+        stream.tracking_id,
+        Allowed(
+            rename=parse_allowed(stream.allow_rename, "allowSourceColumnRename"),
+            drop=parse_allowed(stream.allow_drop, "allowSourceColumnDrop"),
+            type_change=parse_allowed(stream.allow_type_change, "allowSourceColumnTypeChange"),
+        ),
+    )
+
+
+def read_configuration(opened: Opened, tracking: SchemaTracking | None) -> TableConfiguration:
+    """The protocol and metadata that the stream's rows are read with."""
+    tracked = None if tracking is None else tracking.latest()
+    if tracked is None:
+        return opened.snapshot.configuration
+    return load_configuration(opened.snapshot.table_root, tracked.version, tracked.protocol, tracked.metadata)
+
+
+def check_same_columns(frame: SparkStructType, state: ScanState) -> None:
+    """Raises: UserError where the DataFrame has other columns than its stream would return by now."""
+    before, now = ([(f.name, f.dataType) for f in columns] for columns in (frame, to_spark(state.output)))
+    if before != now:
+        raise UserError(
+            f"the schema of the table {state.table_root} has changed since the stream was loaded: it had the columns "
+            f"({', '.join(n for n, _ in before)}), and the schema log has come to ({', '.join(n for n, _ in now)}). "
+            "Make the DataFrame anew with spark.readStream and start the query again.",
+            code="DELTA_STREAMING_METADATA_EVOLUTION",
+            table=state.table_root,
+        )

@@ -1,0 +1,107 @@
+"""The sink of a stream: each batch is planned in one process, run in the tasks, and committed in another process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from delta_pyds.errors import DeltaError
+from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.spark.source.writer import task_session
+from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput, WriteState
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.write.stream import StreamPlan
+
+_COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
+# Spark sets them for each task of a batch; the id stays the same when the query is restarted from its checkpoint
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+
+
+def commits_batches() -> bool:
+    """Whether this process is the one in which Spark commits and aborts batches."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _COMMIT_WORKER in sys.modules or getattr(main, "name", None) == _COMMIT_WORKER
+
+
+@dataclass
+class StreamMessage(WriterCommitMessage):
+    """What a task tells the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone."""
+
+    output: TaskOutput
+    origin: StreamOrigin
+    plan: bytes | None = None
+
+
+class DeltaStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the rows of one batch and commits them as one version.
+
+    Invariants: tasks get ``state`` alone; the plan stays pickled until the
+    commit gets it from them. The commit has an object of its own, without a plan.
+    """
+
+    def __init__(self, options: Mapping[str, str], plan: StreamPlan | None = None) -> None:
+        import pickle
+
+        self._options = options
+        self.state: WriteState | None = None if plan is None else plan.write.state
+        self._named = plan is not None and plan.application is not None
+        self._plan = None if plan is None else pickle.dumps(plan)
+
+    @leaves_worker
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from delta_pyds.data.write.task import write
+
+        session = task_session()
+        origin = _origin()
+        assert self.state is not None
+        if origin.query_id is None and not self._named:
+            from delta_pyds.commands.write.stream import no_application
+
+            raise no_application(self.state.table_root)
+        output = write(self.state, iterator, session)
+        return StreamMessage(output, origin, self._plan if session.partition_id == 0 else None)
+
+    @leaves_worker
+    def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        import pickle
+
+        from delta_pyds.commands.write.stream import commit_batch
+
+        told = _told(messages)
+        plans = [message.plan for message in told if message.plan is not None]
+        if not plans:
+            raise DeltaError(
+                f"batch {batch_id} of a stream into {self._options.get('path')} was not committed: Spark handed over "
+                f"the messages of {len(told)} tasks, and that of partition 0 is not among them. Restart the query."
+            )
+        plan: StreamPlan = pickle.loads(plans[0])
+        commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told])
+
+    @leaves_worker
+    def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        from delta_pyds.commands.commit import discard_files
+        from delta_pyds.spark.options.write import parse_table_options
+
+        # with all messages there, a commit was tried: it may have happened, and it cleans up after itself
+        if any(message is None for message in messages):
+            discard_files(*parse_table_options(self._options), [m.output for m in _told(messages)])
+
+
+def _told(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]:
+    return [message for message in messages if isinstance(message, StreamMessage)]
+
+
+def _origin() -> StreamOrigin:
+    """Which batch of which query the task runs for."""
+    context = TaskContext.get()
+    assert context is not None
+    batch = context.getLocalProperty(_BATCH_ID) or ""
+    return StreamOrigin(context.getLocalProperty(_QUERY_ID) or None, int(batch) if batch.isdecimal() else None)

@@ -1,0 +1,92 @@
+"""Reading of a partition of files in a task, for batches and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from delta_pyds.errors import OptionError
+from delta_pyds.protocol.schema import TIMESTAMP
+from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.tasks.scan_state import COMMIT_TIMESTAMP_COLUMN, ScanState
+
+if TYPE_CHECKING:
+    from delta_pyds.spark.planning.driver import Opened
+    from delta_pyds.table.scan.row_selection import RowSelection
+
+_SESSION_TIME_ZONE = "spark.sql.session.timeZone"
+
+
+@dataclass(frozen=True)
+class TaskScan:
+    """All that tasks need besides their files; small and picklable.
+
+    ``assumed_zone``: the time zone that planning took and that mattered, None
+    where it did not. ``zone_of_values``: the same for partition timestamps
+    without a zone, which only a task sees. ``timestamps``: where these are among the partition values.
+    """
+
+    state: ScanState
+    assumed_zone: str | None
+    zone_of_values: str | None
+    timestamps: tuple[int, ...]
+
+    def check_zone(self) -> None:
+        """Raises: OptionError where the session's time zone is not the one that planning had to assume."""
+        _check_zone(self.assumed_zone)
+
+    def read(self, files: bytes) -> Iterator[pa.RecordBatch]:
+        """The rows of files that ``to_stream`` wrote."""
+        from delta_pyds.columnar.scan_files import to_scan_files
+        from delta_pyds.data.read.reader import read
+
+        with pa.ipc.open_stream(files) as stream:
+            for batch in stream:
+                for file in to_scan_files(batch, self.state.table_root):
+                    if any(_lacks_zone(file.partition_values[i]) for i in self.timestamps):
+                        _check_zone(self.zone_of_values)
+                    yield from read(self.state, file)
+
+
+def task_scan(selection: RowSelection, opened: Opened, *, zone_used: bool) -> TaskScan:
+    """``zone_used``: choosing the version or the range depended on the time zone."""
+    types = {f.physical_name: f.data_type for f in selection.relation.schema}
+    columns = selection.state.partition_columns
+    # the commit times of a change feed are ours, and say their zone
+    ours = (COMMIT_TIMESTAMP_COLUMN,) if selection.relation.change_feed else ()
+    timestamps = tuple(i for i, name in enumerate(columns) if types[name] == TIMESTAMP and name not in ours)
+    # with a filter, files may have been left out already by what their partition values mean in that zone
+    zone_matters = zone_used or selection.uses_time_zone or bool(timestamps and selection.filters)
+    zone = opened.time_zone if opened.zone_assumed else None
+    return TaskScan(selection.state, zone if zone_matters else None, zone, timestamps)
+
+
+def to_stream(batch: pa.RecordBatch) -> bytes:
+    """A batch in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _lacks_zone(value: str | None) -> bool:
+    """Whether a partition value is a time that only a time zone makes an instant: the usual writers end it in Z."""
+    return bool(value) and not str(value).endswith("Z")
+
+
+def _check_zone(assumed: str | None) -> None:
+    """Refuse to go on where the session's time zone is not the one that planning had to assume."""
+    context = TaskContext.get()
+    session = context.getLocalProperty(_SESSION_TIME_ZONE) if assumed and context else None
+    if session is None or assumed is None or TimeZone(session).same_as(TimeZone(assumed)):
+        return
+    raise OptionError(
+        f"the session's time zone is {session}, but Spark does not tell a Python data source so when it plans, and "
+        f"{assumed} (that of its JVM) was taken. A timestamp without a zone means another moment then. Add "
+        f'.option("timeZone", "{session}"), or read with delta_pyds.read, which does.',
+        option="timeZone",
+    )

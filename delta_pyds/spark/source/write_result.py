@@ -1,0 +1,161 @@
+"""What a write did, on its way from the process that commits to the user who asked.
+
+Spark calls ``commit`` in a process of the driver's machine and passes nothing
+back. So that process leaves the answer in a file of its own user, under a name
+that ``delta_pyds.write`` drew; a classic session finds it there. Else the schema
+of a load is asked for, which Spark has made by such a process too and which it
+does pass back: so the answer comes from behind Spark Connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StringType, StructField, StructType
+
+from delta_pyds.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_pyds.table.transaction.transaction import Committed
+
+logger = logging.getLogger(__name__)
+
+# of a write: leave what it did under this name; of a load: the schema says what was left there
+RESULT_OPTION = "writeResult"
+_ID = re.compile(r"[0-9a-f]{32}")
+_METADATA = "delta_pyds.writeResult"
+_UNKNOWN = "the write is done, but what it did was not told; the table's history says it"
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What one ``delta_pyds.write`` did.
+
+    ``version``: the version that the table has by it; None where it committed nothing, and ``reason`` says why.
+    ``files``, ``rows``, ``bytes``: of the data that was written. ``concurrent_versions``: what others committed since
+    this write looked at the table; each was checked for conflicts and let through.
+
+    >>> result = delta_pyds.write(df, "/data/events", mode="append")
+    >>> result.version, result.rows
+    """
+
+    version: int | None
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    concurrent_versions: tuple[int, ...] = ()
+    reason: str = ""
+
+
+def result_of(committed: Committed | None, reason: str) -> WriteResult:
+    """``reason``: why nothing was committed, where nothing was."""
+    if committed is None:
+        return WriteResult(None, reason=reason or "there was nothing to commit: no rows came, and none leave")
+    metrics: Mapping[str, Any] = committed.info.operation_metrics or {}
+    files, rows, size = (int(metrics.get(name, 0)) for name in ("numFiles", "numOutputRows", "numOutputBytes"))
+    return WriteResult(committed.version, files, rows, size, committed.winners)
+
+
+def new_result_id() -> str:
+    return uuid.uuid4().hex
+
+
+def leave_result(result_id: str, result: WriteResult) -> None:
+    """In the process that committed. Never fails: the commit has happened."""
+    try:
+        directory = _directory()
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not _is_ours(directory):
+            raise OSError(f"{directory} belongs to another user")
+        partial = os.path.join(directory, f"{_checked(result_id)}.partial")
+        with open(partial, "x", encoding="utf-8") as file:
+            json.dump(asdict(result), file)
+        os.replace(partial, _file(result_id))
+    except (OSError, OptionError) as e:
+        logger.warning("What the write did (%s) cannot be told to the session: %s", result, e)
+
+
+def take_result(spark: SparkSession, format_name: str, result_id: str) -> WriteResult:
+    """In the session, once the write is done.
+
+    Where the answer does not come, the version is None and ``reason`` says that the write is done.
+    """
+    text = _taken(result_id)
+    if text is None:
+        text = _asked(spark, format_name, result_id)
+    if text is None:
+        logger.warning("%s.", _UNKNOWN.capitalize())
+        return WriteResult(None, reason=_UNKNOWN)
+    fields = json.loads(text)
+    return WriteResult(**{**fields, "concurrent_versions": tuple(fields["concurrent_versions"])})
+
+
+def _asked(spark: SparkSession, format_name: str, result_id: str) -> str | None:
+    try:
+        told = spark.read.format(format_name).option(RESULT_OPTION, result_id).load().schema.fields[0]
+    except PySparkException as e:  # the write has succeeded, and must not be told to have failed
+        logger.warning("What the write did could not be asked for: %s", e)
+        return None
+    text = told.metadata.get(_METADATA)
+    return None if text is None else str(text)
+
+
+def schema_with_result(result_id: str) -> StructType:
+    """In a process of the driver's machine: the answer as the metadata of a column.
+
+    Raises: OptionError for an id that is none.
+    """
+    text = _taken(_checked(result_id))
+    return StructType([StructField("result", StringType(), metadata=None if text is None else {_METADATA: text})])
+
+
+def _taken(result_id: str) -> str | None:
+    if not _is_ours(_directory()):
+        return None
+    try:
+        with open(_file(result_id), encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        os.unlink(_file(result_id))
+    return text
+
+
+def _directory() -> str:
+    user = os.getuid() if hasattr(os, "getuid") else ""
+    return os.path.join(tempfile.gettempdir(), f"delta_pyds-write-results-{user}")
+
+
+def _is_ours(directory: str) -> bool:
+    """Whether nobody else can have put files there."""
+    try:
+        found = os.lstat(directory)
+    except OSError:
+        return False
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
+
+
+def _file(result_id: str) -> str:
+    return os.path.join(_directory(), f"{result_id}.json")
+
+
+def _checked(result_id: str) -> str:
+    if not _ID.fullmatch(result_id):
+        raise OptionError(
+            f"the option {RESULT_OPTION} is not for use by hand: delta_pyds.write returns what the write did.",
+            option=RESULT_OPTION,
+        )
+    return result_id

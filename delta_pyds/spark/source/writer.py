@@ -1,0 +1,95 @@
+"""The batch writer: planned in a planner process, run in the tasks, committed in yet another process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.tasks.write_state import TaskOutput, WriteState
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.write.write import WritePlan
+    from delta_pyds.data.write.task import TaskSession
+
+_TIME_ZONE = "spark.sql.session.timeZone"
+_ANSI = "spark.sql.ansi.enabled"
+
+
+@dataclass
+class WrittenMessage(WriterCommitMessage):
+    """What a task tells the commit: its files."""
+
+    output: TaskOutput
+
+
+class DeltaWriter(DataSourceArrowWriter):
+    """Writes the rows of one ``df.write`` and commits them as one version.
+
+    Invariant: tasks get ``state`` alone; the plan, which knows the log's
+    classes, stays pickled until the commit asks for it. ``result_id``: where
+    to tell what was done, None where nobody asks.
+    """
+
+    def __init__(self, plan: WritePlan, result_id: str | None = None) -> None:
+        import pickle
+
+        self._result_id = result_id
+        self.state: WriteState | None = plan.state
+        self._plan = pickle.dumps(plan)
+
+    @leaves_worker
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from delta_pyds.data.write.task import write
+
+        if self.state is None:
+            return WrittenMessage(TaskOutput())
+        return WrittenMessage(write(self.state, iterator, task_session()))
+
+    @leaves_worker
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        from delta_pyds.commands.write.write import commit_write
+        from delta_pyds.spark.source.write_result import leave_result, result_of
+
+        plan = self._planned()
+        committed = commit_write(plan, _outputs(messages))
+        if self._result_id is not None:
+            leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
+
+    @leaves_worker
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        from delta_pyds.commands.write.write import discard_write
+
+        # with all messages there, a commit was tried: it may have happened, and it cleans up after itself
+        if any(message is None for message in messages):
+            discard_write(self._planned(), _outputs(messages))
+
+    def _planned(self) -> WritePlan:
+        import pickle
+
+        plan: WritePlan = pickle.loads(self._plan)
+        return plan
+
+
+def _outputs(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutput]:
+    return [message.output for message in messages if isinstance(message, WrittenMessage)]
+
+
+def task_session() -> TaskSession:
+    """What a task knows of the session, and a planner does not."""
+    from delta_pyds.data.write.task import TaskSession
+
+    context = TaskContext.get()
+    assert context is not None
+    ansi = context.getLocalProperty(_ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
+    return TaskSession(
+        partition_id=context.partitionId(),
+        ansi=ansi.strip().lower() == "true",
+        time_zone=context.getLocalProperty(_TIME_ZONE),
+    )

@@ -1,0 +1,369 @@
+"""A scan of the changes that a range of versions made to a table.
+
+Protocol: "Reader Requirements for AddCDCFile".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.errors import (
+    DeltaError,
+    FileNotFoundInStorageError,
+    MissingLogFilesError,
+    TimeTravelError,
+    UserError,
+)
+from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.commit_reader import read_commits
+from delta_pyds.log.commit_times import TimedCommits, timed_commits
+from delta_pyds.log.listing import LogFile, commit_by_name, list_log
+from delta_pyds.protocol.actions import SingleAction
+from delta_pyds.protocol.paths import log_directory
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.change_feed.changes import (
+    FileChange,
+    change_files,
+    change_relation,
+    changes_of,
+    check_partition_values,
+    lacking_partition_values,
+    selected_changes,
+)
+from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.history import CommitTimes, InCommitTimestamps
+from delta_pyds.table.scan.row_selection import Relation, RowSelection, select_rows
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+_FILES_AT_ONCE = 8_192
+
+
+@dataclass(frozen=True)
+class ChangeRange:
+    """Versions, both inclusive, that a table has."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class ChangeScan:
+    """A planned read of changes: a selection of a change relation's rows.
+
+    ``latest``: the snapshot that the range was chosen from. ``start``,
+    ``read``: the table's configuration at the range's first version, and the
+    one whose columns are read.
+    """
+
+    selection: RowSelection
+    range: ChangeRange
+    latest: Snapshot
+    start: TableConfiguration
+    read: TableConfiguration
+
+    @property
+    def state(self) -> ScanState:
+        """What goes to every task."""
+        return self.selection.state
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the files to read as rows of ``columnar.scan_files``, in the order of their commits.
+
+        Raises: MissingLogFilesError for a commit of the range that was cleaned up; UserError for a version from which
+        on
+            the change feed is off or the table is another one, or whose rows the columns cannot hold;
+            UnsupportedFeatureError; ProtocolError.
+        """
+        first, last = self.range.first, self.range.last
+        storage, root = self.latest.storage, self.latest.table_root
+        split = InCommitTimestamps.of(self.latest.configuration.configuration)
+        commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
+        current = self.start
+        # commits are small, and choosing among the files costs as much for ten as for thousands
+        found: list[pa.RecordBatch] = []
+        rows = 0
+        for file, actions in read_commits(storage, _contiguous(commits, self.range, root)):
+            version = file.version
+            changes: Sequence[FileChange] = changes_of(actions)
+            if version > first:
+                before, current = current, configuration_after(current, actions, version)
+                if current is not before:
+                    check_same_table(current, self.read)
+                    check_change_feed(current)
+                    _check_readable(current, self.read, self.range)
+            elif version > 0 and _sets_metadata(actions) and any(c.kind == "delete" for c in changes):
+                # rows that left with this commit are of the schema before it
+                before = open_snapshot(storage, root, version - 1).configuration
+                _check_readable(before, self.read, self.range)
+            if changes:
+                info = next((a.commit_info for a in actions if a.commit_info is not None), None)
+                changes = with_partition_values(changes, storage, self.selection.relation, version)
+                check_partition_values(changes, self.selection.relation, version)
+                found.append(change_files(changes, version=version, timestamp_ms=commits.timestamp_ms(version, info)))
+                rows += len(changes)
+                if rows >= _FILES_AT_ONCE:
+                    yield selected_changes(pa.concat_batches(found), self.selection)
+                    found, rows = [], 0
+        if found:
+            yield selected_changes(pa.concat_batches(found), self.selection)
+
+    def files(self) -> Iterator[ScanFile]:
+        """Yield the files to read as values."""
+        for batch in self.batches():
+            yield from to_scan_files(batch, self.latest.table_root)
+
+
+def change_range(
+    latest: Snapshot,
+    *,
+    starting_version: int | None = None,
+    starting_timestamp_ms: int | None = None,
+    ending_version: int | None = None,
+    ending_timestamp_ms: int | None = None,
+) -> ChangeRange:
+    """The versions that options name, both ends inclusive. For one end a version wins over a time.
+
+    ``starting_timestamp_ms``: from the first commit at or after it;
+    ``ending_timestamp_ms``: to the last one at or before it. An end beyond the
+    latest version, or none, is the latest version.
+
+    Raises: UserError (DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE);
+        TimeTravelError for a start whose commit was cleaned up, or times outside of the table's history.
+    """
+    root = latest.table_root
+    if starting_version is None and starting_timestamp_ms is None:
+        raise UserError(
+            f"the change feed of the table {root} needs a start: give startingVersion or startingTimestamp.",
+            code="DELTA_NO_START_FOR_CDC_READ",
+            table=root,
+        )
+    times: CommitTimes | None = None
+    if (starting_version is None) or (ending_version is None and ending_timestamp_ms is not None):
+        times = CommitTimes(
+            latest.storage,
+            root,
+            configuration=latest.configuration.configuration,
+            latest_version=latest.version,
+        )
+    first = starting_version
+    if first is None:
+        assert times is not None and starting_timestamp_ms is not None
+        first = times.first_at_or_after(starting_timestamp_ms)
+    if first > latest.version:
+        raise UserError(
+            f"the changes of the table {root} are to start at version {first}, and its latest version is "
+            f"{latest.version}. Start at that one or before it.",
+            code="DELTA_CDC_START_VERSION_AFTER_LATEST",
+            table=root,
+            start=first,
+            latest=latest.version,
+        )
+    last = latest.version if ending_version is None else min(ending_version, latest.version)
+    if ending_version is None and ending_timestamp_ms is not None:
+        assert times is not None
+        last = times.last_at_or_before(ending_timestamp_ms)
+    if last < first:
+        raise UserError(
+            f"the changes of the table {root} are to start at version {first} and to end before it, at version "
+            f"{last}. Let the range end at or after its start.",
+            code="DELTA_INVALID_CDC_RANGE",
+            table=root,
+            start=first,
+            end=last,
+        )
+    _check_there(latest, first)
+    return ChangeRange(first, last)
+
+
+def plan_changes(
+    latest: Snapshot,
+    versions: ChangeRange,
+    *,
+    where: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    schema: StructType | None = None,
+    time_zone: str = "UTC",
+    storage_options: Mapping[str, Any] | None = None,
+    verify_page_checksums: bool = True,
+) -> ChangeScan:
+    """Plan a read of the changes of the range; the other arguments are those of ``table.scan.scan.plan_scan``.
+
+    The columns are the latest ones, or under column mapping those of the
+    range's last version, and the change columns after them.
+
+    Raises: as ``ChangeScan.batches``; ExpressionError, ColumnNotFoundError, UserError;
+        TimeTravelError, MissingLogFilesError for a range whose schema cannot be had from the log any more.
+    """
+    start = _configuration_at(latest, versions.first)
+    read = latest.configuration
+    if read.column_mapping_mode != "none":
+        read = start if versions.last == versions.first else _configuration_at(latest, versions.last)
+    check_same_table(start, read)
+    check_change_feed(start)
+    _check_readable(start, read, versions)
+    selection = select_rows(
+        change_relation(read),
+        where=where,
+        columns=columns,
+        schema=schema,
+        time_zone=time_zone,
+        storage_options=storage_options,
+        verify_page_checksums=verify_page_checksums,
+    )
+    return ChangeScan(selection, versions, latest, start, read)
+
+
+def configuration_after(
+    before: TableConfiguration, actions: Sequence[SingleAction], version: int
+) -> TableConfiguration:
+    """The configuration after a commit; ``before`` itself if the commit does not change it.
+
+    Raises: UnsupportedFeatureError, ProtocolError, as ``load_configuration``.
+    """
+    metadata, protocol = before.metadata, before.protocol
+    for action in actions:
+        metadata = action.meta_data or metadata
+        protocol = action.protocol or protocol
+    if metadata is before.metadata and protocol is before.protocol:
+        return before
+    return load_configuration(before.table_root, version, protocol, metadata)
+
+
+def check_change_feed(found: TableConfiguration) -> None:
+    """Raises: UserError (DELTA_MISSING_CHANGE_DATA) where the table does not record its changes."""
+    if not found.properties.change_data_feed:
+        raise UserError(
+            f"the change feed of the table {found.table_root} is off at version {found.version}, so what changed from "
+            "there on was not recorded. Read a range of versions in which it is on. It is turned on, for later "
+            "versions, by the table property delta.enableChangeDataFeed=true.",
+            code="DELTA_MISSING_CHANGE_DATA",
+            table=found.table_root,
+            version=found.version,
+        )
+
+
+def check_same_table(found: TableConfiguration, read: TableConfiguration) -> None:
+    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table took the place of the one that is read."""
+    if found.metadata.id != read.metadata.id:
+        raise UserError(
+            f"the table at {found.table_root} is another one at version {found.version} (id {found.metadata.id}) than "
+            f"at version {read.version} (id {read.metadata.id}): one was replaced by the other, and the changes of the "
+            "two cannot be read together. Choose a range of versions after the replacement.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=found.table_root,
+            version=found.version,
+        )
+
+
+def with_partition_values(
+    changes: Sequence[FileChange], storage: Storage, relation: Relation, version: int
+) -> Sequence[FileChange]:
+    """The changes of a commit, with what early writers left out taken from the version before, if it can be had.
+
+    Protocol: "Add File and Remove File" (``extendedFileMetadata``).
+    """
+    lacking = lacking_partition_values(changes, relation)
+    if not lacking or version == 0:
+        return changes
+    paths = pa.array([c.path for c in lacking], pa.string())
+    wanted = AddRequest(
+        columns=("path", "partitionValues", "size"),
+        filter_fields=("path",),
+        parsed_filter_fields=("path",),
+        keep=lambda add: pc.is_in(add.field("path").cast(pa.string()), value_set=paths),
+    )
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        for batch in open_snapshot(storage, relation.table_root, version - 1).adds(wanted):
+            found.update((row["path"], row) for row in batch.files.to_pylist())
+    except DeltaError:
+        return changes  # the caller refuses what lacks its values
+    unknown = {id(c) for c in lacking}
+    return [_filled(c, found[c.path]) if id(c) in unknown and c.path in found else c for c in changes]
+
+
+def _filled(change: FileChange, add: Mapping[str, Any]) -> FileChange:
+    return msgspec.structs.replace(
+        change,
+        partition_values=dict(add["partitionValues"] or ()),
+        size=change.size if change.size is not None else add["size"],
+    )
+
+
+def _sets_metadata(actions: Sequence[SingleAction]) -> bool:
+    return any(a.meta_data is not None for a in actions)
+
+
+def _check_readable(found: TableConfiguration, read: TableConfiguration, versions: ChangeRange) -> None:
+    difference = table_incompatibility(found, read)
+    if difference is None:
+        return
+    at_start = found.version <= versions.first
+    if read.column_mapping_mode != "none":
+        advice = "Read the versions before that change and those from it on apart."
+    else:
+        advice = "Start at a version from which on the table has these columns."
+    raise UserError(
+        f"the changes of the table {found.table_root} from version {versions.first} to {versions.last} are read with "
+        f"the columns of version {read.version}, which cannot hold the rows of version {found.version}: {difference}. "
+        f"{advice}",
+        code="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+        if at_start
+        else "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+        table=found.table_root,
+        version=found.version,
+        read_version=read.version,
+    )
+
+
+def _configuration_at(latest: Snapshot, version: int) -> TableConfiguration:
+    if version == latest.version:
+        return latest.configuration
+    return open_snapshot(latest.storage, latest.table_root, version).configuration
+
+
+def _contiguous(commits: TimedCommits, versions: ChangeRange, table_root: str) -> Iterator[LogFile]:
+    version = versions.first
+    while version <= versions.last:
+        file = commits.files.get(version)
+        if file is None:
+            raise MissingLogFilesError(
+                f"the changes of the table {table_root} from version {versions.first} to {versions.last} cannot be "
+                f"read: the commit of version {version} is gone from its log. If the log was cleaned up, start at a "
+                f"later version; else restore {version:020d}.json in {log_directory(table_root)}.",
+                table=table_root,
+                version=version,
+                missing_version=version,
+            )
+        yield file
+        version += 1
+
+
+def _check_there(latest: Snapshot, first: int) -> None:
+    root = latest.table_root
+    if first >= 0:
+        try:
+            commit_by_name(latest.storage, root, first)
+            return
+        except FileNotFoundInStorageError:
+            pass
+    versions = [file.version for file in list_log(latest.storage, root, 0, latest.version).commits]
+    there = f"those of versions {versions[0]} to {versions[-1]}" if versions else "none"
+    raise TimeTravelError(
+        f"the changes of the table {root} cannot start at version {first}: its log has no commit of that version. The "
+        f"commits that are there: {there}.",
+        table=root,
+        version=first,
+        earliest=versions[0] if versions else None,
+        latest=latest.version,
+    )

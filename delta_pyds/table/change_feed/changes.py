@@ -1,0 +1,305 @@
+"""Which rows one commit changed, as files to read.
+
+Protocol: "Add CDC File", "Reader Requirements for AddCDCFile".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.errors import ProtocolError, UserError
+from delta_pyds.expr.nodes import conjuncts, references
+from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP, file_schema
+from delta_pyds.protocol.actions import AddFile, CommitInfo, RemoveFile, SingleAction, file_key
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.partition_values import format_partition_value
+from delta_pyds.protocol.schema import LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.scan.row_selection import FILE_FIELDS, Relation, RowSelection
+from delta_pyds.tasks.scan_state import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE_COLUMN,
+    COMMIT_TIMESTAMP_COLUMN,
+    COMMIT_VERSION_COLUMN,
+)
+
+ChangeKind = Literal["insert", "delete", "cdc"]
+
+_CHANGE_FIELDS = tuple(
+    StructField(name, data_type) for name, data_type in zip(CHANGE_COLUMNS, (STRING, LONG, TIMESTAMP), strict=True)
+)
+_SELECTED, _CHANGE_DATA = "selected", "changeData"
+_ROWS_CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+_SCHEMA = pa.schema(
+    [
+        *file_schema((*FILE_FIELDS, "partitionValues", "stats")),
+        pa.field(_SELECTED, DELETION_VECTOR),
+        pa.field(_CHANGE_DATA, pa.bool_()),
+    ]
+)
+
+_File = TypeVar("_File", AddFile, RemoveFile)
+
+
+# no cycles: a commit may have very many
+class FileChange(msgspec.Struct, frozen=True, gc=False):
+    """A file, the rows of it that a commit changed, and the type of the change.
+
+    The rows are those of ``selected``, or all where it is None, less those of
+    ``deletion_vector``. ``kind`` "cdc": the file itself says in
+    ``_change_type`` what became of each row. ``path``: as in the log.
+    ``partition_values``, ``size``: None where the action does not say, as early
+    writers' ``remove`` actions do not (``extendedFileMetadata``).
+    ``stats``: JSON that bounds all of the rows; None where nothing is known.
+    """
+
+    kind: ChangeKind
+    path: str
+    partition_values: Mapping[str, str | None] | None
+    size: int | None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    selected: DeletionVectorDescriptor | None = None
+    stats: str | None = None
+
+
+def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
+    """The changes that one commit made, from its actions.
+
+    Applied to the rows before the commit they give the rows after it. Files
+    that were only rearranged (``dataChange`` false) change nothing.
+    Protocol: "Reader Requirements for AddCDCFile".
+    """
+    # an action that is there twice counts once
+    written = {unquote(a.cdc.path): a.cdc for a in actions if a.cdc is not None}
+    if written:
+        return [FileChange("cdc", c.path, c.partition_values, c.size) for c in written.values()]
+    if any(a.commit_info is not None and _moved_rows_only(a.commit_info) for a in actions):
+        return []
+    adds = _by_key(a.add for a in actions)
+    removes = _by_key(a.remove for a in actions)
+    for key in adds.keys() & removes.keys():
+        if _same_partition(removes[key], adds[key]):
+            del adds[key], removes[key]
+    # of these paths only the deletion vector changes
+    paths = {path for path, _ in adds} & {path for path, _ in removes}
+    before: dict[str, list[tuple[str, str | None]]] = {}
+    for key in removes:
+        if key[0] in paths:
+            before.setdefault(key[0], []).append(key)
+    found: list[FileChange] = []
+    for key, add in adds.items():
+        old_keys = before.get(key[0], [])
+        same = next((k for k in old_keys if _same_partition(removes[k], add)), None)
+        if same is not None:
+            old_keys.remove(same)
+            old = removes.pop(same)
+            # the file stays: its rows come or go by what both actions say together
+            if old.data_change or add.data_change:
+                found += _difference(old, add)
+        elif add.data_change:
+            found.append(_whole("insert", add))
+    return found + [_whole("delete", remove) for remove in removes.values() if remove.data_change]
+
+
+def change_relation(configuration: TableConfiguration) -> Relation:
+    """The change feed as a relation: the table's columns, and the change columns as partition columns.
+
+    Raises: UserError (RESERVED_CDC_COLUMNS_ON_READ) for a table with a column of such a name.
+    """
+    for field in configuration.schema:
+        if {field.name.lower(), field.physical_name.lower()} & set(CHANGE_COLUMNS):
+            raise UserError(
+                f"the change feed of the table {configuration.table_root} cannot be read: the table's column "
+                f"'{field.name}' has a name that the feed needs for itself ({', '.join(CHANGE_COLUMNS)}). Read the "
+                "table without readChangeFeed, or rename the column.",
+                code="RESERVED_CDC_COLUMNS_ON_READ",
+                table=configuration.table_root,
+                column=field.name,
+            )
+    return Relation(
+        configuration.table_root,
+        StructType((*configuration.schema.fields, *_CHANGE_FIELDS)),
+        (*configuration.partition_columns, *CHANGE_COLUMNS),
+        configuration.column_mapping_mode,
+        change_feed=True,
+    )
+
+
+def change_batch(
+    changes: Sequence[FileChange], selection: RowSelection, *, version: int, timestamp_ms: int
+) -> pa.RecordBatch:
+    """The changed files that may hold wanted rows, as rows of ``columnar.scan_files``.
+
+    ``selection``: of a ``change_relation``. ``timestamp_ms``: of the commit.
+
+    Raises: ProtocolError for a file of a partitioned table whose partition values are not known.
+    """
+    check_partition_values(changes, selection.relation, version)
+    return selected_changes(change_files(changes, version=version, timestamp_ms=timestamp_ms), selection)
+
+
+def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.RecordBatch:
+    """Those of the rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
+    mask = _keep(files, selection)
+    if mask is not None:
+        files = files.filter(mask)
+    batch = selection.to_scan_batch(files)
+    for name in (_SELECTED, _CHANGE_DATA):
+        batch = batch.append_column(_SCHEMA.field(name), files.column(name))
+    return batch
+
+
+def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: int) -> pa.RecordBatch:
+    """The changed files before any is left out: row i is change i.
+
+    Columns: those that every file of a scan has, ``partitionValues`` (those
+    of the change columns among them; a cdc file has no ``_change_type``),
+    ``stats``, ``selected`` and ``changeData``. A relation's partition values
+    must be there: see ``lacking_partition_values``.
+    """
+    of_commit = [
+        (COMMIT_VERSION_COLUMN, str(version)),
+        (COMMIT_TIMESTAMP_COLUMN, format_partition_value(timestamp_ms * 1000, TIMESTAMP)),
+    ]
+    values = [
+        [*(c.partition_values or {}).items(), *of_commit, (CHANGE_TYPE_COLUMN, None if c.kind == "cdc" else c.kind)]
+        for c in changes
+    ]
+    unknown = pa.nulls(len(changes), pa.int64())
+    columns = {
+        "path": pa.array([c.path for c in changes], pa.string()),
+        "size": pa.array([c.size for c in changes], pa.int64()),
+        "deletionVector": _vectors(c.deletion_vector for c in changes),
+        # rows of a change feed have no ids
+        "baseRowId": unknown,
+        "defaultRowCommitVersion": unknown,
+        "partitionValues": pa.array(values, STRING_MAP),
+        "stats": pa.array([c.stats for c in changes], pa.string()),
+        _SELECTED: _vectors(c.selected for c in changes),
+        _CHANGE_DATA: pa.array([c.kind == "cdc" for c in changes], pa.bool_()),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+
+
+def lacking_partition_values(changes: Iterable[FileChange], relation: Relation) -> list[FileChange]:
+    """Those of a partitioned table that do not say to which partition they belong."""
+    if set(relation.partition_columns) <= set(CHANGE_COLUMNS):
+        return []
+    return [c for c in changes if c.partition_values is None]
+
+
+def check_partition_values(changes: Sequence[FileChange], relation: Relation, version: int) -> None:
+    """Raises: ProtocolError for a file of a partitioned table whose partition values are not known."""
+    lacking = lacking_partition_values(changes, relation)
+    if lacking:
+        raise ProtocolError(
+            f"the change feed of the table {relation.table_root} cannot be read at version {version}: the commit names "
+            f"the file '{lacking[0].path}' without its partition values, as early writers did, and the version before, "
+            f"which knows them, is not at hand. Read the changes from version {version + 1} on.",
+            code="DELTA_CHANGE_DATA_FILE_WITHOUT_PARTITION_VALUES",
+            table=relation.table_root,
+            version=version,
+            path=lacking[0].path,
+        )
+
+
+# --- what a commit changed
+
+
+def _moved_rows_only(info: CommitInfo) -> bool:
+    """Whether the commit is a MERGE that rewrote files and changed no row."""
+    metrics = info.operation_metrics
+    if info.operation != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(str(metrics.get(name)) == "0" for name in _ROWS_CHANGED)
+
+
+def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File]:
+    """Logical files that were added or removed, each once, by decoded path and deletion vector."""
+    found: dict[tuple[str, str | None], _File] = {}
+    for file in files:
+        if file is not None:
+            path, vector = file_key(file)
+            found[unquote(path), vector] = file
+    return found
+
+
+def _same_partition(old: RemoveFile, new: AddFile) -> bool:
+    """Whether the file's rows stay in their partition, as far as the remove says; else each of them changes."""
+    there, here = old.partition_values or {}, new.partition_values or {}
+    return all((there[name] or None) == (here[name] or None) for name in there.keys() & here.keys())
+
+
+def _whole(kind: ChangeKind, file: AddFile | RemoveFile) -> FileChange:
+    values: Mapping[str, str | None] | None = file.partition_values
+    # early writers leave them out, or empty: no partition is not the null partition
+    if isinstance(file, RemoveFile) and not file.extended_file_metadata and not values:
+        values = None
+    return FileChange(kind, file.path, values, file.size, deletion_vector=file.deletion_vector, stats=file.stats)
+
+
+def _difference(old: RemoveFile, new: AddFile) -> list[FileChange]:
+    """The rows that one deletion vector of a file has and another has not, either way."""
+    found: list[FileChange] = []
+    if new.deletion_vector is not None and new.deletion_vector.cardinality:
+        # tight bounds of the new file leave the deleted rows out
+        stats = old.stats or (new.stats if _bounds_all_rows(new.stats) else None)
+        found.append(
+            FileChange(
+                "delete", new.path, new.partition_values, new.size, old.deletion_vector, new.deletion_vector, stats
+            )
+        )
+    if old.deletion_vector is not None and old.deletion_vector.cardinality:
+        found.append(
+            FileChange(
+                "insert", new.path, new.partition_values, new.size, new.deletion_vector, old.deletion_vector, new.stats
+            )
+        )
+    return found
+
+
+class _Bounds(msgspec.Struct, rename="camel"):
+    tight_bounds: bool = True
+
+
+def _bounds_all_rows(stats: str | None) -> bool:
+    """Whether the statistics hold for rows that are deleted, too. Protocol: "Per-file Statistics"."""
+    try:
+        return stats is not None and not decode_json(stats, _Bounds).tight_bounds
+    except InvalidJSONError:
+        return False
+
+
+# --- which files matter
+
+
+def _keep(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | None:
+    if not selection.filters:
+        return None
+    add = files.to_struct_array()
+    mask = selection.keep(add)
+    written = files.column(_CHANGE_DATA)
+    if mask is None or not pc.any(written).as_py():
+        return mask
+    # a cdc file says only within what kinds of changes it holds
+    parts = tuple(
+        part
+        for whole in selection.filters
+        for part in conjuncts(whole)
+        if (CHANGE_TYPE_COLUMN,) not in references(part)
+    )
+    by_the_rest = replace(selection, filters=parts).keep(add)
+    return pc.if_else(written, True if by_the_rest is None else by_the_rest, mask)
+
+
+def _vectors(vectors: Iterable[DeletionVectorDescriptor | None]) -> pa.StructArray:
+    rows: list[Any] = [None if v is None else msgspec.to_builtins(v) for v in vectors]
+    return pa.array(rows, DELETION_VECTOR) if any(rows) else pa.nulls(len(rows), DELETION_VECTOR)

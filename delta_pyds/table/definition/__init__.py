@@ -1,0 +1,16 @@
+"""What a table is and may become: protocol, schema, properties, and what tasks must respect.
+
+- ``create``: a new table: its metadata, protocol and domains
+- ``schema_rules``: what a schema may be
+- ``column_mapping``: ids and physical names of columns
+- ``property_rules``: which properties users may set, and to what
+- ``protocol_upgrade``: which protocol the metadata needs
+- ``clustering``: clustering columns
+- ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
+- ``schema_enforcement``: whether incoming rows fit the table
+- ``schema_evolution``: the metadata of a table whose schema changes
+- ``session_expressions``: the table's expressions in both meanings that a session can give them
+- ``ingest_plan``: how incoming rows become rows of the table
+- ``identity``: high-water marks of identity columns
+- ``statistics_columns``: which columns statistics are collected of
+"""

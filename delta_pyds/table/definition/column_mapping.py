@@ -1,0 +1,246 @@
+"""Column ids and physical names: assigned once, never changed.
+
+Protocol: "Column Mapping", "Iceberg Compatibility V2" (ids of elements, keys and values).
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.schema import (
+    COLUMN_MAPPING_ID,
+    COLUMN_MAPPING_NESTED_IDS,
+    COLUMN_MAPPING_PHYSICAL_NAME,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    structs,
+)
+
+# these two are of Parquet files, and of schemas that were read from them
+MAPPING_KEYS = frozenset(
+    {
+        COLUMN_MAPPING_ID,
+        COLUMN_MAPPING_PHYSICAL_NAME,
+        COLUMN_MAPPING_NESTED_IDS,
+        "parquet.field.id",
+        "parquet.field.nested.ids",
+    }
+)
+
+
+def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False) -> tuple[StructType, int]:
+    """Give an id and a physical name to every field that has none, at every level.
+
+    Returns the schema and the highest id ever given, for ``delta.columnMapping.maxColumnId``.
+    Invariants: what a field has stays; new ids are above ``max_id`` and above
+    every id of the schema; ids are unique, and so are physical names within
+    their parent. ``nested_ids``: elements of arrays and keys and values of maps
+    get ids too, kept by the nearest field, under paths that begin with its physical name.
+    Fields are numbered before those inside them, and all of them before elements, keys and values.
+
+    Raises: ProtocolError (DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME) where the schema had them twice.
+    """
+    ids = _Ids(max(max_id, max_column_id(schema)))
+    assigned = _assign_fields(schema, ids)
+    if nested_ids:
+        assigned = _assign_nested(assigned, ids)
+    check_columns(assigned, ids.last)
+    return assigned, ids.last
+
+
+def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
+    """The highest column id that the table has ever given, by its properties; 0 where they do not say.
+
+    Raises: ProtocolError (DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY) for what is no id.
+    """
+    text = configuration.get(Property.COLUMN_MAPPING_MAX_COLUMN_ID) or "0"
+    if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) >= 1 << 31:
+        raise ProtocolError(
+            f"the table property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {text[:50]!r}, which is no column id: "
+            "new columns cannot "
+            "be given ids that are certainly new. Set it to the highest id of the schema, or above.",
+            code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
+            property=Property.COLUMN_MAPPING_MAX_COLUMN_ID,
+        )
+    return int(text)
+
+
+def max_column_id(schema: StructType) -> int:
+    """The highest id in the schema, those of elements, keys and values among them; 0 without any."""
+    return max(_ids_of(schema), default=0)
+
+
+def check_columns(schema: StructType, max_id: int) -> None:
+    """Refuse a schema whose mapping is broken.
+
+    Raises: ProtocolError with DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME or
+        DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY.
+    """
+    seen: set[int] = set()
+    for number in _ids_of(schema):
+        if number in seen:
+            raise ProtocolError(
+                f"the column mapping gives the id {number} twice: values of two columns would be mixed up.",
+                code="DELTA_DUPLICATED_COLUMN_ID",
+                id=number,
+            )
+        seen.add(number)
+    if seen and max(seen) > max_id:
+        raise ProtocolError(
+            f"the highest column id of the schema is {max(seen)}, but delta.columnMapping.maxColumnId is {max_id}.",
+            code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
+        )
+    for struct in structs(schema):
+        names = Counter(f.physical_name for f in struct)
+        twice = sorted(name for name, count in names.items() if count > 1)
+        if twice:
+            raise ProtocolError(
+                f"the column mapping gives the physical name '{twice[0]}' twice in one struct.",
+                code="DELTA_DUPLICATED_PHYSICAL_NAME",
+                name=twice[0],
+            )
+
+
+def keep_mapping(schema: StructType, existing: StructType, *, any_type: bool = False) -> StructType:
+    """The schema with the ids and physical names that fields of the same name and type have in ``existing``.
+
+    Names are compared without case, nullability of types is not. A field of
+    another type is another field: its old values must not be read as the new
+    type's, unless ``any_type``: where the change of type is known. Structs are
+    gone into, for some of their fields may have stayed.
+    """
+    return StructType(tuple(_keep_field(f, existing, any_type) for f in schema))
+
+
+def _keep_field(field: StructField, existing: StructType, any_type: bool) -> StructField:
+    old = existing.find(field.name)
+    if old is None:
+        return field
+    kept = replace(field, data_type=_keep_type(field.data_type, old.data_type, any_type))
+    if not any_type and not _same_type(field.data_type, old.data_type):
+        return kept
+    return replace(kept, metadata={**field.metadata, **_mapping_of(old.metadata)})
+
+
+def _keep_type(data_type: DataType, old: DataType, any_type: bool) -> DataType:
+    if isinstance(data_type, StructType) and isinstance(old, StructType):
+        return keep_mapping(data_type, old, any_type=any_type)
+    if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
+        return replace(data_type, element_type=_keep_type(data_type.element_type, old.element_type, any_type))
+    if isinstance(data_type, MapType) and isinstance(old, MapType):
+        return replace(
+            data_type,
+            key_type=_keep_type(data_type.key_type, old.key_type, any_type),
+            value_type=_keep_type(data_type.value_type, old.value_type, any_type),
+        )
+    return data_type
+
+
+def _same_type(left: DataType, right: DataType) -> bool:
+    return _bare(left) == _bare(right)
+
+
+def _bare(data_type: DataType) -> DataType:
+    """The type without nullability; names of fields in lower case, metadata is not compared anyway."""
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_bare(data_type.element_type))
+    if isinstance(data_type, MapType):
+        return MapType(_bare(data_type.key_type), _bare(data_type.value_type))
+    if isinstance(data_type, StructType):
+        return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in data_type))
+    return data_type
+
+
+def _mapping_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in metadata.items() if k in MAPPING_KEYS}
+
+
+class _Ids:
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def next(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def _assign_fields(schema: StructType, ids: _Ids) -> StructType:
+    fields = []
+    for f in schema:
+        metadata = dict(f.metadata)
+        if COLUMN_MAPPING_ID not in metadata:
+            metadata[COLUMN_MAPPING_ID] = ids.next()
+        if COLUMN_MAPPING_PHYSICAL_NAME not in metadata:
+            metadata[COLUMN_MAPPING_PHYSICAL_NAME] = f"col-{uuid.uuid4()}"
+        fields.append(replace(f, metadata=metadata, data_type=_assign_within(f.data_type, ids)))
+    return StructType(tuple(fields))
+
+
+def _assign_within(data_type: DataType, ids: _Ids) -> DataType:
+    if isinstance(data_type, StructType):
+        return _assign_fields(data_type, ids)
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=_assign_within(data_type.element_type, ids))
+    if isinstance(data_type, MapType):
+        key = _assign_within(data_type.key_type, ids)
+        return replace(data_type, key_type=key, value_type=_assign_within(data_type.value_type, ids))
+    return data_type
+
+
+def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
+    fields = []
+    for f in schema:
+        nested = dict(_nested_ids(f))
+        data_type = _number_parts(f.data_type, f.physical_name, nested, ids)
+        # the reference writes the key on every field, empty where there is nothing to number
+        fields.append(replace(f, data_type=data_type, metadata={**f.metadata, COLUMN_MAPPING_NESTED_IDS: nested}))
+    return StructType(tuple(fields))
+
+
+def _number_parts(data_type: DataType, path: str, nested: dict[str, int], ids: _Ids) -> DataType:
+    def part(part_type: DataType, name: str) -> DataType:
+        inner = f"{path}.{name}"
+        if inner not in nested:
+            nested[inner] = ids.next()
+        return _number_parts(part_type, inner, nested, ids)
+
+    if isinstance(data_type, StructType):
+        return _assign_nested(data_type, ids)
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=part(data_type.element_type, "element"))
+    if isinstance(data_type, MapType):
+        key = part(data_type.key_type, "key")
+        return replace(data_type, key_type=key, value_type=part(data_type.value_type, "value"))
+    return data_type
+
+
+def _ids_of(schema: StructType) -> Iterator[int]:
+    for struct in structs(schema):
+        for f in struct:
+            if f.field_id is not None:
+                yield f.field_id
+            yield from _nested_ids(f).values()
+
+
+def _nested_ids(field: StructField) -> dict[str, int]:
+    """Raises: ProtocolError where the ids of elements, keys and values are none: a new one might be one of them."""
+    found = field.metadata.get(COLUMN_MAPPING_NESTED_IDS) or {}
+    if not isinstance(found, dict) or any(type(number) is not int for number in found.values()):
+        raise ProtocolError(
+            f"{COLUMN_MAPPING_NESTED_IDS} of the column '{field.name}' is no object of column ids: new columns "
+            "cannot be given ids "
+            "that are certainly new. Set it right with the engine that wrote it.",
+            code="DELTA_INVALID_SCHEMA",
+            column=field.name,
+        )
+    return found

@@ -1,0 +1,207 @@
+"""A new table: its metadata, protocol and domains, from a schema and what the user asks for.
+
+Protocol: "Change Metadata", "Protocol Evolution", "Column Mapping", "Clustered Table", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_pyds.errors import OptionError, UserError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Format, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supported_features
+from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
+from delta_pyds.protocol.schema import StructType, display, schema_to_string
+from delta_pyds.table.definition.column_mapping import assign_columns
+from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_features, complete_properties
+from delta_pyds.table.definition.property_rules import read_properties
+from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.schema_rules import (
+    check_columns,
+    check_defaults,
+    check_duplicates,
+    check_partitioning,
+    columns_of_new_table,
+)
+from delta_pyds.table.definition.statistics_columns import (
+    Path,
+    check_statistics_columns,
+    find_path,
+    has_minimum,
+    parse_columns,
+    physical_path,
+    show_path,
+    statistics_columns,
+)
+
+MAX_CLUSTERING_COLUMNS = 4
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """What the first commit of a table says of it."""
+
+    metadata: Metadata
+    protocol: Protocol
+    domains: tuple[DomainMetadata, ...] = ()
+
+
+def new_table(
+    table_root: str,
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str],
+    clustering_columns: Sequence[str | Sequence[str]] = (),
+    properties: Mapping[str, str],
+    description: str | None = None,
+    name: str | None = None,
+    keep_nullability: bool = False,
+) -> TableDefinition:
+    """Define a table that does not exist yet.
+
+    Invariants: the protocol is the weakest one that supports exactly what the
+    schema, the properties and the defaults need; partition columns are in the
+    schema's spelling; under column mapping every field has an id and a
+    physical name; properties about the protocol are not stored.
+    ``clustering_columns``: texts such as ``a.b``, or paths. ``keep_nullability``: columns that
+    are not nullable become NOT NULL; without it all are nullable, as for the rows of a DataFrame.
+
+    Raises: OptionError for properties (see ``property_rules.read_properties``); UserError for a schema, a partitioning
+        or a clustering that no table can have, with the reference's codes; UnsupportedFeatureError for what this
+        software does not write.
+    """
+    check_duplicates(schema)
+    columns = columns_of_new_table(schema, keep_nullability=keep_nullability)
+    request = read_properties(properties)
+    configuration: dict[str, str] = complete_properties(request.configuration)
+    typed = parse_properties(configuration)
+    partitions = _check_schema(columns, partition_columns, configuration, typed)
+    if typed.column_mapping_mode != "none":
+        nested_ids = (typed.iceberg_compat or 0) >= 2
+        columns, max_id = assign_columns(columns, 0, nested_ids=nested_ids)
+        configuration[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
+    domains = _clustering(table_root, columns, clustering_columns, partitions, typed, request.features)
+    metadata = Metadata(
+        id=str(uuid.uuid4()),
+        name=name,
+        description=description,
+        format=Format(options={}),
+        schema_string=schema_to_string(columns),
+        partition_columns=list(partitions),
+        created_time=time.time_ns() // 1_000_000,
+        configuration=dict(configuration),
+    )
+    protocol = upgrade_protocol(None, metadata, domains=domains, features=request.features, versions=request.versions)
+    features = supported_features(protocol)
+    check_defaults(columns, features)
+    check_iceberg_features(typed.iceberg_compat, features, typed.deletion_vectors)
+    if Feature.ROW_TRACKING in features and metadata.configuration is not None:
+        metadata.configuration[Property.MATERIALIZED_ROW_ID_COLUMN_NAME] = f"_row-id-col-{uuid.uuid4()}"
+        metadata.configuration[Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME] = (
+            f"_row-commit-version-col-{uuid.uuid4()}"
+        )
+    return TableDefinition(metadata, protocol, domains)
+
+
+def _check_schema(
+    schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str], typed: TableProperties
+) -> tuple[str, ...]:
+    """The partition columns in the schema's spelling."""
+    mapped = typed.column_mapping_mode != "none"
+    partitions = check_partitioning(schema, partition_columns)
+    check_columns(schema, partitions, mapped=mapped, change_data_feed=typed.change_data_feed)
+    check_statistics_columns(schema, configuration.get(Property.DATA_SKIPPING_STATS_COLUMNS), partitions)
+    check_iceberg(schema, typed.iceberg_compat, partitions)
+    return partitions
+
+
+def _clustering(
+    table_root: str,
+    schema: StructType,
+    clustering_columns: Sequence[str | Sequence[str]],
+    partitions: tuple[str, ...],
+    properties: TableProperties,
+    features: Sequence[str],
+) -> tuple[DomainMetadata, ...]:
+    """The domain that names the clustering columns by their physical names. Protocol: "Clustered Table"."""
+    if Feature.CLUSTERING in features:
+        raise OptionError(
+            "the table feature clustering cannot be asked for by name: name the columns to cluster by instead.",
+            code="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+            table=table_root,
+        )
+    if not clustering_columns:
+        return ()
+    paths = [_one_path(c) if isinstance(c, str) else tuple(c) for c in clustering_columns]
+    if partitions:
+        raise UserError(
+            f"the table {table_root} cannot be partitioned by ({', '.join(partitions)}) and clustered by "
+            f"({', '.join(map(show_path, paths))}) at once: leave one of them out.",
+            code="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            table=table_root,
+        )
+    if len(paths) > MAX_CLUSTERING_COLUMNS:
+        raise UserError(
+            f"the table {table_root} cannot be clustered by {len(paths)} columns: {MAX_CLUSTERING_COLUMNS} are the "
+            "most.",
+            code="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            table=table_root,
+        )
+    with_statistics = statistics_columns(schema, properties, partitions)
+    found = [_clustering_column(table_root, schema, path, with_statistics) for path in paths]
+    twice = [path for path in found if found.count(path) > 1]
+    if twice:
+        raise UserError(
+            f"the table {table_root} is to be clustered by '{show_path(twice[0])}' twice: name each column once.",
+            code="DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
+            table=table_root,
+        )
+    stored = {
+        "clusteringColumns": [list(physical_path(schema, path)) for path in found],
+        # the reference repeats the domain's name here
+        "domainName": CLUSTERING_DOMAIN,
+    }
+    return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":"))),)
+
+
+def _one_path(text: str) -> Path:
+    paths = parse_columns(text)
+    if len(paths) != 1:
+        raise UserError(f"'{text}' does not name one column to cluster by.", code="DELTA_COLUMN_NOT_FOUND", column=text)
+    return paths[0]
+
+
+def _clustering_column(table_root: str, schema: StructType, path: Path, with_statistics: tuple[Path, ...]) -> Path:
+    """The column in the schema's spelling."""
+    found = find_path(schema, path)
+    if found is None:
+        raise UserError(
+            f"there is no column '{show_path(path)}' to cluster table {table_root} by. "
+            f"The columns are: {', '.join(schema.names)}.",
+            code="DELTA_COLUMN_NOT_FOUND",
+            table=table_root,
+            column=show_path(path),
+        )
+    spelled, data_type = found
+    if not has_minimum(data_type):
+        raise UserError(
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}' of type {display(data_type)}, "
+            "which has no smallest and greatest value to skip files by.",
+            code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+            table=table_root,
+            column=show_path(spelled),
+        )
+    if spelled not in with_statistics:
+        raise UserError(
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}', of which no statistics are "
+            f"collected. Statistics are collected of: {', '.join(map(show_path, with_statistics))}. Name the column in "
+            "delta.dataSkippingStatsColumns, raise delta.dataSkippingNumIndexedCols, or move the column forward.",
+            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            table=table_root,
+            column=show_path(spelled),
+        )
+    return spelled

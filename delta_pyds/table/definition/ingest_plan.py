@@ -1,0 +1,321 @@
+"""Plans how incoming rows become rows of the table: the origin of each column, and the constraints on rows.
+
+Invariant: whatever the rows cannot become, and every expression that cannot
+be evaluated exactly, is refused here, before any byte is written.
+
+Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns",
+"Default Columns", "Identity Columns".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_pyds.errors import (
+    ColumnNotFoundError,
+    ConstraintViolationError,
+    DeltaError,
+    ExpressionError,
+    ProtocolError,
+    UserError,
+)
+from delta_pyds.expr.nodes import references, type_of
+from delta_pyds.protocol.char_types import text_limits
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.schema import (
+    BOOLEAN,
+    COLLATIONS,
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    INVARIANTS,
+    LONG,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    display,
+    nullable_throughout,
+)
+from delta_pyds.table.definition.session_expressions import parse_session_expression
+from delta_pyds.tasks.write_state import Check, ColumnSource, IdentityColumn, SessionExpression
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """What ``WriteState`` needs of it. ``uses_time_zone``: an expression's meaning depends on the session's zone."""
+
+    columns: tuple[ColumnSource, ...]
+    checks: tuple[Check, ...]
+    uses_time_zone: bool
+
+
+def plan_ingest(
+    schema: StructType,
+    *,
+    configuration: Mapping[str, str | None],
+    incoming: StructType,
+    time_zone: str,
+    supports: Callable[[str], bool],
+    replace_where: str | None = None,
+    table: str = "",
+) -> IngestPlan:
+    """Plan for a table whose schema already accepted the incoming one.
+
+    ``table``: its root, for messages. ``supports``: whether the table's protocol has a feature; without
+    ``generatedColumns``, ``identityColumns`` or ``allowColumnDefaults`` the
+    metadata of such columns means nothing. CHECK constraints and invariants
+    are enforced wherever they stand, as the reference does.
+
+    Raises: UserError for incoming columns that the table does not have or that name one of its columns twice
+        (DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND), for a missing NOT NULL column
+        (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) and for values of an identity column that takes none
+        (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED); ExpressionError and ColumnNotFoundError naming
+        constraint or column, table, and what cannot be evaluated; ProtocolError for metadata that cannot be read.
+    """
+    planner = _Planner(schema, time_zone, supports, table)
+    positions = planner.positions(incoming)
+    columns = tuple(planner.column(field, positions.get(field.name)) for field in schema)
+    checks = (
+        *planner.check_constraints(configuration),
+        *planner.invariants(schema),
+        *planner.replaced_rows(replace_where),
+    )
+    expressions = [c.expression for c in columns if c.expression is not None] + [c.expression for c in checks]
+    return IngestPlan(columns, checks, any(e.uses_time_zone for e in expressions))
+
+
+class _Planner:
+    def __init__(self, schema: StructType, time_zone: str, supports: Callable[[str], bool], table: str) -> None:
+        self._schema = schema
+        self._time_zone = time_zone
+        self._supports = supports
+        self._of_table = f" of table {table}" if table else " of the table"
+        self._table = table
+        # one moment for the whole write, as for one query of Spark's
+        self._now_micros = time.time_ns() // 1000
+
+    # incoming columns
+
+    def positions(self, incoming: StructType) -> dict[str, int]:
+        """By table column, where it is among the incoming ones."""
+        found: dict[str, int] = {}
+        for position, field in enumerate(incoming):
+            column = self._schema.find(field.name)
+            if column is None:
+                if field.data_type == VOID:
+                    continue  # all null: nothing is lost
+                raise UserError(
+                    f"the incoming rows have a column '{field.name}', and the table{self._name()} has only "
+                    f"{', '.join(self._schema.names)}. Leave it out, or write with the option mergeSchema.",
+                    code="DELTA_METADATA_MISMATCH",
+                    column=field.name,
+                )
+            if column.name in found:
+                raise UserError(
+                    f"the incoming rows have more than one column '{column.name}' "
+                    f"('{incoming.fields[found[column.name]].name}' and '{field.name}'): names that differ in case "
+                    "alone are one name.",
+                    code="DELTA_DUPLICATE_COLUMNS_FOUND",
+                    column=column.name,
+                )
+            found[column.name] = position
+        return found
+
+    def column(self, field: StructField, position: int | None) -> ColumnSource:
+        text_limits(field)
+        if (text := self._generation_expression(field)) is not None:
+            return ColumnSource(field, "generated", position, self._generated(field, text, position))
+        identity = self._identity(field)
+        if position is not None:
+            if identity is not None and not identity.allow_explicit_insert:
+                raise UserError(
+                    f"the incoming rows have values for the column '{field.name}'{self._of_table}, which is GENERATED "
+                    "ALWAYS AS IDENTITY: leave the column out.",
+                    code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+                    column=field.name,
+                )
+            # values that users give are kept, null included, and do not move the high-water mark
+            return ColumnSource(field, "input", position, identity=identity)
+        if identity is not None:
+            return ColumnSource(field, "identity", identity=identity)
+        default = field.metadata.get(CURRENT_DEFAULT) if self._supports(Feature.ALLOW_COLUMN_DEFAULTS) else None
+        if default is not None:
+            return ColumnSource(field, "default", expression=self._default(field, str(default)))
+        if not field.nullable and field.data_type != VOID:
+            raise ConstraintViolationError(
+                f"the column '{field.name}'{self._of_table} is NOT NULL, has no default, and is missing from the "
+                "incoming rows.",
+                code="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                column=field.name,
+            )
+        return ColumnSource(field, "null")
+
+    # columns that are made
+
+    def _generation_expression(self, field: StructField) -> str | None:
+        text = field.metadata.get(GENERATION_EXPRESSION)
+        return str(text) if text is not None and self._supports(Feature.GENERATED_COLUMNS) else None
+
+    def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression:
+        what = f"the generated column '{field.name}'{self._of_table}"
+        expression = self._typed(text, field.data_type, self._schema, what)
+        if position is not None and (COLLATIONS in field.metadata or not _is_comparable(field.data_type)):
+            raise ExpressionError(
+                f"{what} is of type {display(field.data_type).upper()}"
+                + (" with a collation" if COLLATIONS in field.metadata else "")
+                + ", whose given values cannot be compared with its expression here: leave the column out, and it is "
+                "computed.",
+                column=field.name,
+            )
+        for path in references(expression.ansi):
+            other = self._schema.find(path[0])
+            if other is not None and self._generation_expression(other) is not None:
+                raise ExpressionError(
+                    f"{what}, {text}, uses the generated column '{other.name}': a generated column can only use "
+                    "columns that are not generated.",
+                    code="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
+                    column=field.name,
+                )
+        return expression
+
+    def _default(self, field: StructField, text: str) -> SessionExpression:
+        what = f"the default of column '{field.name}'{self._of_table}"
+        return self._typed(text, field.data_type, StructType(()), what)
+
+    def _identity(self, field: StructField) -> IdentityColumn | None:
+        metadata = field.metadata
+        keys = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
+        if not self._supports(Feature.IDENTITY_COLUMNS) or not any(key in metadata for key in keys):
+            return None
+        missing = [key for key in keys if key not in metadata]
+        if missing:
+            raise self._bad_identity(field, f"has no {missing[0]}")
+        mark = metadata.get(IDENTITY_HIGH_WATER_MARK)
+        start, step = self._long(field, IDENTITY_START), self._long(field, IDENTITY_STEP)
+        if step == 0:
+            raise self._bad_identity(field, "has step 0")
+        if field.data_type != LONG:
+            raise self._bad_identity(field, f"is of type {display(field.data_type).upper()}, not BIGINT")
+        explicit = str(metadata[IDENTITY_ALLOW_EXPLICIT_INSERT]).lower()
+        if explicit not in ("true", "false"):
+            raise self._bad_identity(field, f"has {IDENTITY_ALLOW_EXPLICIT_INSERT} '{explicit}', not true or false")
+        return IdentityColumn(
+            start, step, None if mark is None else self._long(field, IDENTITY_HIGH_WATER_MARK), explicit == "true"
+        )
+
+    def _long(self, field: StructField, key: str) -> int:
+        value: Any = field.metadata[key]
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            raise self._bad_identity(field, f"has {key} {value!r}, not a whole number") from None
+        if isinstance(value, (bool, float)) or not -(1 << 63) <= number < 1 << 63:
+            raise self._bad_identity(field, f"has {key} {value!r}, not a BIGINT")
+        return number
+
+    def _bad_identity(self, field: StructField, problem: str) -> ProtocolError:
+        return ProtocolError(
+            f"the identity column '{field.name}'{self._of_table} {problem}: its values cannot be made.",
+            code="DELTA_INVALID_SCHEMA",
+            column=field.name,
+        )
+
+    # rules
+
+    def check_constraints(self, configuration: Mapping[str, str | None]) -> list[Check]:
+        checks = []
+        for key, text in sorted(configuration.items()):
+            if key.lower().startswith(CONSTRAINT_PREFIX) and text is not None:
+                name = key[len(CONSTRAINT_PREFIX) :]
+                expression = self._condition(text, f"the CHECK constraint '{name}'{self._of_table}")
+                checks.append(Check("check", name, expression))
+        return checks
+
+    def invariants(self, schema: StructType, above: str = "") -> list[Check]:
+        """Invariants of columns and of fields in structs; their names are the table's columns, whatever the depth."""
+        checks = []
+        for field in schema:
+            column = above + field.name
+            if (text := field.metadata.get(INVARIANTS)) is not None:
+                what = f"the invariant of column '{column}'{self._of_table}"
+                checks.append(Check("invariant", column, self._condition(_invariant(text, what), what)))
+            if isinstance(field.data_type, StructType):
+                checks += self.invariants(field.data_type, f"{column}.")
+        return checks
+
+    def replaced_rows(self, predicate: str | None) -> list[Check]:
+        if predicate is None:
+            return []
+        return [Check("replace_where", "replaceWhere", self._condition(predicate, "the option replaceWhere"))]
+
+    # expressions
+
+    def _condition(self, text: str, what: str) -> SessionExpression:
+        expression = self._parse(text, self._schema, what)
+        found = type_of(expression.ansi)
+        if found not in (BOOLEAN, VOID):
+            raise ExpressionError(
+                f"{what}, {text}, is of type {display(found).upper()}, not BOOLEAN.",
+                code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                expression=text,
+            )
+        return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, what, text) if found == VOID else expression
+
+    def _typed(self, text: str, wanted: DataType, schema: StructType, what: str) -> SessionExpression:
+        """The expression as a value of the column's type: cast where it is of another one."""
+        expression = self._parse(text, schema, what)
+        if nullable_throughout(type_of(expression.ansi)) == nullable_throughout(wanted):
+            return expression
+        return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, what, text)
+
+    def _parse(self, text: str, schema: StructType, what: str, shown: str | None = None) -> SessionExpression:
+        sql = text if shown is None else shown
+        try:
+            expression = parse_session_expression(text, schema, time_zone=self._time_zone, now_micros=self._now_micros)
+        except ColumnNotFoundError as e:
+            raise ColumnNotFoundError(
+                f"nothing can be written: {what}, {sql}, names a column that is not there: {e.message}",
+                code=e.code,
+                **e.parameters,
+            ) from None
+        except DeltaError as e:
+            raise ExpressionError(
+                f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}",
+                code=e.code,
+                multiline=e.multiline,
+                **e.parameters,
+            ) from None
+        return replace(expression, sql=sql)
+
+    def _name(self) -> str:
+        return f" {self._table}" if self._table else ""
+
+
+def _is_comparable(data_type: DataType) -> bool:
+    return not isinstance(data_type, (StructType, ArrayType, MapType)) and data_type != VARIANT
+
+
+def _invariant(value: Any, what: str) -> str:
+    try:
+        text = decode_json(value)["expression"]["expression"]
+    except (ValueError, TypeError, KeyError):
+        text = None
+    if not isinstance(text, str):
+        raise ProtocolError(
+            f'{what} is {value!r}, not of the form {{"expression": {{"expression": "x > 3"}}}}: what rows have to '
+            "keep is unknown.",
+            code="DELTA_UNRECOGNIZED_INVARIANT",
+        )
+    return text

@@ -1,0 +1,298 @@
+"""Whether incoming rows fit a table, and what its schema becomes where the write may change it.
+
+No cast here can lose a value, and no column is dropped silently: a mismatch is an error that shows both schemas.
+
+Protocol: "Column Mapping", "Type Widening"; the rules are the reference's schema enforcement.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from delta_pyds.errors import ConstraintViolationError, UserError
+from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.schema import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_START,
+    INVARIANTS,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    display,
+)
+from delta_pyds.protocol.type_changes import can_widen, is_checked_narrowing, is_lossless, record_type_changes
+from delta_pyds.redaction import shown
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.column_mapping import assign_columns, recorded_max_id
+from delta_pyds.table.definition.iceberg_rules import check_iceberg
+from delta_pyds.table.definition.schema_rules import (
+    check_added,
+    check_duplicates,
+    column_to_add,
+)
+from delta_pyds.tasks.scan_state import CHANGE_COLUMNS
+
+
+def enforce_schema(configuration: TableConfiguration, incoming: StructType, *, merge_schema: bool) -> StructType:
+    """The schema to write the incoming rows with: the table's, evolved as far as ``merge_schema`` lets it be.
+
+    Names match without regard to case, nested ones too, and the table's
+    spelling wins. Columns that the rows lack are null, or filled as the table
+    says. Types may differ where no value is lost, and between the integers of
+    up to 32 bits, whose values are checked row by row. Columns of type void
+    are in every schema. With ``merge_schema`` other columns and nested fields
+    are added at the end, nullable, with an id and a physical name under column
+    mapping; and columns become wider where ``delta.enableTypeWidening`` allows, which is recorded.
+    Equal to ``configuration.schema`` when nothing changes; else for ``schema_evolution.evolve_metadata``.
+
+    Raises: UserError with DELTA_METADATA_MISMATCH for columns that the table lacks (both schemas are shown),
+        DELTA_FAILED_TO_MERGE_FIELDS for types, DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_PARTITION_COLUMN_NOT_FOUND,
+        DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for widening what
+        expressions use, and for new columns what ``schema_rules`` raises; ConstraintViolationError
+        (DELTA_MISSING_NOT_NULL_COLUMN_VALUE).
+    """
+    check_duplicates(incoming)
+    _check_change_columns(configuration, incoming)
+    merge = _Merge(configuration, incoming, merge_schema)
+    merged = merge.struct(configuration.schema, incoming, ())
+    _check_missing(configuration, incoming)
+    merge.refuse_additions()
+    if merged == configuration.schema:
+        return configuration.schema
+    mapped = configuration.column_mapping_mode != "none"
+    check_added(merge.added, mapped=mapped, reserved=configuration.hidden_columns)
+    iceberg = configuration.properties.iceberg_compat
+    check_iceberg(merged, iceberg, configuration.partition_columns)
+    if mapped:
+        max_id = recorded_max_id(configuration.configuration)
+        merged, _ = assign_columns(merged, max_id, nested_ids=(iceberg or 0) >= 2)
+    return merged
+
+
+class _Merge:
+    """Merges incoming types into the table's. ``added``: by path, the fields that the table gets."""
+
+    def __init__(self, configuration: TableConfiguration, incoming: StructType, may_change: bool) -> None:
+        self._configuration = configuration
+        self._incoming = incoming
+        self._may_change = may_change
+        self._widens = configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)
+        self._for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
+        self.added: dict[tuple[str, ...], StructField] = {}
+
+    def struct(self, table: StructType, incoming: StructType, path: tuple[str, ...]) -> StructType:
+        fields = []
+        for f in table:
+            given = incoming.find(f.name)
+            if given is None:
+                if path and not f.nullable:
+                    raise _missing(self._configuration, (*path, f.name))
+                fields.append(f)
+                continue
+            merged = self.type(f.data_type, given.data_type, (*path, f.name))
+            if merged != f.data_type:
+                self._check_expressions(f, (*path, f.name), f.data_type, merged)
+                f = record_type_changes(replace(f, data_type=merged), f.data_type)
+            fields.append(f)
+        for given in incoming:
+            # a void column has no values that could be lost
+            if table.find(given.name) is None and given.data_type != VOID:
+                column, place = column_to_add(given), (*path, given.name)
+                self.added[place] = column
+                fields.append(column)
+        return StructType(tuple(fields))
+
+    def type(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> DataType:
+        if isinstance(table, StructType) and isinstance(incoming, StructType):
+            return self.struct(table, incoming, path)
+        if isinstance(table, ArrayType) and isinstance(incoming, ArrayType):
+            return replace(table, element_type=self.type(table.element_type, incoming.element_type, (*path, "element")))
+        if isinstance(table, MapType) and isinstance(incoming, MapType):
+            key = self.type(table.key_type, incoming.key_type, (*path, "key"))
+            value = self.type(table.value_type, incoming.value_type, (*path, "value"))
+            return replace(table, key_type=key, value_type=value)
+        if table == incoming or incoming == VOID:
+            return table
+        if table == VOID:
+            # the column gets the type that it never had
+            self.added[path] = column_to_add(StructField(path[-1], incoming))
+            return self.added[path].data_type
+        if self._may_widen(table, incoming, path):
+            return incoming
+        if is_lossless(incoming, table) or is_checked_narrowing(incoming, table):
+            return table
+        raise self._incompatible(table, incoming, path)
+
+    def _may_widen(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> bool:
+        # values of partition columns are texts in the log, which were written as the old type
+        is_partition = path[0] in self._configuration.partition_columns
+        possible = self._may_change and self._widens and not is_partition
+        return possible and can_widen(table, incoming, for_iceberg=self._for_iceberg)
+
+    def refuse_additions(self) -> None:
+        """Refuse new columns, all of them in one error, unless they may be added."""
+        if self._may_change or not self.added:
+            return
+        names = ", ".join(f"'{'.'.join(path)}'" for path in self.added)
+        raise UserError(
+            f"the incoming rows do not have the schema of table {self._configuration.table_root}, which lacks the "
+            f"column {names}. To add it to the table, write with the option mergeSchema=true; to replace the schema, "
+            'with .mode("overwrite") and overwriteSchema=true; else leave the column out.\n'
+            f"Table schema:\n{tree(self._configuration.schema)}\nData schema:\n{tree(self._incoming)}",
+            code="DELTA_METADATA_MISMATCH",
+            multiline=True,
+            table=self._configuration.table_root,
+            columns=[".".join(path) for path in self.added],
+        )
+
+    def _incompatible(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> UserError:
+        column = ".".join(path)
+        hint = "Cast the column before writing."
+        if can_widen(table, incoming, for_iceberg=self._for_iceberg) and path[0] not in (
+            self._configuration.partition_columns
+        ):
+            hint += (
+                " Or let the table's column become wider: with the table property delta.enableTypeWidening=true "
+                "and the option mergeSchema=true."
+            )
+        return UserError(
+            f"the column '{column}' of table {self._configuration.table_root} is of type {display(table)}, and the "
+            f"incoming rows have it as {display(incoming)}, which could lose values. {hint}",
+            code="DELTA_FAILED_TO_MERGE_FIELDS",
+            table=self._configuration.table_root,
+            column=column,
+            table_type=display(table),
+            incoming_type=display(incoming),
+        )
+
+    def _check_expressions(self, f: StructField, path: tuple[str, ...], old: DataType, new: DataType) -> None:
+        """Refuse to change a type that expressions were bound to: they would mean something else for old rows."""
+        if _without_additions(new, old) == old:
+            return
+        constraints = {
+            key.removeprefix(CONSTRAINT_PREFIX): text
+            for key, text in self._configuration.configuration.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        }
+        generated = {
+            g.name: str(g.metadata[GENERATION_EXPRESSION])
+            for g in self._configuration.schema
+            if GENERATION_EXPRESSION in g.metadata
+        }
+        invariants = {
+            g.name: str(g.metadata[INVARIANTS]) for g in self._configuration.schema if INVARIANTS in g.metadata
+        }
+        using = [n for n, text in {**constraints, **invariants}.items() if _mentions(text or "", path[0])]
+        makers = [n for n, text in generated.items() if n == path[0] or _mentions(text, path[0])]
+        if using or makers:
+            what = "the constraint" if using else "the generated column"
+            raise UserError(
+                f"the column '{'.'.join(path)}' of table {self._configuration.table_root} cannot change its type from "
+                f"{display(old)} to {display(new)}: {what} {', '.join(using or makers)} uses it. Cast the column "
+                "before writing.",
+                code="DELTA_CONSTRAINT_DATA_TYPE_MISMATCH" if using else "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
+                table=self._configuration.table_root,
+                column=f.name,
+            )
+
+
+def tree(schema: StructType) -> str:
+    """The schema as a tree, one line for each part, as Spark prints it."""
+    lines = ["root"]
+
+    def part(name: str, data_type: DataType, nullable: bool | None, depth: int, word: str = "nullable") -> None:
+        kind = {StructType: "struct", ArrayType: "array", MapType: "map"}.get(type(data_type)) or display(data_type)
+        suffix = "" if nullable is None else f" ({word} = {str(nullable).lower()})"
+        lines.append(f"{' |   ' * depth} |-- {shown(name)}: {kind}{suffix}")
+        if isinstance(data_type, StructType):
+            for f in data_type:
+                part(f.name, f.data_type, f.nullable, depth + 1)
+        elif isinstance(data_type, ArrayType):
+            part("element", data_type.element_type, data_type.contains_null, depth + 1, "containsNull")
+        elif isinstance(data_type, MapType):
+            part("key", data_type.key_type, None, depth + 1)
+            part("value", data_type.value_type, data_type.value_contains_null, depth + 1, "valueContainsNull")
+
+    for f in schema:
+        part(f.name, f.data_type, f.nullable, 0)
+    return "\n".join(lines)
+
+
+def _check_missing(configuration: TableConfiguration, incoming: StructType) -> None:
+    for f in configuration.schema:
+        if incoming.find(f.name) is not None or _is_made(configuration, f):
+            continue
+        if f.name in configuration.partition_columns:
+            raise UserError(
+                f"the incoming rows lack the column '{f.name}', which table {configuration.table_root} is partitioned "
+                f"by. They have: {', '.join(incoming.names)}. Add the column; it may be null.",
+                code="DELTA_PARTITION_COLUMN_NOT_FOUND",
+                table=configuration.table_root,
+                column=f.name,
+            )
+        if not f.nullable:
+            raise _missing(configuration, (f.name,))
+
+
+def _is_made(configuration: TableConfiguration, f: StructField) -> bool:
+    """Whether the table says how to fill the column."""
+    return any(
+        key in f.metadata and configuration.supports(feature)
+        for key, feature in (
+            (CURRENT_DEFAULT, Feature.ALLOW_COLUMN_DEFAULTS),
+            (GENERATION_EXPRESSION, Feature.GENERATED_COLUMNS),
+            (IDENTITY_START, Feature.IDENTITY_COLUMNS),
+        )
+    )
+
+
+def _missing(configuration: TableConfiguration, path: tuple[str, ...]) -> ConstraintViolationError:
+    column = ".".join(path)
+    return ConstraintViolationError(
+        f"the column '{column}' of table {configuration.table_root} is NOT NULL, has no default, and is missing from "
+        "the incoming rows. Add it.",
+        code="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+        table=configuration.table_root,
+        column=column,
+    )
+
+
+def _check_change_columns(configuration: TableConfiguration, incoming: StructType) -> None:
+    if not configuration.properties.change_data_feed:
+        return
+    reserved = [f.name for f in incoming if f.name.lower() in CHANGE_COLUMNS]
+    if reserved:
+        raise UserError(
+            f"the incoming rows have the column {', '.join(reserved)}, a name that the change data feed of table "
+            f"{configuration.table_root} keeps for itself. Rename or drop it.",
+            code="RESERVED_CDC_COLUMNS_ON_WRITE",
+            table=configuration.table_root,
+            columns=reserved,
+        )
+
+
+def _mentions(expression: str, column: str) -> bool:
+    """Whether the text could use the column: within a string literal too, for refusing is the safe side."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression, re.IGNORECASE) is not None
+
+
+def _without_additions(new: DataType, old: DataType) -> DataType:
+    """``new`` without the fields that ``old`` lacks: equal to ``old`` where no part changed its type."""
+    if isinstance(new, StructType) and isinstance(old, StructType):
+        kept = zip(new.fields, old.fields, strict=False)
+        return StructType(tuple(replace(o, data_type=_without_additions(n.data_type, o.data_type)) for n, o in kept))
+    if isinstance(new, ArrayType) and isinstance(old, ArrayType):
+        return replace(new, element_type=_without_additions(new.element_type, old.element_type))
+    if isinstance(new, MapType) and isinstance(old, MapType):
+        return replace(
+            new,
+            key_type=_without_additions(new.key_type, old.key_type),
+            value_type=_without_additions(new.value_type, old.value_type),
+        )
+    return new

@@ -1,0 +1,148 @@
+"""The metadata of a table whose schema changes: by evolution, or replaced by an overwrite.
+
+Protocol: "Change Metadata", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_string
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.column_mapping import assign_columns, keep_mapping, recorded_max_id
+from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_partitioning
+from delta_pyds.table.definition.identity import keep_high_water_marks
+from delta_pyds.table.definition.schema_rules import (
+    check_added,
+    check_columns,
+    check_defaults,
+    check_duplicates,
+    check_partitioning,
+    columns_of_new_table,
+)
+
+
+def evolve_metadata(configuration: TableConfiguration, schema: StructType) -> Metadata:
+    """The table's metadata with a schema that ``enforce_schema`` returned.
+
+    Invariants: id, properties and partitioning stay; under column mapping
+    every field has an id and a physical name, and ``maxColumnId`` covers them
+    and never falls. The very metadata of the table where the schema is the table's.
+
+    Raises: UnsupportedOperationError for a stored schema that would lose something by being written again.
+    """
+    if schema == configuration.schema:
+        return configuration.metadata
+    _check_rewritable(configuration)
+    return _with_schema(configuration, schema, configuration.partition_columns)
+
+
+def replace_schema(
+    configuration: TableConfiguration,
+    incoming: StructType,
+    partition_columns: Sequence[str] | None = None,
+    *,
+    clustering_columns: Sequence[tuple[str, ...]] = (),
+) -> Metadata:
+    """The metadata of a table that is overwritten with rows of another schema and partitioning.
+
+    Invariants: id, name and properties stay, and so do the ids and physical
+    names of columns of the same name and type, and how far identity columns have counted. Incoming columns become
+    nullable. ``partition_columns``: None is none, as in the reference.
+    ``clustering_columns``: physical paths, which must stay columns of the table.
+
+    Raises: UserError and its like for what ``schema_rules`` and ``iceberg_rules`` refuse;
+        DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE and DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN.
+    """
+    check_duplicates(incoming)
+    schema = keep_high_water_marks(columns_of_new_table(incoming), configuration.schema)
+    partitions = check_partitioning(schema, partition_columns or ())
+    if partitions and configuration.supports(Feature.CLUSTERING):
+        raise UserError(
+            f"the table {configuration.table_root} is clustered, so it cannot be partitioned too: leave out the "
+            "option partitionBy.",
+            code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+            table=configuration.table_root,
+        )
+    mapped = configuration.column_mapping_mode != "none"
+    check_columns(schema, partitions, mapped=mapped, change_data_feed=configuration.properties.change_data_feed)
+    check_added({(f.name,): f for f in schema}, mapped=mapped, reserved=configuration.hidden_columns)
+    check_defaults(schema, configuration.features)
+    iceberg = configuration.properties.iceberg_compat
+    check_iceberg(schema, iceberg, partitions)
+    check_iceberg_partitioning(iceberg, configuration.partition_columns, partitions)
+    if mapped:
+        schema = keep_mapping(schema, configuration.schema)
+    metadata = _with_schema(configuration, schema, partitions)
+    _check_clustering(configuration, parse_schema(metadata.schema_string or ""), clustering_columns)
+    return metadata
+
+
+def _with_schema(configuration: TableConfiguration, schema: StructType, partitions: Sequence[str]) -> Metadata:
+    properties = dict(configuration.configuration)
+    if configuration.column_mapping_mode != "none":
+        known = recorded_max_id(properties)
+        iceberg = configuration.properties.iceberg_compat or 0
+        schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
+        properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
+    else:
+        # ids and names that nothing honours are not ours to drop
+        stored = parse_schema(configuration.metadata.schema_string or "")
+        schema = keep_mapping(schema, stored, any_type=True)
+    return msgspec.structs.replace(
+        configuration.metadata,
+        schema_string=schema_to_string(schema),
+        partition_columns=list(partitions),
+        configuration=properties,
+    )
+
+
+def _check_clustering(
+    configuration: TableConfiguration, schema: StructType, clustering_columns: Sequence[tuple[str, ...]]
+) -> None:
+    for path in clustering_columns:
+        fields = schema.fields
+        for name in path:
+            found = next((f for f in fields if f.physical_name == name), None)
+            if found is None:
+                raise UserError(
+                    f"the table {configuration.table_root} is clustered by the column {'.'.join(path)}, which the new "
+                    "schema does not have with its old type. Keep the column, or let another engine change the "
+                    "clustering first.",
+                    code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+                    table=configuration.table_root,
+                )
+            fields = found.data_type.fields if isinstance(found.data_type, StructType) else ()
+
+
+def _check_rewritable(configuration: TableConfiguration) -> None:
+    lost = _lost(decode_json(configuration.metadata.schema_string or "{}"))
+    if lost is not None:
+        raise UnsupportedOperationError(
+            f"the schema of table {configuration.table_root} holds {lost}, which this software can read but not write "
+            "back: it cannot change the schema. Change it with the engine that created the table, then write.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            table=configuration.table_root,
+        )
+
+
+def _lost(value: Any) -> str | None:
+    """A part of a stored schema that reading it and writing it again would not keep."""
+    if isinstance(value, str):
+        name = value.strip().lower()
+        return f"the type {value}" if name.startswith(("char", "varchar", "string ")) else None
+    if not isinstance(value, dict):
+        return None
+    if value.get("type") == "udt":
+        return "a user-defined type"
+    parts = [value.get(key) for key in ("type", "elementType", "keyType", "valueType")]
+    parts += [f.get("type") for f in value.get("fields") or ()]
+    return next((found for part in parts if (found := _lost(part)) is not None), None)

@@ -1,0 +1,38 @@
+"""Expressions of a table, bound both with and without ANSI mode."""
+
+from __future__ import annotations
+
+import time
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.parse import Bound, parse_expression
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.tasks.write_state import SessionExpression
+
+
+def parse_session_expression(
+    text: str, schema: StructType, *, time_zone: str, now_micros: int | None = None
+) -> SessionExpression:
+    """Bind a Spark SQL expression both with and without ANSI mode: only a task knows its session's setting.
+
+    ``now_micros``: what ``current_timestamp()`` and ``current_date()`` are, in microseconds since 1970; the
+    time of the call by default. Both meanings get the same.
+
+    Raises: ExpressionError when it cannot be bound with ANSI rules, naming the function or the construct;
+        ColumnNotFoundError. One that cannot be bound without them has a ``legacy_refusal`` instead.
+    """
+    now = time.time_ns() // 1000 if now_micros is None else now_micros
+    ansi = parse_expression(text, schema, time_zone=time_zone, ansi=True, now_micros=now)
+    legacy: Bound | None = None
+    refusal = ""
+    try:
+        legacy = parse_expression(text, schema, time_zone=time_zone, ansi=False, now_micros=now)
+    except ExpressionError as e:
+        refusal = str(e)
+    return SessionExpression(
+        sql=text,
+        ansi=ansi.expr,
+        legacy=None if legacy is None else legacy.expr,
+        legacy_refusal=refusal,
+        uses_time_zone=ansi.uses_time_zone or (legacy is not None and legacy.uses_time_zone),
+    )

@@ -1,0 +1,84 @@
+"""The files that a commit adds to a change data feed stream. Protocol: "Reader Requirements for AddCDCFile"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from delta_pyds.errors import MissingLogFilesError
+from delta_pyds.log.commit_reader import read_commit_info
+from delta_pyds.log.commit_times import TimedCommits, timed_commits
+from delta_pyds.log.committer import LoggedCommit
+from delta_pyds.protocol.actions import CommitInfo
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.change_feed.change_scan import with_partition_values
+from delta_pyds.table.change_feed.changes import FileChange, change_batch, changes_of
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.history import InCommitTimestamps
+from delta_pyds.table.scan.row_selection import RowSelection
+
+
+class StreamChanges:
+    """The change files of commits, each with its version and its time.
+
+    ``selection``: of a ``changes.change_relation``. ``newest``: the newest
+    configuration that is known, which says from when on commits carry their own time.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        table_root: str,
+        selection: RowSelection,
+        exclude: re.Pattern[str] | None,
+        newest: Callable[[], TableConfiguration],
+    ) -> None:
+        self._storage = storage
+        self._root = table_root
+        self._selection = selection
+        self._exclude = exclude
+        self._newest = newest
+
+    def of(self, commit: LoggedCommit) -> list[FileChange]:
+        changes = changes_of(commit.actions)
+        exclude = self._exclude
+        return changes if exclude is None else [c for c in changes if exclude.search(c.path) is None]
+
+    def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
+        """In bytes, of each file of the commit."""
+        return pa.array([change.size or 0 for change in self.of(commit)], pa.int64())
+
+    def rows(self, commit: LoggedCommit, times: TimedCommits) -> pa.RecordBatch:
+        """The files that may hold wanted rows, as rows of ``columnar.scan_files``; ``times``: of this commit too."""
+        changes: Sequence[FileChange] = self.of(commit)
+        info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
+        time_ms = self._time(times, commit.version, info) if changes else 0
+        changes = with_partition_values(changes, self._storage, self._selection.relation, commit.version)
+        return change_batch(changes, self._selection, version=commit.version, timestamp_ms=time_ms)
+
+    def times(self, first: int, last: int) -> TimedCommits:
+        """Of the commits of these versions, by one listing."""
+        own = InCommitTimestamps.of(self._newest().configuration)
+        in_commit = None if own is None else own.from_version
+        return timed_commits(self._storage, self._root, first, last, in_commit=in_commit)
+
+    def time_of(self, version: int) -> int:
+        """When the version was committed, in ms. Raises: MissingLogFilesError if its commit file is missing."""
+        times = self.times(version, version)
+        file = times.files.get(version)
+        info = read_commit_info(self._storage, file) if file is not None and times.has_own_time(version) else None
+        return self._time(times, version, info)
+
+    def _time(self, times: TimedCommits, version: int, info: CommitInfo | None) -> int:
+        if version not in times.files:
+            raise MissingLogFilesError(
+                f"When version {version} of table {self._root!r} was committed is not known: its commit file is gone "
+                "from the log, and each row of a change feed says when it was changed. Restore the file, or start the "
+                "query with a new checkpoint location.",
+                code="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                table=self._root,
+                version=version,
+            )
+        return times.timestamp_ms(version, info)

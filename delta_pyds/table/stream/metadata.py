@@ -1,0 +1,198 @@
+"""Schema changes that a stream encounters: checked, and followed if the user wants it.
+
+Protocol: "Change Metadata", "Protocol Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
+from delta_pyds.log.committer import LoggedCommit
+from delta_pyds.protocol.stream_offset import BASE_INDEX, StreamOffset
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.stream.schema import check_change_data, check_same_table, check_stream_schema
+from delta_pyds.table.stream.schema_log import SchemaTracking
+
+
+class StreamMetadata:
+    """The known protocols and metadata of a table, by version.
+
+    Invariant: rows of a commit are only read with ``read`` once the protocol
+    and metadata in force there were compared with it, as far as the log still has them.
+    """
+
+    def __init__(
+        self,
+        read: TableConfiguration,
+        open_version: Callable[[int], Snapshot],
+        tracking: SchemaTracking | None,
+        *,
+        change_feed: bool,
+        starting_given: bool,
+    ) -> None:
+        self.read = read
+        self._open = open_version
+        self._tracking = tracking
+        self._change_feed = change_feed
+        self._starting_given = starting_given
+        self._known = {read.version: read}
+        self._begun = False
+        self._tracking_begun = False
+
+    @property
+    def newest(self) -> TableConfiguration:
+        """The configuration of the newest known version."""
+        return self._known[max(self._known)]
+
+    # --- the first position of this process
+
+    def begin(self, start: StreamOffset) -> None:
+        """Compare the schema in force where the stream starts with the one that it reads with; once.
+
+        Raises: as ``check_stream_schema`` and ``SchemaTracking.check_unblocked``.
+        """
+        if self._begun:
+            return
+        if self._tracking is not None and self._tracking.latest() is not None:
+            self._tracking.check_unblocked()
+        # of a snapshot the files are opened by its version, and it is looked at then
+        if not start.is_initial:
+            found = self.read
+            if start.version < self.read.version:
+                found = self._at(start.version) or self.read
+            self.check(found)
+        self._begun = True
+
+    def begin_tracking(self, start: StreamOffset) -> None:
+        """Put the schema in force where the stream starts into an empty schema log.
+
+        Raises: UserError (DELTA_STREAMING_METADATA_EVOLUTION) if it is not the one that is read with.
+        """
+        if self._tracking is None or self._tracking_begun:
+            return
+        if self._tracking.latest() is None:
+            first = self._in_force(start)
+            check_same_table(self.read, first)
+            self._tracking.append(first.version, first.metadata, first.protocol)
+            if self._tracking.changes(self.read, first):
+                raise self._evolved(first, self._tracking)
+        self._tracking_begun = True
+
+    def _in_force(self, start: StreamOffset) -> TableConfiguration:
+        """At the start: after a snapshot or a commit that was begun, before one that was not."""
+        version = start.version
+        if not start.is_initial and start.index <= BASE_INDEX:
+            version = max(version - 1, 0)
+        if version == self.read.version:
+            return self.read
+        found = self._known.get(version) or self._at(version)
+        if found is None and version < start.version:
+            found = self._at(start.version)
+        return found or self._open(version).configuration
+
+    def _at(self, version: int) -> TableConfiguration | None:
+        """The configuration after a version; None if it cannot be determined any more."""
+        try:
+            found = self._open(version).configuration
+        except (TimeTravelError, MissingLogFilesError):
+            return None
+        return self._known.setdefault(version, found)
+
+    def forget(self, before: int) -> None:
+        """Drop what is known of versions below ``before`` and not in force there any more."""
+        in_force = max((v for v in self._known if v < before), default=before)
+        self._known = {v: known for v, known in self._known.items() if v >= in_force or v == self.read.version}
+
+    # --- what comes after
+
+    def check_after_loss(self, first: int) -> None:
+        """Compare the schema before ``first``, which the commits that were cleaned up may have changed.
+
+        Raises: as ``check``.
+        """
+        found = self._at(first - 1) or self._at(first)
+        if found is not None:
+            self.check(found)
+
+    def check(self, found: TableConfiguration) -> None:
+        """Refuse rows written under ``found`` if they cannot be read with the stream's schema.
+
+        Raises: as ``check_stream_schema``; where schemas are recorded, as ``take_over``.
+        """
+        self._known.setdefault(found.version, found)
+        if self._tracking is None:
+            check_stream_schema(
+                self.read,
+                found,
+                backfilling=found.version < self.read.version,
+                change_feed=self._change_feed,
+                starting_given=self._starting_given,
+            )
+            return
+        if self._tracking.changes(self.read, found):
+            self._take_over(found, self._tracking)
+        if self._change_feed:
+            check_change_data(found)
+
+    def stops_at(self, commit: LoggedCommit) -> bool:
+        """Whether the stream must end before this commit, to take over another schema first.
+
+        Raises: as ``check``, without a record of schemas.
+        """
+        found = self.of(commit)
+        if found is None:
+            return False
+        if self._tracking is not None and self._tracking.changes(self.read, found):
+            return True
+        self.check(found)
+        return False
+
+    def of(self, commit: LoggedCommit) -> TableConfiguration | None:
+        """The configuration after a commit that changes protocol or metadata; None for others.
+
+        Raises: as ``load_configuration``.
+        """
+        metadata = next((a.meta_data for a in reversed(commit.actions) if a.meta_data is not None), None)
+        protocol = next((a.protocol for a in reversed(commit.actions) if a.protocol is not None), None)
+        if metadata is None and protocol is None:
+            return None
+        known = self._known.get(commit.version)
+        if known is not None:
+            check_same_table(self.read, known)
+            return known
+        before = self._known.get(max((v for v in self._known if v < commit.version), default=self.read.version))
+        assert before is not None
+        found = load_configuration(
+            self.read.table_root, commit.version, protocol or before.protocol, metadata or before.metadata
+        )
+        check_same_table(self.read, found)
+        self._known[commit.version] = found
+        return found
+
+    def take_over(self, commit: LoggedCommit) -> NoReturn:
+        """Record the schema of a commit that the stream stopped before, so that the next run reads with it.
+
+        Raises: UserError, always: DELTA_STREAMING_METADATA_EVOLUTION, or what ``SchemaTracking.append`` raises.
+        """
+        found = self.of(commit)
+        assert found is not None and self._tracking is not None
+        self._take_over(found, self._tracking)
+
+    def _take_over(self, found: TableConfiguration, tracking: SchemaTracking) -> NoReturn:
+        tracking.append(found.version, found.metadata, found.protocol)
+        raise self._evolved(found, tracking)
+
+    def _evolved(self, found: TableConfiguration, tracking: SchemaTracking) -> UserError:
+        return UserError(
+            f"the schema of table {self.read.table_root} at version {found.version} is not the one that the stream "
+            f"reads with, that of version {self.read.version}. The new one is recorded in {tracking.directory!r}: "
+            "restart the query, and it goes on from here with that schema. No row is lost.",
+            code="DELTA_STREAMING_METADATA_EVOLUTION",
+            table=self.read.table_root,
+            version=found.version,
+            read_version=self.read.version,
+            retryable=True,
+        )

@@ -1,0 +1,389 @@
+"""The schema log of a stream, kept beside its checkpoint: the option ``schemaTrackingLocation``.
+
+The files are laid out as the reference implementation's, so that a log
+explains itself: ``<location>/_schema_log_<table id>[_<tracking id>]/<n>``, n
+from 0, each ``v1`` and a line of JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from delta_pyds.errors import (
+    CorruptLogError,
+    FileNotFoundInStorageError,
+    OptionError,
+    ProtocolError,
+    StorageError,
+    UserError,
+)
+from delta_pyds.log.commit_writer import encode_commit
+from delta_pyds.protocol.actions import Metadata, Protocol, SingleAction
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.schema import (
+    StructType,
+    parse_schema,
+    schema_to_string,
+)
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.stream.schema import SchemaStep, check_same_table, read_alike, schema_step
+
+ALLOW_RENAME = "allowSourceColumnRename"
+ALLOW_DROP = "allowSourceColumnDrop"
+ALLOW_TYPE_CHANGE = "allowSourceColumnTypeChange"
+
+Allowance = Literal["always"] | int | None
+_FORMAT = "v1"
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Which changes of columns the user allows: all, those of one version of the table, or none."""
+
+    rename: Allowance = None
+    drop: Allowance = None
+    type_change: Allowance = None
+
+
+@dataclass(frozen=True)
+class TrackedSchema:
+    """What a stream reads the table with from ``version`` on.
+
+    ``metadata`` has the id, the schema, the partition columns and the
+    properties; the other fields are not kept in a schema log.
+    """
+
+    version: int
+    metadata: Metadata
+    protocol: Protocol
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The JSON of a file. Both schemas are schemaStrings, the protocol is an action as in a commit."""
+
+    table_id: str
+    delta_commit_version: int
+    data_schema_json: str
+    partition_schema_json: str
+    source_metadata_path: str
+    table_configurations: dict[str, str | None] | None = None
+    protocol_json: str | None = None
+    previous_metadata_seq_num: int | None = None
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    number: int
+    previous: int
+    schema: TrackedSchema
+
+
+def parse_allowed(text: str | None, option: str) -> Allowance:
+    """Read the value of an option such as allowSourceColumnDrop: ``always``, a version of the table, or not given.
+
+    Raises: OptionError for anything else.
+    """
+    if text is None:
+        return None
+    value = text.strip().lower()
+    if value == "always":
+        return "always"
+    if value.isascii() and value.isdigit():
+        return int(value)
+    raise OptionError(
+        f"the option {option} is {text!r}, but must be 'always' or the version of the table that made the change, "
+        "such as '7'.",
+        option=option,
+        value=text,
+    )
+
+
+class SchemaTracking:
+    """The schema log of one source of one query.
+
+    Invariants: entries are only ever added, each created whole where there is
+    none, so of two processes one wins and the other sees it; versions ascend.
+    The newest entry is what the stream reads with. ``allow``: see ``check_unblocked``.
+    """
+
+    def __init__(
+        self, storage: Storage, location: str, table_id: str, tracking_id: str | None = None, allow: Allowed = Allowed()
+    ) -> None:
+        if tracking_id is not None and (not tracking_id or "/" in tracking_id or "\0" in tracking_id):
+            raise OptionError(
+                f"the option streamingSourceTrackingId is {tracking_id!r}, but becomes part of a directory's name: it "
+                "must not be empty, and have no '/'.",
+                option="streamingSourceTrackingId",
+                value=tracking_id,
+            )
+        self._storage = storage
+        self._location = location.rstrip("/")
+        self._table_id = table_id
+        self._allow = allow
+        self._newest: _Numbered | None = None
+        self.directory = f"{self._location}/_schema_log_{table_id}" + (f"_{tracking_id}" if tracking_id else "")
+
+    def latest(self) -> TrackedSchema | None:
+        """The newest entry, None before the first one. Lists and reads once; kept until ``append``.
+
+        Raises: CorruptLogError naming a file that cannot be understood; UserError for an entry of another table.
+        """
+        newest = self._read_newest()
+        return None if newest is None else newest.schema
+
+    def previous(self) -> TrackedSchema | None:
+        """The entry before the newest one, or None. Raises: CorruptLogError if that file is missing or cannot be
+        understood.
+        """
+        newest = self._read_newest()
+        if newest is None or newest.previous < 0:
+            return None
+        try:
+            return self._read(newest.previous).schema
+        except FileNotFoundInStorageError:
+            raise _damaged(self._path(newest.previous), f"is gone, although {newest.number} comes after it") from None
+
+    def append(self, version: int, metadata: Metadata, protocol: Protocol) -> None:
+        """Make this what the stream reads with from ``version`` on.
+
+        Of any number of processes that append the same, one does and all
+        succeed. A lost answer is settled by reading the entry back.
+
+        Raises: UserError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) if the log has another entry for the version or a
+            later one: another stream writes to it, or this one began anew; ProtocolError for a table that this
+            software cannot read; the store's own error where it cannot create a file only once.
+        """
+        newest = self._read_newest()
+        entry = self._encode(version, metadata, protocol)
+        if newest is not None and self._is_there(newest, entry, version):
+            return
+        number = 0 if newest is None else newest.number + 1
+        path = self._path(number)
+        self._storage.require_put_if_absent(self.directory)
+        self._newest = None
+        try:
+            self._storage.put_if_absent(path, _to_bytes(entry))
+        except StorageError as error:
+            # somebody was first, or it is ours and the answer was lost
+            try:
+                there = self._read(number)
+            except FileNotFoundInStorageError:
+                raise error from None
+            if not self._is_there(there, entry, version):
+                # they are at an earlier version: what they do then is not known here
+                raise self._conflict(version, there) from error
+        self._newest = self._decode(number, entry, path)
+
+    def check_unblocked(self) -> None:
+        """Refuse to continue a stream after columns were renamed, dropped or retyped, unless the user allowed it.
+
+        Such a step must be allowed for the version of the newest entry, or
+        always, by the option for each kind of change in it. Additions need nothing.
+
+        Raises: UserError (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION) with the options that are
+            missing; (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a change of type that is no widening.
+        """
+        before, now = self.previous(), self.latest()
+        if before is None or now is None:
+            return
+        old, new = self._configuration(before), self._configuration(now)
+        step = schema_step(old.schema, new.schema)
+        narrowed = SchemaStep(retyped=tuple(change for change in step.retyped if not change.widens))
+        if narrowed:
+            raise UserError(
+                f"the table (id {self._table_id}) changed in version {now.version} in a way that no stream can follow: "
+                f"{narrowed}, and old values need not be values of the new type. Start the query with a new "
+                "checkpoint location, and a target that has the new type.",
+                code="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+                version=now.version,
+                retryable=False,
+            )
+        missing = [
+            option
+            for option, changed, allowed in (
+                (ALLOW_RENAME, step.renamed, self._allow.rename),
+                (ALLOW_DROP, step.dropped, self._allow.drop),
+                (ALLOW_TYPE_CHANGE, step.retyped, self._allow.type_change),
+            )
+            if changed and allowed not in ("always", now.version)
+        ]
+        if missing:
+            raise self._blocked(step, before, now, missing)
+
+    def changes(self, read: TableConfiguration, found: TableConfiguration) -> bool:
+        """Whether a stream that reads with ``read`` must stop at a commit with ``found`` and take that over.
+
+        See ``schema.read_alike`` for what counts. Whether change data is
+        recorded does not, see ``schema.check_change_data``.
+
+        Raises: UserError (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE).
+        """
+        check_same_table(read, found)
+        return not read_alike(read, found)
+
+    # --- files
+
+    def _path(self, number: int) -> str:
+        return f"{self.directory}/{number}"
+
+    def _read_newest(self) -> _Numbered | None:
+        if self._newest is None:
+            try:
+                # entries are numbers; hidden files of those who write come before them
+                names = [status.name for status in self._storage.list_from(self.directory, "0")]
+            except FileNotFoundInStorageError:
+                return None
+            numbers = [int(n) for n in names if n.isascii() and n.isdigit() and str(int(n)) == n]
+            if not numbers:
+                return None
+            self._newest = self._read(max(numbers))
+        return self._newest
+
+    def _read(self, number: int) -> _Numbered:
+        path = self._path(number)
+        data = self._storage.read(path)
+        try:
+            first, _, rest = data.decode("utf-8").partition("\n")
+        except UnicodeDecodeError:
+            raise _damaged(path, "is no text") from None
+        if first.strip() != _FORMAT:
+            what = f"is of the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
+            raise _damaged(path, f"{what}, and this version reads {_FORMAT}")
+        try:
+            entry = decode_json(rest, _Entry)
+        except InvalidJSONError as error:
+            raise _damaged(path, f"is not whole or no entry of a schema log ({error})") from None
+        return self._decode(number, entry, path)
+
+    def _decode(self, number: int, entry: _Entry, path: str) -> _Numbered:
+        if entry.table_id != self._table_id:
+            raise UserError(
+                f"the schema log {path!r} is of the table with the id {entry.table_id}, and the stream reads the one "
+                f"with the id {self._table_id}. Give the query a schemaTrackingLocation of its own, under its "
+                "checkpoint location.",
+                code="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+                path=path,
+                table_id=self._table_id,
+                found_table_id=entry.table_id,
+            )
+        if entry.table_configurations is None or entry.protocol_json is None:
+            raise _damaged(path, "lacks the properties or the protocol of the table, as old releases wrote it")
+        try:
+            action = decode_json(entry.protocol_json, SingleAction)
+            partitions = parse_schema(entry.partition_schema_json).names
+            parse_schema(entry.data_schema_json)
+        except (InvalidJSONError, ProtocolError) as error:
+            text = error.message if isinstance(error, ProtocolError) else str(error)
+            raise _damaged(
+                path, f"holds a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True
+            ) from None
+        if action.protocol is None:
+            raise _damaged(path, "holds no protocol action")
+        if entry.delta_commit_version < 0:
+            raise _damaged(path, f"is of the version {entry.delta_commit_version}")
+        previous = number - 1 if entry.previous_metadata_seq_num is None else entry.previous_metadata_seq_num
+        if not -1 <= previous < number:
+            raise _damaged(path, f"says that it followed the entry {previous}")
+        metadata = Metadata(
+            id=entry.table_id,
+            schema_string=entry.data_schema_json,
+            partition_columns=list(partitions),
+            configuration=entry.table_configurations,
+        )
+        return _Numbered(number, previous, TrackedSchema(entry.delta_commit_version, metadata, action.protocol))
+
+    def _encode(self, version: int, metadata: Metadata, protocol: Protocol) -> _Entry:
+        if metadata.id != self._table_id:
+            raise UserError(
+                f"the schema of the table with the id {metadata.id} cannot be kept in the schema log "
+                f"{self.directory!r}: it is that of the table with the id {self._table_id}. The table was replaced by "
+                "another one: start the query with a new checkpoint location.",
+                code="DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+                path=self.directory,
+                version=version,
+            )
+        # what is kept must be fit to be read again, or the query could never start
+        configuration = load_configuration(f"of the schema log {self.directory}", version, protocol, metadata)
+        schema = parse_schema(metadata.schema_string or "")
+        partitions = StructType(tuple(f for n in configuration.partition_columns for f in schema if f.name == n))
+        return _Entry(
+            table_id=metadata.id,
+            delta_commit_version=version,
+            data_schema_json=metadata.schema_string or "",
+            partition_schema_json=schema_to_string(partitions),
+            source_metadata_path=self._location,
+            table_configurations=dict(metadata.configuration or {}),
+            protocol_json=encode_commit([protocol]).decode("utf-8").strip(),
+        )
+
+    # --- comparisons
+
+    def _is_there(self, newest: _Numbered, entry: _Entry, version: int) -> bool:
+        """True if the log has the entry, False if it can follow the newest one. Raises: as ``append``."""
+        if newest.schema.version < version:
+            return False
+        if _comparable(newest.schema) == _comparable(self._decode(newest.number, entry, self.directory).schema):
+            return True
+        raise self._conflict(version, newest)
+
+    def _conflict(self, version: int, there: _Numbered) -> UserError:
+        return UserError(
+            f"the schema log {self.directory!r} has an entry for version {there.schema.version} of the table already "
+            f"({there.number}), and this stream is at version {version}. Another stream uses the same log, or the "
+            "checkpoint was replaced and the log was not. Give every source of a query its own "
+            "schemaTrackingLocation or streamingSourceTrackingId; if another process runs the same query, stop one "
+            "and start the other again.",
+            code="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            path=self._path(there.number),
+            version=version,
+            found_version=there.schema.version,
+        )
+
+    def _configuration(self, tracked: TrackedSchema) -> TableConfiguration:
+        label = f"of the schema log {self.directory}"
+        return load_configuration(label, tracked.version, tracked.protocol, tracked.metadata)
+
+    def _blocked(self, step: SchemaStep, before: TrackedSchema, now: TrackedSchema, missing: list[str]) -> UserError:
+        once = "".join(f'.option("{option}", "{now.version}")' for option in missing)
+        always = "".join(f'.option("{option}", "always")' for option in missing)
+        return UserError(
+            f"between version {before.version} and version {now.version} of the table (id {self._table_id}) columns "
+            f"were changed that what comes after the stream may use: {step}. Make the target ready for it, then start "
+            f"the query again with {once} to let this change through, or with {always} for all that come.",
+            code="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+            version=now.version,
+            previous_version=before.version,
+            changes=str(step),
+            options={option: str(now.version) for option in missing},
+        )
+
+
+def _to_bytes(entry: _Entry) -> bytes:
+    return _FORMAT.encode("ascii") + b"\n" + msgspec.json.encode(entry)
+
+
+def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:
+    """Equal for the same schema, whoever wrote its JSON and in whatever order."""
+    metadata, protocol = tracked.metadata, tracked.protocol
+    return (
+        tracked.version,
+        parse_schema(metadata.schema_string or ""),
+        metadata.partition_columns,
+        metadata.configuration,
+        (protocol.min_reader_version, protocol.min_writer_version),
+        frozenset(protocol.reader_features or ()),
+        frozenset(protocol.writer_features or ()),
+    )
+
+
+def _damaged(path: str, what: str, *, parsed: bool = False) -> CorruptLogError:
+    return CorruptLogError(
+        f"the entry {path!r} of a stream's schema log {what}. Restore the file from a copy, or use the release that "
+        "wrote it; without either, start the query with a new checkpoint location and schemaTrackingLocation.",
+        code=f"DELTA_STREAMING_SCHEMA_LOG_{'PARSE_SCHEMA' if parsed else 'DESERIALIZE'}_FAILED",
+        path=path,
+    )

@@ -1,0 +1,54 @@
+"""Checkpoints of a table, and the clean-up of its log, as its properties want them.
+
+Protocol: "Checkpoints", "Metadata Cleanup".
+"""
+
+from __future__ import annotations
+
+from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
+from delta_pyds.log.cleanup import clean_log
+from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
+from delta_pyds.log.replay import LogReplay
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.statistics_columns import statistics_columns
+
+
+def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) -> LastCheckpointHint:
+    """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
+
+    Raises: what writing and deleting raise; the table is whole whatever happens.
+    """
+    root, version = replay.segment.table_root, replay.segment.version
+    configuration = load_configuration(root, version, replay.protocol, replay.metadata)
+    hint = write_checkpoint(storage, replay, checkpoint_settings(configuration, replay, now_ms=now_ms))
+    write_last_checkpoint(storage, root, hint)
+    if configuration.properties.expired_log_cleanup:
+        clean_log(
+            storage,
+            root,
+            retention_ms=configuration.properties.log_retention_ms,
+            now_ms=now_ms,
+            configuration=configuration.configuration,
+            protocol=configuration.protocol,
+        )
+    return hint
+
+
+def checkpoint_settings(configuration: TableConfiguration, replay: LogReplay, *, now_ms: int) -> CheckpointSettings:
+    """What the table's properties say of a checkpoint that is written now."""
+    properties = configuration.properties
+    kept_ms = properties.transaction_retention_ms
+    return CheckpointSettings(
+        schema=configuration.schema,
+        partition_columns=configuration.partition_columns,
+        statistics_columns=statistics_columns(
+            configuration.schema, properties, configuration.partition_columns, clustering_columns(replay.domains)
+        ),
+        policy="v2" if properties.checkpoint_policy == "v2" else "classic",
+        stats_as_json=properties.checkpoint_stats_as_json,
+        stats_as_struct=properties.checkpoint_stats_as_struct,
+        tombstones_since_ms=now_ms - properties.deleted_file_retention_ms,
+        transactions_since_ms=None if kept_ms is None else now_ms - kept_ms,
+    )

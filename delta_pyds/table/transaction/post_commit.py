@@ -1,0 +1,171 @@
+"""Work after a commit: its checksum, checkpoints at the table's interval, and log cleanup.
+
+Invariant: none of it can fail, undo or repeat a commit. What goes wrong is
+logged as a warning; every reader does without.
+
+Protocol: "Version Checksum File", "Checkpoints", "Metadata Cleanup".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from delta_pyds.log.checksum import VersionChecksum, read_checksum
+from delta_pyds.log.checksum_writer import (
+    advance_checksum,
+    checksum_path,
+    compute_checksum,
+    first_checksum,
+    write_checksum,
+)
+from delta_pyds.log.commit_reader import decode_commit, read_commits
+from delta_pyds.log.listing import LogFile, list_log
+from delta_pyds.log.replay import LogReplay
+from delta_pyds.log.segment import load_segment
+from delta_pyds.protocol.actions import CommitInfo, Metadata, Protocol, SingleAction
+from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
+from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
+
+_logger = safe_logger(__name__)
+
+# Lines decoded at once: a commit may hold a million.
+_BYTES_AT_ONCE = 4 * 1024 * 1024
+# Writers that compete write their checksums later than the next of them commits.
+_VERSIONS_TO_LOOK_BACK = 64
+
+
+@dataclass(frozen=True)
+class CommittedVersion:
+    """A commit that is in the log, ``data`` being its file; protocol and metadata are the table's after it."""
+
+    table_root: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    info: CommitInfo
+    data: bytes
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        return parse_properties(self.metadata.configuration or {})
+
+    def actions(self) -> Iterator[SingleAction]:
+        """The actions, decoded bit by bit."""
+        path = commit_path(self.table_root, self.version)
+        start = 0
+        while start < len(self.data):
+            end = self.data.find(b"\n", min(start + _BYTES_AT_ONCE, len(self.data) - 1)) + 1 or len(self.data)
+            yield from decode_commit(self.data[start:end], path)
+            start = end
+
+
+def after_commit(storage: Storage, commit: CommittedVersion, *, now_ms: int) -> None:
+    """Write checksum and checkpoint and clean up the log as due. Never raises."""
+    checksum: VersionChecksum | None = None
+    try:
+        checksum = next_checksum(storage, commit)
+        if checksum is not None:
+            write_checksum(storage, commit.table_root, commit.version, checksum)
+    except Exception as error:
+        _warn("the version checksum was not written", commit, error)
+    try:
+        if commit.version == 0 or commit.version % commit.properties.checkpoint_interval:
+            return
+        replay = LogReplay(storage, load_segment(storage, commit.table_root, commit.version))
+        if checksum is None:
+            _restart_checksums(storage, commit, replay)
+    except Exception as error:
+        _warn("no checkpoint was written", commit, error)
+        return
+    try:
+        checkpoint_and_clean(storage, replay, now_ms=now_ms)
+    except Exception as error:
+        _warn("the checkpoint or the clean-up after it is incomplete", commit, error)
+
+
+def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum | None:
+    """The checksum of a commit from that of the version before it; None where that is not known.
+
+    Where the version before has no checksum file, for its writer has died or
+    is about to write it, an older one is brought forward through the commits in between.
+    """
+    root, version = commit.table_root, commit.version
+    if version == 0:
+        return first_checksum(
+            commit.actions(),
+            in_commit_timestamp=commit.info.in_commit_timestamp,
+            txn_id=commit.info.txn_id,
+            transactions_kept=_transactions_kept(commit.metadata),
+        )
+    path = checksum_path(root, version - 1)
+    previous = None
+    if storage.exists(path):
+        name = LogFileName(LogFileKind.CHECKSUM, version - 1)
+        previous = read_checksum(storage, LogFile(path, version - 1, 0, 0, name))
+    previous = previous or _brought_forward(storage, root, version - 1)
+    if previous is None:
+        return None
+    return advance_checksum(
+        previous,
+        commit.actions(),
+        in_commit_timestamp=commit.info.in_commit_timestamp,
+        txn_id=commit.info.txn_id,
+        transactions_kept=_transactions_kept(commit.metadata),
+    )
+
+
+def _brought_forward(storage: Storage, table_root: str, version: int) -> VersionChecksum | None:
+    """The checksum of a version without a checksum file, computed from the newest one shortly before it."""
+    listing = list_log(storage, table_root, max(0, version - _VERSIONS_TO_LOOK_BACK), version)
+    for file in reversed(listing.checksums):
+        checksum = read_checksum(storage, file)
+        if checksum is not None:
+            commits = [c for c in listing.commits if c.version > file.version]
+            if [c.version for c in commits] != list(range(file.version + 1, version + 1)):
+                return None
+            return _advanced(checksum, read_commits(storage, commits))
+    return None
+
+
+def _advanced(
+    checksum: VersionChecksum | None, commits: Iterable[tuple[LogFile, list[SingleAction]]]
+) -> VersionChecksum | None:
+    for _, actions in commits:
+        if checksum is None or checksum.metadata is None:
+            return None
+        info = next((a.commit_info for a in actions if a.commit_info is not None), CommitInfo())
+        metadata = next((a.meta_data for a in actions if a.meta_data is not None), checksum.metadata)
+        checksum = advance_checksum(
+            checksum,
+            actions,
+            in_commit_timestamp=info.in_commit_timestamp,
+            txn_id=info.txn_id if isinstance(info.txn_id, str) else None,
+            transactions_kept=_transactions_kept(metadata),
+        )
+    return checksum
+
+
+def _restart_checksums(storage: Storage, commit: CommittedVersion, replay: LogReplay) -> None:
+    """Compute the checksum from the whole state, which is read for the checkpoint anyway."""
+    try:
+        checksum = compute_checksum(
+            replay, in_commit_timestamp=commit.info.in_commit_timestamp, txn_id=commit.info.txn_id
+        )
+        write_checksum(storage, commit.table_root, commit.version, checksum)
+    except Exception as error:
+        _warn("the version checksum was not written", commit, error)
+
+
+def _transactions_kept(metadata: Metadata) -> bool:
+    return parse_properties(metadata.configuration or {}).transaction_retention_ms is None
+
+
+def _warn(what: str, commit: CommittedVersion, error: Exception) -> None:
+    _logger.warning(
+        "Version %d of table %s is committed, but %s: %s", commit.version, commit.table_root, what, error, exc_info=True
+    )

@@ -1,0 +1,184 @@
+"""The table state that a commit is based on, and how other commits that come first advance it.
+
+A commit is not repaired after a lost race: it is written anew, from what the
+transaction wants and from the state of the version right before it.
+
+Protocol: "In-Commit Timestamps", "Row Tracking", "Type Widening".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from delta_pyds.errors import CorruptLogError
+from delta_pyds.log.checksum import read_checksum
+from delta_pyds.log.commit_reader import read_commit_info
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.protocol.schema import TYPE_CHANGES
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.conflict import BACKFILL, Adopted, WinningCommit
+from delta_pyds.table.transaction.row_tracking import high_water_mark
+
+
+@dataclass(frozen=True)
+class LatestState:
+    """The state of the version right before a commit, as far as the commit depends on it.
+
+    ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
+    file, where it is known. ``in_commit_timestamp``: of that commit, None where it
+    has none. ``row_ids``: for files that a backfill numbered meanwhile, base row id
+    and row commit version. ``settled``: files that a winning commit removed or committed again.
+    """
+
+    version: int
+    protocol: Protocol | None
+    metadata: Metadata | None
+    row_id_mark: int = -1
+    commit_time_ms: int = 0
+    in_commit_timestamp: int | None = None
+    row_tracking_enabled_meanwhile: bool = False
+    row_ids: dict[str, AddFile] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
+
+
+NO_TABLE = LatestState(-1, None, None)
+
+
+def state_of(snapshot: Snapshot) -> LatestState:
+    """The state that a snapshot shows. Reads the last commit's provenance if the table has in-commit timestamps."""
+    last = snapshot.segment.last_commit
+    timestamp = None
+    if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        timestamp = _in_commit_timestamp(snapshot)
+    return LatestState(
+        snapshot.version,
+        snapshot.protocol,
+        snapshot.metadata,
+        high_water_mark(snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)),
+        last.modification_time_ms if last is not None else 0,
+        timestamp,
+    )
+
+
+def advance(
+    latest: LatestState, winner: WinningCommit, adopted: Adopted, *, operation: str, commit_time_ms: int
+) -> LatestState:
+    """The state after a winning commit that does not conflict."""
+    domain = (winner.domains or {}).get(ROW_TRACKING_DOMAIN)
+    numbered = {a.path: a for a in winner.adds} if winner.operation == BACKFILL else {}
+    settled: set[str] = set()
+    if operation == BACKFILL:
+        settled = {a.path for a in winner.adds} | {r.path for r in winner.removes}
+    return replace(
+        latest,
+        version=winner.version,
+        protocol=adopted.protocol,
+        metadata=adopted.metadata,
+        row_id_mark=latest.row_id_mark if domain is None else max(latest.row_id_mark, high_water_mark(domain)),
+        commit_time_ms=commit_time_ms,
+        in_commit_timestamp=winner.info.in_commit_timestamp if winner.info is not None else None,
+        row_tracking_enabled_meanwhile=latest.row_tracking_enabled_meanwhile or adopted.row_tracking_enabled,
+        row_ids={**latest.row_ids, **numbered},
+        settled=latest.settled | settled,
+    )
+
+
+def has_in_commit_timestamps(protocol: Protocol | None, metadata: Metadata | None) -> bool:
+    """The feature is supported and turned on."""
+    return (
+        protocol is not None
+        and metadata is not None
+        and supports(protocol, Feature.IN_COMMIT_TIMESTAMP)
+        and parse_properties(metadata.configuration or {}).in_commit_timestamps
+    )
+
+
+def next_in_commit_timestamp(latest: LatestState, now_ms: int, table_root: str) -> int:
+    """The in-commit timestamp of the commit right after ``latest``. It is later than all commits before it, whatever
+    the clocks say.
+
+    Raises: CorruptLogError where the commit before should carry its time and does not.
+    """
+    before = latest.in_commit_timestamp
+    if has_in_commit_timestamps(latest.protocol, latest.metadata):
+        if before is None:
+            raise CorruptLogError(
+                f"Version {latest.version} of table {table_root!r} has no inCommitTimestamp, although the table has "
+                "in-commit timestamps: the time of the next commit would be a guess. Turn the feature off and on again "
+                "with the engine that wrote that version.",
+                code="DELTA_MISSING_COMMIT_TIMESTAMP",
+                table=table_root,
+                version=latest.version,
+            )
+        return max(now_ms, before + 1)
+    # the first of its kind: also later than the file of the commit before it
+    return max(now_ms, latest.commit_time_ms + 1, (before or 0) + 1)
+
+
+def enable_in_commit_timestamps(
+    metadata: Metadata, latest: LatestState, *, version: int, timestamp_ms: int, enabled_before: bool
+) -> Metadata:
+    """The metadata that records since when commits have in-commit timestamps.
+
+    Tables that are born with the feature do not say so. Where it was on
+    already, what the table says stays. Protocol: "In-Commit Timestamps".
+    """
+    configuration = dict(metadata.configuration or {})
+    if enabled_before:
+        kept = (latest.metadata.configuration if latest.metadata else None) or {}
+        for key in (Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION, Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP):
+            configuration.pop(key, None)
+            if key in kept:
+                configuration[key] = kept[key]
+    elif version > 0:
+        configuration[Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION] = str(version)
+        configuration[Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP] = str(timestamp_ms)
+    else:
+        configuration.pop(Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION, None)
+        configuration.pop(Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP, None)
+    return msgspec.structs.replace(metadata, configuration=configuration)
+
+
+def move_type_changes(metadata: Metadata, *, planned: int, version: int) -> Metadata:
+    """Type changes that were planned for one version, in the metadata of the commit of another.
+
+    Only older tables note the version at all. Protocol: "Type Widening".
+    """
+    text = metadata.schema_string
+    if planned == version or text is None or TYPE_CHANGES not in text:
+        return metadata
+    schema = decode_json(text)
+    _move(schema, planned, version)
+    return msgspec.structs.replace(metadata, schema_string=json.dumps(schema, separators=(",", ":")))
+
+
+def _move(value: Any, planned: int, version: int) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _move(item, planned, version)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == TYPE_CHANGES and isinstance(item, list):
+                for change in item:
+                    if isinstance(change, dict) and change.get("tableVersion") == planned:
+                        change["tableVersion"] = version
+            else:
+                _move(item, planned, version)
+
+
+def _in_commit_timestamp(snapshot: Snapshot) -> int | None:
+    last, checksum_file = snapshot.segment.last_commit, snapshot.segment.checksum
+    if last is not None:
+        info = read_commit_info(snapshot.storage, last)
+        if info is not None and info.in_commit_timestamp is not None:
+            return info.in_commit_timestamp
+    # of a version whose commit has been cleaned up the checksum may still tell
+    checksum = read_checksum(snapshot.storage, checksum_file) if checksum_file is not None else None
+    return checksum.in_commit_timestamp_opt if checksum is not None else None

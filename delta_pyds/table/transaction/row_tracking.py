@@ -1,0 +1,115 @@
+"""Row tracking: base row ids and default row commit versions of files.
+
+Invariant: no two files of a table's whole history start ranges that overlap,
+however many writers race: numbers are given from the high-water mark of the
+version that the commit comes right after.
+
+Protocol: "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.table.transaction.row_counts import row_counts
+
+PRESERVED_TAG = "delta.rowTracking.preserved"
+_MARK = "rowIdHighWaterMark"
+# the protocol's text has another name for it than the tables that the reference writes
+_MARK_IN_THE_PROTOCOL = "highWaterMark"
+_NOTHING_YET = -1
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Files with their row ids. ``high_water_mark``: the highest id assigned so far; ``changed``: it rose."""
+
+    adds: tuple[AddFile, ...]
+    high_water_mark: int
+    changed: bool
+
+
+def assigns_row_ids(protocol: Protocol, metadata: Metadata) -> bool:
+    """True where writers must number rows: the feature is supported, enabled or not.
+
+    While the feature is being dropped (``delta.rowTrackingSuspended``) no new ids are assigned.
+    """
+    if not supports(protocol, Feature.ROW_TRACKING):
+        return False
+    properties = parse_properties(metadata.configuration or {})
+    return properties.row_tracking or not properties.row_tracking_suspended
+
+
+def high_water_mark(domain: DomainMetadata | None) -> int:
+    """The highest row id ever assigned; -1 before the first.
+
+    Raises: ProtocolError for a domain that does not say it: going on could give an id twice.
+    """
+    if domain is None or domain.removed:
+        return _NOTHING_YET
+    try:
+        value = decode_json(domain.configuration)
+        mark = value.get(_MARK, value.get(_MARK_IN_THE_PROTOCOL))
+    except (ValueError, AttributeError):
+        mark = None
+    if type(mark) is not int:
+        raise ProtocolError(
+            f"the metadata domain {ROW_TRACKING_DOMAIN} says {domain.configuration!r}, which has no {_MARK}: new "
+            "rows cannot be "
+            "given ids that are certainly new. Restore the domain with the engine that wrote it.",
+            domain=ROW_TRACKING_DOMAIN,
+        )
+    return mark
+
+
+def high_water_domain(mark: int) -> DomainMetadata:
+    """The action that records the highest id."""
+    return DomainMetadata(ROW_TRACKING_DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
+
+
+def number_rows(adds: Iterable[AddFile], *, high_water_mark: int, version: int, table: str) -> Numbered:
+    """Assign base row ids to the files without one, and the commit's version as their default row commit version.
+
+    A file that is committed again keeps what it has.
+
+    Raises: ProtocolError for a file whose rows are not counted.
+    """
+    numbered = []
+    mark = high_water_mark
+    for add in adds:
+        base, commit_version = add.base_row_id, add.default_row_commit_version
+        count = row_counts(add.stats).num_records if base is None else 0
+        if count is None:
+            raise ProtocolError(
+                f"the file {add.path} cannot be added to table {table!r}: the table tracks rows, and the statistics of "
+                "the file have no numRecords. Collect statistics of the file first.",
+                code="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+                table=table,
+                path=add.path,
+            )
+        if base is None:
+            base, mark = mark + 1, mark + count
+        elif base > mark:
+            raise ProtocolError(
+                f"the file {add.path} comes with the base row id {base}, but table {table!r} has given ids up to "
+                f"{mark} only. Add the file without an id, or read the table again first.",
+                table=table,
+                path=add.path,
+            )
+        numbered.append(
+            msgspec.structs.replace(
+                add,
+                base_row_id=base,
+                default_row_commit_version=version if commit_version is None else commit_version,
+            )
+        )
+    return Numbered(tuple(numbered), mark, mark != high_water_mark)

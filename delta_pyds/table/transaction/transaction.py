@@ -1,0 +1,402 @@
+"""One change of a table, from the version that it read to the version that it makes.
+
+Invariants: a transaction is in the log as a whole or not at all; it was checked against every version that came first;
+it commits at most once.
+
+Protocol: "Delta Log Entries", "Creation of New Log Entries".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from delta_pyds.backoff import pause_s
+from delta_pyds.errors import (
+    CommitOutcomeUnknownError,
+    CommitRetriesExceededError,
+    DeltaError,
+    OptionError,
+    ProtocolChangedError,
+    StorageError,
+)
+from delta_pyds.expr.nodes import Expr
+from delta_pyds.log.committer import Committer, FileSystemCommitter, LoggedCommit
+from delta_pyds.protocol.actions import (
+    ROW_TRACKING_DOMAIN,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from delta_pyds.protocol.properties import Property
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_draft import Draft, check_draft
+from delta_pyds.table.transaction.commit_encoding import CommitEncoder, Encoded
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.conflict import (
+    IsolationLevel,
+    ReadPredicate,
+    TransactionInfo,
+    WinningCommit,
+    check_conflicts,
+)
+from delta_pyds.table.transaction.log_continuity import check_log_continues
+from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
+from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
+from delta_pyds.table.transaction.row_tracking_enablement import check_row_tracking_enabled
+
+_logger = safe_logger(__name__)
+
+_LEVELS: tuple[IsolationLevel, ...] = ("WriteSerializable", "Serializable")
+# losing one race is normal; several in a row show that many writers compete
+_LOSSES_WITHOUT_PAUSE = 3
+_MAX_READS = 5
+
+
+@dataclass(frozen=True)
+class CommitPolicy:
+    """How hard to try. Pauses are in seconds, double with each loss in a row, and are cut at random.
+
+    ``post_commit``: write checksums and checkpoints, and clean the log, after the commit.
+    """
+
+    max_attempts: int = 1_000
+    first_backoff_s: float = 0.02
+    max_backoff_s: float = 2.0
+    post_commit: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise OptionError(
+                f"a commit is allowed {self.max_attempts} attempts, but needs 1 at least.",
+                max_attempts=self.max_attempts,
+            )
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A transaction that is in the log. ``timestamp_ms``: its time in the table's history.
+
+    ``winners``: the versions in between, which other writers made. ``attempts``: how often a commit was tried.
+    """
+
+    table_root: str
+    version: int
+    timestamp_ms: int
+    attempts: int
+    winners: tuple[int, ...]
+    info: CommitInfo
+    protocol: Protocol
+    metadata: Metadata
+
+
+class Transaction:
+    """What one operation read of a table and what it will change; consumed by ``commit``.
+
+    Not safe for several threads. ``snapshot``: what the operation reads; None
+    creates the table. ``committer``: by default the table's log. ``clock`` gives milliseconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        table_root: str,
+        snapshot: Snapshot | None,
+        *,
+        committer: Committer | None = None,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.storage = storage
+        self.table_root = table_root
+        self.snapshot = snapshot
+        self.txn_id = str(uuid.uuid4())
+        self._committer = committer or FileSystemCommitter(storage, table_root, sleep=sleep)
+        self._clock, self._sleep = clock, sleep
+        self._draft = Draft()
+        self._whole_table = False
+        self._predicates: list[ReadPredicate] = []
+        self._read_files: set[str] = set()
+        self._read_applications: set[str] = set()
+        self._consumed = False
+
+    # --- what was read
+
+    def record_whole_table(self) -> None:
+        """The result depends on every row: any change of the table's files by others is a conflict."""
+        self._check_not_committed()
+        self._whole_table = True
+
+    def record_where(self, partition_predicate: Expr, *, time_zone: str | None = None) -> None:
+        """The result depends on all rows of these partitions: neither may their rows change nor new rows be added by
+        others.
+
+        The files that were read must be recorded by ``record_files`` too. Conjuncts over other columns are ignored.
+        ``time_zone``: of
+        timestamps in partition values that do not name theirs; without it they match.
+        """
+        self._check_not_committed()
+        self._predicates.append(ReadPredicate(partition_predicate, time_zone))
+
+    def record_files(self, paths: Iterable[str]) -> None:
+        """The result depends on these files, named as the log names them: none may be removed by others."""
+        self._check_not_committed()
+        self._read_files.update(paths)
+
+    def record_application(self, app_id: str) -> int | None:
+        """The last version that the application wrote. The result depends on it.
+
+        Protocol: "Transaction Identifiers".
+        """
+        self._check_not_committed()
+        self._read_applications.add(app_id)
+        found = self.snapshot.transactions.get(app_id) if self.snapshot is not None else None
+        return None if found is None else found.version
+
+    # --- what is to change
+
+    def set_metadata(self, metadata: Metadata) -> None:
+        """The table's new metadata; the same as before is no change."""
+        self._check_not_committed()
+        same = self.snapshot is not None and metadata == self.snapshot.metadata
+        self._draft.metadata = None if same else metadata
+
+    def set_protocol(self, protocol: Protocol) -> None:
+        """The table's new protocol; the same as before is no change."""
+        self._check_not_committed()
+        same = self.snapshot is not None and protocol == self.snapshot.protocol
+        self._draft.protocol = None if same else protocol
+
+    def set_domain(self, domain: DomainMetadata) -> None:
+        """A metadata domain's new configuration, or its removal."""
+        self._check_not_committed()
+        if domain.domain == ROW_TRACKING_DOMAIN:
+            raise DeltaError(
+                f"the metadata domain {ROW_TRACKING_DOMAIN} is kept by the transaction itself.", table=self.table_root
+            )
+        self._draft.domains[domain.domain] = domain
+
+    def set_application(self, app_id: str, version: int) -> None:
+        """The version that the application has written with this commit, which then depends on the one before."""
+        self.record_application(app_id)
+        self._draft.applications[app_id] = SetTransaction(app_id, version, self._clock())
+
+    def add(self, files: AddFile | Iterable[AddFile]) -> None:
+        """Files that join the table."""
+        self._check_not_committed()
+        self._draft.adds.extend([files] if isinstance(files, AddFile) else files)
+
+    def remove(self, files: RemoveFile | Iterable[RemoveFile]) -> None:
+        """Files that leave the table; an iterator is drained in bounded pieces. Raises: DeltaError for one twice."""
+        self._check_not_committed()
+        some = [files] if isinstance(files, RemoveFile) else files
+        self._draft.removes.extend(some, table=self.table_root, now_ms=self._clock())
+
+    def add_change_file(self, files: AddCDCFile | Iterable[AddCDCFile]) -> None:
+        """Files of change rows. Protocol: "Add CDC File"."""
+        self._check_not_committed()
+        self._draft.change_files.extend([files] if isinstance(files, AddCDCFile) else files)
+
+    # --- the commit
+
+    def commit(
+        self,
+        operation: Operation,
+        *,
+        user_metadata: str | None = None,
+        isolation_level: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        policy: CommitPolicy | None = None,
+    ) -> Committed:
+        """Put the transaction in the log, after all versions that there are.
+
+        ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by
+        default the table's. What a table says itself is not weakened.
+
+        Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
+        the commit is in the log: data files must stay; another DeltaError for what must not be committed. After any but
+        the unknown outcome the
+            table is as before.
+        """
+        self._check_not_committed()
+        self._consumed = True
+        policy = policy or CommitPolicy()
+        before = self.snapshot.configuration if self.snapshot is not None else None
+        after = self._configuration_after(before)
+        check_draft(self._draft, before, after)
+        if self._draft.metadata is not None or self._draft.protocol is not None:
+            again = self._draft.removes.paths | {a.path for a in self._draft.adds}
+            check_row_tracking_enabled(self.snapshot, after, replaced=again, read_whole_table=self._whole_table)
+        current = self._info(operation, self._isolation(before or after, isolation_level), before or after)
+        encoder = CommitEncoder(
+            self._draft, operation, current, self.txn_id, user_metadata=user_metadata, tags=dict(tags or {})
+        )
+        check_log_continues(self.storage, self.table_root, self.snapshot)
+        return self._commit_after_others(encoder, current, policy)
+
+    def _commit_after_others(self, encoder: CommitEncoder, current: TransactionInfo, policy: CommitPolicy) -> Committed:
+        latest = state_of(self.snapshot) if self.snapshot is not None else NO_TABLE
+        winners: list[int] = []
+        for attempt in range(1, policy.max_attempts + 1):
+            encoded = encoder.encode(latest, self._clock(), rebased=bool(winners))
+            version = latest.version + 1
+            if self._committer.propose(encoded.proposal):
+                return self._committed(version, encoded, attempt, winners, policy)
+            if _LOSSES_WITHOUT_PAUSE < attempt < policy.max_attempts:
+                # before looking, so that what is seen is new when the next version is tried for
+                self._pause(attempt - _LOSSES_WITHOUT_PAUSE, policy)
+            for commit in self._commits_of_others(version, policy):
+                latest = self._rebase_after(commit, latest, current)
+                winners.append(commit.version)
+        raise CommitRetriesExceededError(
+            f"{current.operation} on table {self.table_root!r} was not committed: in {policy.max_attempts} attempts "
+            f"another writer came first each time, at last with version {latest.version}. Nothing conflicts: run "
+            "the operation again, allow more attempts, or let fewer writers commit at once.",
+            operation=current.operation,
+            table=self.table_root,
+            version=latest.version,
+            attempts=policy.max_attempts,
+        )
+
+    def _commits_of_others(self, lost: int, policy: CommitPolicy) -> list[LoggedCommit]:
+        """The commits that came first. Reading them may be tried again: nothing has been written."""
+        for trial in range(1, _MAX_READS + 1):
+            try:
+                return self._committer.commits_after(lost - 1, known_version=lost)
+            except StorageError as error:
+                if trial == _MAX_READS:
+                    raise
+                _logger.warning("Reading the log of table %s is tried again: %s", self.table_root, error)
+                self._pause(trial, policy)
+        raise AssertionError("unreachable")
+
+    def _rebase_after(self, commit: LoggedCommit, latest: LatestState, current: TransactionInfo) -> LatestState:
+        winner = WinningCommit.of(commit.version, commit.actions)
+        if winner.info is not None and winner.info.txn_id == self.txn_id:
+            # the committer has settled this version as another's: the log was changed by something that is no writer
+            raise CommitOutcomeUnknownError(
+                f"version {winner.version} of table {self.table_root!r} is this transaction, after it was found to be "
+                "another's. The store does not keep its promises; look at the log before anything is written again.",
+                table=self.table_root,
+                version=winner.version,
+                txn_id=self.txn_id,
+            )
+        if latest.protocol is None or latest.metadata is None:
+            raise _created_meanwhile(current, winner)
+        adopted = check_conflicts(current, winner, latest.protocol, latest.metadata)
+        commit_time_ms = commit.file.modification_time_ms
+        return advance(latest, winner, adopted, operation=current.operation, commit_time_ms=commit_time_ms)
+
+    def _committed(
+        self, version: int, encoded: Encoded, attempts: int, winners: list[int], policy: CommitPolicy
+    ) -> Committed:
+        if policy.post_commit:
+            after_commit(
+                self.storage,
+                CommittedVersion(
+                    self.table_root, version, encoded.protocol, encoded.metadata, encoded.info, encoded.proposal.data
+                ),
+                now_ms=self._clock(),
+            )
+        return Committed(
+            self.table_root,
+            version,
+            encoded.proposal.timestamp_ms,
+            attempts,
+            tuple(winners),
+            encoded.info,
+            encoded.protocol,
+            encoded.metadata,
+        )
+
+    def _configuration_after(self, before: TableConfiguration | None) -> TableConfiguration:
+        """The table with our changes, checked to be one that we can write."""
+        if before is not None:
+            before.check_writable()
+            if self._draft.metadata is None and self._draft.protocol is None:
+                return before
+        protocol = self._draft.protocol or (before.protocol if before else None)
+        metadata = self._draft.metadata or (before.metadata if before else None)
+        if protocol is None or metadata is None:
+            missing = "protocol" if protocol is None else "metaData"
+            raise DeltaError(
+                f"table {self.table_root!r} cannot be created without a {missing} action.", table=self.table_root
+            )
+        version = before.version + 1 if before else 0
+        after = load_configuration(self.table_root, version, protocol, metadata)
+        after.check_writable()
+        return after
+
+    def _isolation(self, configuration: TableConfiguration, asked: str | None) -> IsolationLevel:
+        if self._draft.only_rearranges:
+            return "SnapshotIsolation"
+        stored = configuration.properties.isolation_level
+        level = next((name for name in _LEVELS if name.lower() == (asked or stored).lower()), None)
+        if level is None:
+            raise OptionError(
+                f"the isolation level is {asked!r}, but must be Serializable or WriteSerializable.",
+                isolation_level=asked,
+            )
+        said = configuration.configuration.get(Property.ISOLATION_LEVEL) is not None
+        if said and stored == "Serializable" and level != stored:
+            raise OptionError(
+                f"table {self.table_root!r} demands isolation level Serializable (delta.isolationLevel), and {level} "
+                "was asked for. Leave the option out, or change the property.",
+                table=self.table_root,
+                isolation_level=asked,
+            )
+        return level
+
+    def _info(self, operation: Operation, isolation: IsolationLevel, read: TableConfiguration) -> TransactionInfo:
+        draft = self._draft
+        depends = self._whole_table or bool(self._predicates) or bool(self._read_files)
+        only_adds = not len(draft.removes) and not draft.change_files
+        return TransactionInfo(
+            operation.name,
+            self.table_root,
+            isolation,
+            read.schema,
+            read.partition_columns,
+            blind_append=only_adds and not depends,
+            read_whole_table=self._whole_table,
+            predicates=tuple(self._predicates),
+            read_files=self._read_files,
+            removed_files=draft.removes.paths,
+            read_applications=self._read_applications,
+            domains=draft.domains.keys(),
+            adds_files=bool(draft.adds),
+            changes_metadata=draft.metadata is not None,
+            changes_protocol=draft.protocol is not None,
+        )
+
+    def _pause(self, losses: int, policy: CommitPolicy) -> None:
+        self._sleep(pause_s(losses, first_s=policy.first_backoff_s, longest_s=policy.max_backoff_s))
+
+    def _check_not_committed(self) -> None:
+        if self._consumed:
+            raise DeltaError(
+                f"a transaction on table {self.table_root!r} is used after its commit. Start a new one.",
+                code="DELTA_TRANSACTION_ALREADY_USED",
+                table=self.table_root,
+            )
+
+
+def _created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
+    return ProtocolChangedError(
+        f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
+        f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "
+        "now. To let many writers start at once, create the table before them.",
+        operation=current.operation,
+        table=current.table_root,
+        version=winner.version,
+    )

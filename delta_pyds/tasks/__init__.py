@@ -1,0 +1,7 @@
+"""What planning sends to tasks, and what they answer: small, picklable, free of Arrow and of the log.
+
+- ``scan_state``: what every task of a scan knows, ``ScanState``, and one file to read, ``ScanFile``
+- ``scan_file``: a file of the log, or one that was just written, as a ``ScanFile``
+- ``row_changes``: what the tasks of a change of rows are given
+- ``write_state``: what every task of a write knows, ``WriteState``, and what it answers, ``TaskOutput``
+"""

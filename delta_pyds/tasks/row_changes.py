@@ -1,0 +1,57 @@
+"""The state that planning sends to tasks that change rows. They return ``TaskOutput``s.
+
+A command that changes rows hands out files of the table in tasks of one kind after another: find the rows, then write
+anew what stays of their files, or change files. Small, picklable, free of the log's classes and of Arrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+from delta_pyds.tasks.write_state import WriteState
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file of the table. ``number``: its place among the files that the command hands out."""
+
+    number: int
+    scan: ScanFile
+
+
+@dataclass(frozen=True)
+class FindRows:
+    """Find the live rows for which ``scan.predicate`` is true, and say that they are deleted.
+
+    ``write_vectors``: into a deletion vector file; else the vectors come back inline, and the table's files are to be
+    written anew. ``random_prefix_length``: where that file lies, as in ``WriteState``.
+    """
+
+    scan: ScanState
+    files: tuple[TableFile, ...]
+    write_vectors: bool
+    random_prefix_length: int | None = None
+
+
+@dataclass(frozen=True)
+class RewriteFiles:
+    """Write the rows of files that are not in their deletion vectors into new files.
+
+    ``scan`` has no predicate; the vector of each file says which rows of it go.
+    """
+
+    scan: ScanState
+    write: WriteState
+    files: tuple[TableFile, ...]
+
+
+@dataclass(frozen=True)
+class WriteChangeFiles:
+    """Write the rows that ``scan`` selects of files as change rows. Protocol: "Change Data Files"."""
+
+    scan: ScanState
+    write: WriteState
+    files: tuple[ScanFile, ...]
+    change: Literal["insert", "delete"]

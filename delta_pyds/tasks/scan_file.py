@@ -1,0 +1,31 @@
+"""Files of the log, and files that were just written, as the reader wants them."""
+
+from __future__ import annotations
+
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+from delta_pyds.tasks.write_state import WrittenFile
+
+
+def scan_file(file: AddFile, state: ScanState, vector: DeletionVectorDescriptor | None) -> ScanFile:
+    """A file of the log, with a deletion vector of the caller's choice."""
+    values = file.partition_values or {}
+    return ScanFile(
+        path=resolve_data_path(state.table_root, file.path),
+        size_bytes=file.size,
+        partition_values=tuple(values.get(name) for name in state.partition_columns),
+        deletion_vector=vector,
+        base_row_id=file.base_row_id,
+        default_row_commit_version=file.default_row_commit_version,
+    )
+
+
+def written_scan_file(file: WrittenFile, state: ScanState) -> ScanFile:
+    """A file that no commit names yet."""
+    return ScanFile(
+        path=resolve_data_path(state.table_root, file.path),
+        size_bytes=file.size_bytes,
+        partition_values=tuple(file.partition_values.get(name) for name in state.partition_columns),
+    )

@@ -1,0 +1,198 @@
+"""The state that planning sends to the tasks of a write, and the outputs that they return.
+
+One ``WriteState`` travels to every task; each task answers with a
+``TaskOutput``. Small, picklable, free of the log's classes and of Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.schema import StructField, StructType
+
+if TYPE_CHECKING:
+    from delta_pyds.expr.nodes import Expr
+from delta_pyds.redaction import Concealing
+
+# where a column's values come from, when the incoming rows do not have it or may lack it
+ColumnOrigin = Literal["input", "null", "default", "generated", "identity"]
+
+
+@dataclass(frozen=True)
+class SessionExpression:
+    """An expression bound both with and without ANSI mode.
+
+    ``ansi`` and ``legacy`` are bound trees for ``spark.sql.ansi.enabled`` true
+    and false: only a task knows which holds.
+    ``legacy`` is None where the text cannot be bound without ANSI rules;
+    ``legacy_refusal`` then says why. ``sql`` is the text, for messages.
+    ``uses_time_zone``: its meaning depends on the session's time zone, which
+    was taken to be ``WriteState.time_zone``.
+    """
+
+    sql: str
+    ansi: Expr
+    legacy: Expr | None = None
+    legacy_refusal: str = ""
+    uses_time_zone: bool = False
+
+
+@dataclass(frozen=True)
+class IdentityColumn:
+    """How an identity column numbers rows. Protocol: "Identity Columns".
+
+    ``high_water_mark``: the last value ever given, None before the first.
+    """
+
+    start: int
+    step: int
+    high_water_mark: int | None
+    allow_explicit_insert: bool
+
+
+@dataclass(frozen=True)
+class ColumnSource:
+    """How one column of the table is filled.
+
+    ``field``: the table's column, logical name, with its metadata.
+    ``input``: position among the incoming columns; None where they lack it.
+    ``source``: ``input``: taken as given. ``null``: not given, all null.
+    ``default``, ``generated``: ``expression`` computes it; a generated column
+    with an ``input`` is checked against it instead. Expressions are bound to
+    the table's logical columns. ``identity``: numbered where not given.
+    """
+
+    field: StructField
+    source: ColumnOrigin
+    input: int | None = None
+    expression: SessionExpression | None = None
+    identity: IdentityColumn | None = None
+
+
+CheckKind = Literal["check", "invariant", "replace_where"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition that must be true, not just not false, of each row that is written.
+
+    Kinds: a CHECK constraint, a column invariant, or the predicate of replaceWhere. ``name``: of the
+    constraint or of the column. Protocol: "CHECK Constraints", "Column Invariants".
+    """
+
+    kind: CheckKind
+    name: str
+    expression: SessionExpression
+
+
+@dataclass(frozen=True, repr=False)
+class WriteState(Concealing):
+    """All that every task of one write needs to know.
+
+    Invariants: ``columns`` is one entry per column of ``schema``, in its
+    order; ``schema`` has logical names, and physical names and ids in its
+    metadata; a column that other columns are generated from comes before them.
+    ``partition_columns``: logical names. ``stats_columns``: the leaf columns to
+    collect statistics of, as paths of logical names from the top.
+    ``random_prefix_length``: None puts files into Hive-style partition
+    directories, a number into random ones. ``max_records_per_file``: 0 is no limit.
+    ``tight_bounds``: statistics say so (tables that support deletion vectors).
+    ``change_data``: the files are of the change data feed, and lie and are named as such.
+    ``nested_field_ids``: Parquet ids of list elements, map keys and values are written too.
+    """
+
+    table_root: str
+    storage_options: Mapping[str, Any]
+    schema: StructType
+    columns: tuple[ColumnSource, ...]
+    partition_columns: tuple[str, ...] = ()
+    column_mapping_mode: str = "none"
+    checks: tuple[Check, ...] = ()
+    stats_columns: tuple[tuple[str, ...], ...] = ()
+    string_prefix_length: int = 32
+    tight_bounds: bool = False
+    random_prefix_length: int | None = None
+    partition_columns_in_files: bool = False
+    nested_field_ids: bool = False
+    change_data: bool = False
+    target_file_bytes: int = 128 * 1024 * 1024
+    max_records_per_file: int = 0
+    compression: str = "snappy"
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data file that a task wrote: what an ``add`` needs to know of it.
+
+    ``path``: relative to the table and percent-encoded, as the log has it.
+    ``partition_values``: by physical name. ``statistics``: the JSON of ``add.stats``.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int
+    modification_time_ms: int
+    num_records: int
+    statistics: str
+
+
+@dataclass(frozen=True)
+class MarkedFile:
+    """A file of the table of which a task says that some rows are deleted, and some are not.
+
+    ``number``: its place among the files that the command handed out. ``vector``: of all its deleted rows, those that
+    were deleted before too; inline where nothing was written yet. ``num_records``: all rows of the file, deleted ones
+    too. ``deleted_rows``: how many the task has deleted.
+    """
+
+    number: int
+    vector: DeletionVectorDescriptor
+    num_records: int
+    deleted_rows: int
+
+
+@dataclass(frozen=True)
+class RemovedFile:
+    """A file of the table of which no row is left. ``number``, ``deleted_rows``: as for ``MarkedFile``."""
+
+    number: int
+    deleted_rows: int
+
+
+@dataclass(frozen=True)
+class TaskOutput:
+    """All that one task did: what a commit needs of it.
+
+    Invariant: each file that it names is complete. ``files``: new data files. ``marked``, ``removed``: files of the
+    table that it changed. ``change_files``: of the change data feed. ``copied_rows``: rows of ``files`` that were in
+    the table before. ``identity_marks``: by logical column name, the value furthest along that it gave out.
+    """
+
+    files: tuple[WrittenFile, ...] = ()
+    identity_marks: Mapping[str, int] = field(default_factory=dict)
+    marked: tuple[MarkedFile, ...] = ()
+    removed: tuple[RemovedFile, ...] = ()
+    change_files: tuple[WrittenFile, ...] = ()
+    copied_rows: int = 0
+
+    @property
+    def written(self) -> tuple[WrittenFile, ...]:
+        """All files that exist because of the task, but for deletion vectors."""
+        return (*self.files, *self.change_files)
+
+    @property
+    def changed(self) -> tuple[MarkedFile | RemovedFile, ...]:
+        """The files of the table that lose rows."""
+        return (*self.marked, *self.removed)
+
+
+@dataclass(frozen=True)
+class StreamOrigin:
+    """Which batch of which stream a task wrote for, as far as Spark has told the task."""
+
+    query_id: str | None
+    batch_id: int | None

@@ -1,0 +1,291 @@
+"""File actions of a commit against the table: keys, paths, partition values, statistics, vectors, row ids.
+
+Protocol: "Add File and Remove File", "Deletion Vectors", "Writer Requirements for Row Tracking", "Clustered Table".
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from delta_pyds.errors import DeltaError, ProtocolError
+from delta_pyds.protocol.actions import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    AddFile,
+    DomainMetadata,
+    RemoveFile,
+    file_key,
+)
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.partition_values import parse_partition_value
+from delta_pyds.protocol.paths import is_absolute, resolve_data_path
+from delta_pyds.verification.actions import Actions
+from delta_pyds.verification.report import Findings
+from delta_pyds.verification.row_tracking import RowTrackingRules
+from delta_pyds.verification.state import TableState, num_records
+from delta_pyds.verification.values import leaves, parse_statistics
+from delta_pyds.verification.view import TableView, fields_of
+
+_NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_MAX_CLUSTERING_COLUMNS = 4
+
+
+class _Clustering(msgspec.Struct, rename="camel"):
+    clustering_columns: list[str | list[str]]
+
+
+class FileActionRules:
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self.row_tracking = RowTrackingRules(findings)
+
+    def check(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
+        removed = {file_key(r) for r in actions.removes}
+        for r in actions.removes:
+            self._check_remove(r, state, version)
+        for a in actions.adds:
+            self._check_add(a, removed, state, view, version)
+        self.row_tracking.check(actions, state, view, version)
+
+    def row_tracking_enabled(self, actions: Actions, state: TableState, version: int) -> None:
+        self.row_tracking.enabled(actions, state, version)
+
+    # --- adds
+
+    def _check_add(
+        self, add: AddFile, removed: set[tuple[str, str | None]], state: TableState, view: TableView, version: int
+    ) -> None:
+        key = file_key(add)
+        if key in state.live and add.data_change:
+            self._findings.warning(
+                "commit.add-of-live-file",
+                version,
+                f"{add.path} is in the table already, and is added as a change of data.",
+            )
+        if add.path in state.live_vectors:
+            other = (add.path, state.live_vectors[add.path])
+            if other != key and other not in removed:
+                self._findings.error(
+                    "commit.path-live-twice",
+                    version,
+                    f"{add.path} is in the table with another deletion vector already.",
+                )
+        if add.size < 0:
+            self._findings.error("commit.size", version, f"{add.path} has the size {add.size}.")
+        self._check_path(add.path, version)
+        self.check_partition_values(add, view, version)
+        self._check_statistics(add, view, version)
+        if add.deletion_vector is not None:
+            self._check_vector(add, add.deletion_vector, state, view, version)
+
+    def _check_path(self, path: str, version: int) -> None:
+        rule = "commit.path"
+        if not path:
+            self._findings.error(rule, version, "the path of a file is empty.")
+            return
+        if _NO_ESCAPE.search(path):
+            self._findings.error(rule, version, f"{path} has a percent sign that begins no escape.")
+            return
+        try:
+            decoded = unquote_to_bytes(path).decode("utf-8")
+        except UnicodeDecodeError:
+            self._findings.error(rule, version, f"{path} does not decode to UTF-8.")
+            return
+        parts = decoded.split("/")
+        if ".." in parts:
+            self._findings.error(rule, version, f"{path} leads upwards, and is not opened by any reader of ours.")
+            return
+        if is_absolute(path):
+            return
+        hidden = [p for p in parts[:-1] if p.startswith(("_", ".")) and "=" not in p and p not in ("_change_data",)]
+        if hidden:
+            self._findings.warning(rule, version, f"{path} lies in the hidden directory {hidden[0]}.")
+
+    def check_partition_values(self, file: AddFile | RemoveFile, view: TableView, version: int) -> None:
+        """Each partition column has a value of its type, and there are no others."""
+        if view.schema is None:
+            return
+        values = file.partition_values or {}
+        fields = {f.physical_name: f for f in view.partition_fields}
+        if values.keys() != fields.keys():
+            self._findings.error(
+                "commit.partition-keys",
+                version,
+                f"{file.path} has values for ({', '.join(sorted(values))}), "
+                f"and the partition columns are ({', '.join(sorted(fields))}).",
+            )
+        for name in values.keys() & fields.keys():
+            try:
+                value = parse_partition_value(values[name], fields[name].data_type)
+            except DeltaError as e:
+                self._findings.error("commit.partition-value", version, f"{file.path}, column {name}: {e.message}")
+                continue
+            if value is None and not fields[name].nullable:
+                self._findings.error(
+                    "commit.partition-value", version, f"{file.path}: the NOT NULL column {name} is null."
+                )
+
+    def _check_statistics(self, add: AddFile, view: TableView, version: int) -> None:
+        rule = "commit.statistics"
+        count = num_records(add)
+        if add.stats is not None and count is None:
+            tree = parse_statistics(add.stats)
+            if tree is None:
+                self._findings.error(rule, version, f"the statistics of {add.path} are no JSON object.")
+            elif tree.get("numRecords") is not None:
+                self._findings.error(rule, version, f"numRecords of {add.path} is {tree['numRecords']!r}.")
+        if count is not None and count < 0:
+            self._findings.error(rule, version, f"the statistics of {add.path} count {count} rows.")
+        if count is None:
+            if add.deletion_vector is not None:
+                self._findings.error(rule, version, f"{add.path} has a deletion vector, and no numRecords.")
+            elif view.properties.iceberg_compat is not None:
+                self._findings.error(rule, version, f"{add.path} has no numRecords, which Iceberg compatibility needs.")
+
+    def _check_vector(
+        self, add: AddFile, vector: DeletionVectorDescriptor, state: TableState, view: TableView, version: int
+    ) -> None:
+        rule = "commit.deletion-vector"
+        if not view.supports(Feature.DELETION_VECTORS):
+            self._findings.error(
+                "feature.missing", version, f"{add.path} has a deletion vector, but the protocol does not support them."
+            )
+        elif not view.properties.deletion_vectors and file_key(add) not in state.live:
+            self._findings.warning(rule, version, f"{add.path} has a new deletion vector, and they are not enabled.")
+        for problem in _vector_problems(vector):
+            self._findings.error(rule, version, f"{add.path}: {problem}")
+        count = num_records(add)
+        if count is not None and vector.cardinality > count:
+            self._findings.error(
+                rule, version, f"the deletion vector of {add.path} deletes {vector.cardinality} of {count} rows."
+            )
+
+    # --- removes
+
+    def _check_remove(self, remove: RemoveFile, state: TableState, version: int) -> None:
+        live = state.live.get(file_key(remove))
+        if live is None:
+            self._findings.warning(
+                "commit.remove-of-unknown-file", version, f"{remove.path} is removed, and is not in the table."
+            )
+        self._check_path(remove.path, version)
+        if remove.extended_file_metadata:
+            for name, value in (("partitionValues", remove.partition_values), ("size", remove.size)):
+                if value is None:
+                    self._findings.error(
+                        "commit.remove-fields", version, f"the remove of {remove.path} promises {name} and has none."
+                    )
+        if live is None:
+            return
+        if remove.size is not None and remove.size != live.size:
+            self._findings.warning(
+                "commit.remove-fields",
+                version,
+                f"{remove.path} is removed with the size {remove.size}, and has {live.size}.",
+            )
+        values = remove.partition_values if remove.extended_file_metadata else None
+        if values is not None and _plain(values) != _plain(live.partition_values):
+            self._findings.warning(
+                "commit.remove-fields", version, f"{remove.path} is removed with other partition values than it has."
+            )
+
+    def check_live_paths(self, state: TableState, table_root: str) -> None:
+        """No data file is in the table twice, however its path is written."""
+        spelled: dict[str, str] = {}
+        for add in state.live.values():
+            try:
+                path = resolve_data_path(table_root, add.path)
+            except ProtocolError:
+                continue  # a finding of its commit, and of the file
+            other = spelled.setdefault(path, add.path)
+            if other is not add.path and other != add.path:
+                self._findings.error(
+                    "log.file-twice", state.version, f"{other} and {add.path} are one file, whose rows count twice."
+                )
+
+    # --- domains
+
+    def check_clustering_statistics(self, state: TableState) -> None:
+        """Every file has statistics of the clustering columns, as it must since they were named."""
+        domain = state.domains.get(CLUSTERING_DOMAIN)
+        if domain is None or domain.removed or not state.view.supports(Feature.CLUSTERING):
+            return
+        paths = clustering_paths(domain) or []
+        for add in state.live.values() if paths else ():
+            tree = parse_statistics(add.stats or "") or {}
+            known = {path for kind in ("minValues", "maxValues", "nullCount") for path, _ in leaves(tree.get(kind))}
+            missing = [".".join(p) for p in paths if p not in known]
+            if missing:
+                self._findings.error(
+                    "clustering.statistics", state.version, f"{add.path} has no statistics of {', '.join(missing)}."
+                )
+
+    def check_domain(self, domain: DomainMetadata, view: TableView, version: int) -> None:
+        """Domains of the system are known ones, and well-formed."""
+        if not domain.domain.startswith("delta.") or domain.removed:
+            return
+        if domain.domain == CLUSTERING_DOMAIN:
+            self._check_clustering(domain, view, version)
+        elif domain.domain != ROW_TRACKING_DOMAIN:
+            self._findings.warning(
+                "domain.unknown", version, f"the domain {domain.domain} of the system is unknown here."
+            )
+
+    def _check_clustering(self, domain: DomainMetadata, view: TableView, version: int) -> None:
+        rule = "clustering.domain"
+        if not view.supports(Feature.CLUSTERING):
+            self._findings.error(
+                "feature.missing", version, "there are clustering columns, but not the feature clustering."
+            )
+        paths = clustering_paths(domain)
+        if paths is None:
+            self._findings.error(rule, version, f"the clustering columns cannot be read: {domain.configuration}.")
+            return
+        known = {at.physical for at in fields_of(view.columns) if at.in_struct}
+        for path in paths:
+            if path not in known:
+                self._findings.error(rule, version, f"there is no column {path!r} to cluster by.")
+        if len(paths) > _MAX_CLUSTERING_COLUMNS:
+            self._findings.warning(rule, version, f"there are {len(paths)} clustering columns.")
+        if paths and view.partition_fields:
+            self._findings.error(rule, version, "the table is both clustered and partitioned.")
+
+
+def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
+    """The physical paths of the clustering columns; None when they cannot be read.
+
+    The text of the protocol has a list of names; the reference writes a list of paths.
+    """
+    try:
+        columns = decode_json(domain.configuration, _Clustering).clustering_columns
+    except InvalidJSONError:
+        return None
+    return [tuple(c) if isinstance(c, list) else (c,) for c in columns]
+
+
+def _plain(values: dict[str, str | None] | None) -> dict[str, str]:
+    """Without nulls: the reference leaves them out of a remove, and an empty text is one, too."""
+    return {k: v for k, v in (values or {}).items() if v}
+
+
+def _vector_problems(vector: DeletionVectorDescriptor) -> list[str]:
+    found = []
+    if vector.storage_type not in ("u", "i", "p"):
+        found.append(f"the storage type of its deletion vector is {vector.storage_type!r}.")
+    if vector.storage_type == "i" and vector.offset is not None:
+        found.append("its deletion vector is inline and has an offset.")
+    if vector.size_in_bytes < 0 or vector.cardinality < 0 or (vector.offset or 0) < 0:
+        found.append("its deletion vector has a negative size, offset or cardinality.")
+    try:
+        if vector.storage_type == "u":
+            vector.relative_path()
+        elif vector.storage_type == "i":
+            vector.inline_bytes()
+    except DeltaError as e:
+        found.append(e.message)
+    return found

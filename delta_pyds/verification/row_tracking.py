@@ -1,0 +1,155 @@
+"""Row ids: each row has one, no two rows have the same, and the high water mark is above all of them.
+
+Protocol: "Writer Requirements for Row Tracking".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+import msgspec
+
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata, file_key
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.verification.actions import Actions
+from delta_pyds.verification.report import Findings
+from delta_pyds.verification.state import TableState, num_records
+from delta_pyds.verification.view import TableView
+
+_RULE = "row-tracking"
+
+
+class _Mark(msgspec.Struct, rename="camel"):
+    """The text of the protocol says ``highWaterMark``; the reference writes and reads the other name."""
+
+    row_id_high_water_mark: int | None = None
+    high_water_mark: int | None = None
+
+
+def high_water_mark(domain: DomainMetadata | None) -> int | None:
+    if domain is None or domain.removed:
+        return None
+    try:
+        mark = decode_json(domain.configuration, _Mark)
+    except InvalidJSONError:
+        return None
+    return mark.high_water_mark if mark.row_id_high_water_mark is None else mark.row_id_high_water_mark
+
+
+class RowTrackingRules:
+    """Remembers which ids each path got, for they are its own for good."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        # by path: first id and commit version
+        self._given: dict[str, tuple[int, int | None]] = {}
+        # (first, last, path), ascending and disjoint
+        self._ranges: list[tuple[int, int, str]] = []
+        self._highest = -1
+
+    def seed(self, state: TableState) -> None:
+        """Start from a checkpoint."""
+        for add in state.live.values():
+            if add.base_row_id is not None:
+                self._give(add, add.base_row_id, num_records(add), state.version)
+
+    def check(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
+        supported = view.supports(Feature.ROW_TRACKING)
+        if not supported:
+            for a in actions.adds:
+                if a.base_row_id is not None or a.default_row_commit_version is not None:
+                    # the reference has written such files too, and readers pass over the fields
+                    self._findings.warning(
+                        f"{_RULE}.not-supported",
+                        version,
+                        f"{a.path} has row ids, and the feature rowTracking is not there.",
+                    )
+                    break
+        before = high_water_mark(state.domains.get(ROW_TRACKING_DOMAIN))
+        domain = next((d for d in actions.domains if d.domain == ROW_TRACKING_DOMAIN), None)
+        after = before if domain is None else high_water_mark(domain)
+        if domain is not None and not domain.removed and after is None:
+            self._findings.error(f"{_RULE}.high-water-mark", version, f"it cannot be read: {domain.configuration}.")
+        if before is not None and after is not None and after < before:
+            self._findings.error(f"{_RULE}.high-water-mark", version, f"it goes back from {before} to {after}.")
+        if not supported:
+            return
+        for a in actions.adds:
+            self._check_add(a, before, version)
+        if self._highest >= 0 and (after is None or after < self._highest):
+            self._findings.error(
+                f"{_RULE}.high-water-mark", version, f"it is {after}, and the row id {self._highest} has been given."
+            )
+        for r in actions.removes:
+            given = self._given.get(r.path)
+            if given is not None and r.base_row_id is not None and r.base_row_id != given[0]:
+                self._findings.error(
+                    f"{_RULE}.changed",
+                    version,
+                    f"{r.path} is removed with the base row id {r.base_row_id}, and has {given[0]}.",
+                )
+
+    def _check_add(self, add: AddFile, mark: int | None, version: int) -> None:
+        base, commit = add.base_row_id, add.default_row_commit_version
+        if base is None or commit is None:
+            missing = "baseRowId" if base is None else "defaultRowCommitVersion"
+            self._findings.error(f"{_RULE}.missing", version, f"{add.path} has no {missing}.")
+            if base is None:
+                return
+        if base < 0:
+            self._findings.error(f"{_RULE}.base", version, f"{add.path} has the base row id {base}.")
+        given = self._given.get(add.path)
+        if given is not None:
+            if base != given[0]:
+                self._findings.error(
+                    f"{_RULE}.changed", version, f"{add.path} had the base row id {given[0]}, and is added with {base}."
+                )
+            if given[1] is not None and commit is not None and commit != given[1]:
+                self._findings.error(
+                    f"{_RULE}.changed",
+                    version,
+                    f"{add.path} is of commit version {given[1]}, and is added with {commit}.",
+                )
+            return
+        if commit is not None and commit != version:
+            self._findings.error(
+                f"{_RULE}.commit-version", version, f"{add.path} is new, and has defaultRowCommitVersion {commit}."
+            )
+        if mark is not None and base <= mark:
+            self._findings.warning(
+                f"{_RULE}.base",
+                version,
+                f"{add.path} has the base row id {base}, and up to {mark} they were given or reserved.",
+            )
+        self._give(add, base, num_records(add), version)
+
+    def _give(self, add: AddFile, base: int, rows: int | None, version: int) -> None:
+        self._given[add.path] = base, add.default_row_commit_version
+        if rows is None:
+            self._findings.warning(f"{_RULE}.rows", version, f"{add.path} has row ids and no numRecords: not compared.")
+            return
+        if rows <= 0:
+            return
+        last = base + rows - 1
+        at = bisect_left(self._ranges, (base,))
+        for neighbour in self._ranges[max(at - 1, 0) : at + 1]:
+            if neighbour[0] <= last and base <= neighbour[1]:
+                self._findings.error(
+                    f"{_RULE}.duplicate",
+                    version,
+                    f"the row ids {base} to {last} of {add.path} overlap those of {neighbour[2]}.",
+                )
+                break
+        else:
+            insort(self._ranges, (base, last, add.path))
+        self._highest = max(self._highest, last)
+
+    def enabled(self, actions: Actions, state: TableState, version: int) -> None:
+        """Row tracking is switched on in this commit: every file of the table has ids from now on."""
+        gone = {file_key(r) for r in actions.removes} | {file_key(a) for a in actions.adds}
+        for key, add in state.live.items():
+            if key not in gone and (add.base_row_id is None or add.default_row_commit_version is None):
+                self._findings.error(
+                    f"{_RULE}.missing", version, f"row tracking is switched on, and {add.path} has no ids."
+                )

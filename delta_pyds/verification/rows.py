@@ -1,0 +1,187 @@
+"""Rows against what the table demands of each: NOT NULL, lengths, constraints, generated columns.
+
+Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.rows import struct_field
+from delta_pyds.errors import DeltaError
+from delta_pyds.expr.nodes import Expr, type_of
+from delta_pyds.expr.parse import Bound, parse_expression
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.schema import (
+    BOOLEAN,
+    GENERATION_EXPRESSION,
+    INVARIANTS,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+)
+from delta_pyds.verification.arrow import column as column_of
+from delta_pyds.verification.report import Findings
+from delta_pyds.verification.unknown_zone import ZonedCondition
+from delta_pyds.verification.view import TableView, fields_of
+
+_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_LENGTH = re.compile(r"(?:var)?char\(\s*(\d+)\s*\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Constraint:
+    name: str
+    text: str
+    holds: Callable[[pa.RecordBatch], pa.BooleanArray]
+
+
+class RowChecks:
+    """Holds rows against the rules of one view; a rule that cannot be evaluated here is a warning, once.
+
+    ``time_zone``: that of the sessions which wrote the table; None where it is not known: a row may be right in any.
+    """
+
+    def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:
+        self._view = view
+        self._time_zone = time_zone
+        self._findings = findings
+        self._lengths = [
+            (at.path, int(match[1]))
+            for at in fields_of(view.columns)
+            if at.in_struct and (match := _LENGTH.fullmatch(str(at.field.metadata.get(_CHAR_VARCHAR, "")).strip()))
+        ]
+        self._constraints = list(self._parsed())
+
+    def check(self, rows: pa.RecordBatch, path: str) -> None:
+        """``rows``: the live ones, with the table's columns; a partition column may be left out."""
+        if not rows.num_rows:
+            return
+        for f in self._view.columns:
+            column = column_of(rows, (f.name,))
+            if column is None:
+                continue
+            if not f.nullable and column.null_count:
+                self._null(f.name, column.null_count, path)
+            for name, count in _inner_nulls(column, f.data_type, f.name):
+                self._null(name, count, path)
+        for names, length in self._lengths:
+            self._check_length(rows, names, length, path)
+        for constraint in list(self._constraints):
+            self._check_constraint(rows, constraint, path)
+
+    def _null(self, name: str, count: int, path: str) -> None:
+        self._findings.error("rows.null", path, f"{count} rows hold null in {name}, which is NOT NULL.")
+
+    def _check_length(self, rows: pa.RecordBatch, names: tuple[str, ...], length: int, path: str) -> None:
+        values = column_of(rows, names)
+        if values is None or not pa.types.is_string(values.type):
+            return
+        longest = pc.max(pc.utf8_length(values)).as_py()
+        if longest is not None and longest > length:
+            self._findings.error(
+                "rows.length",
+                path,
+                f"{'.'.join(names)} holds a text of {longest} characters, and {length} are allowed.",
+            )
+
+    # --- expressions
+
+    def _parsed(self) -> Iterator[_Constraint]:
+        for name, text in self._texts():
+            try:
+                bound = self._bound(text, self._time_zone or "UTC")
+            except DeltaError as e:
+                self._not_checked(name, text, e.message)
+                continue
+            if not bound.deterministic:
+                self._not_checked(name, text, "it depends on the time of the write")
+            elif type_of(bound.expr) != BOOLEAN:
+                self._findings.error("rows.invariant", name, f"the expression {text} is no condition.")
+            elif bound.uses_time_zone and self._time_zone is None:
+                yield _Constraint(name, text, ZonedCondition(partial(self._meaning, text)).holds)
+            else:
+                yield _Constraint(name, text, partial(_matches, bound.expr))
+
+    def _bound(self, text: str, time_zone: str) -> Bound:
+        return parse_expression(text, self._view.columns, time_zone=time_zone, ansi=True)
+
+    def _meaning(self, text: str, time_zone: str) -> Expr:
+        return self._bound(text, time_zone).expr
+
+    def _not_checked(self, name: str, text: str, reason: str) -> None:
+        self._findings.warning(
+            "rows.not-checked", name, f"the expression {text} was not checked: {reason.rstrip('.')}."
+        )
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        view = self._view
+        if view.supports(Feature.CHECK_CONSTRAINTS):
+            for key, value in view.configuration.items():
+                if key.startswith(CONSTRAINT_PREFIX):
+                    yield f"the constraint {key.removeprefix(CONSTRAINT_PREFIX)}", value
+        for at in fields_of(view.columns):
+            invariant = at.field.metadata.get(INVARIANTS)
+            if invariant is not None and view.supports(Feature.INVARIANTS):
+                try:
+                    yield f"the invariant of {at.name}", str(decode_json(invariant)["expression"]["expression"])
+                except (ValueError, KeyError, TypeError):
+                    self._findings.error(
+                        "rows.invariant", f"the invariant of {at.name}", f"it cannot be read: {invariant}."
+                    )
+            generation = at.field.metadata.get(GENERATION_EXPRESSION)
+            if generation is not None and view.supports(Feature.GENERATED_COLUMNS) and len(at.path) == 1:
+                quoted = at.field.name.replace("`", "``")
+                yield f"the generated column {at.name}", f"`{quoted}` <=> ({generation})"
+
+    def _check_constraint(self, rows: pa.RecordBatch, constraint: _Constraint, path: str) -> None:
+        try:
+            holds = constraint.holds(rows)
+        except (DeltaError, pa.ArrowException) as e:
+            self._constraints.remove(constraint)
+            self._not_checked(constraint.name, constraint.text, str(e))
+            return
+        broken = rows.num_rows - holds.true_count
+        if broken:
+            self._findings.error("rows.constraint", path, f"{broken} rows break {constraint.name}: {constraint.text}.")
+
+
+def _matches(expr: Expr, rows: pa.RecordBatch) -> pa.BooleanArray:
+    return matches(expr, rows, rows.num_rows)
+
+
+def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[tuple[str, int]]:
+    """Nulls below the top where there must be none, where what is around them is there."""
+    if isinstance(data_type, StructType):
+        present = column.drop_null() if column.null_count else column
+        for f in data_type:
+            child = struct_field(present, (f.name,))
+            if not f.nullable and child.null_count:
+                yield f"{name}.{f.name}", child.null_count
+            yield from _inner_nulls(child, f.data_type, f"{name}.{f.name}")
+    elif isinstance(data_type, ArrayType):
+        if not data_type.contains_null or _has_parts(data_type.element_type):
+            elements = pc.list_flatten(column)
+            if not data_type.contains_null and elements.null_count:
+                yield f"{name}.element", elements.null_count
+            yield from _inner_nulls(elements, data_type.element_type, f"{name}.element")
+    elif isinstance(data_type, MapType) and not data_type.value_contains_null:
+        present = column.drop_null() if column.null_count else column
+        values = pc.list_flatten(present.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field]))))
+        nulls = struct_field(values, (column.type.item_field.name,)).null_count
+        if nulls:
+            yield f"{name}.value", nulls
+
+
+def _has_parts(data_type: DataType) -> bool:
+    return isinstance(data_type, (StructType, ArrayType, MapType))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.errors import OptionError
+from delta_pyds.spark.options.write import parse_stream_write_options, parse_table_options, parse_write_options
+from tests.support.table_writes import struct
+
+
+def parsed(**options: str) -> WriteRequest:
+    return parse_write_options(
+        {"path": "/t", **options}, struct({"id": "long"}), overwrite=False, assumed_time_zone="UTC"
+    )
+
+
+def test_an_application_version_is_a_long() -> None:
+    assert parsed(txnAppId="a", txnVersion=str(2**63 - 1)).application == ("a", 2**63 - 1)
+    for version in ("-1", "1.0", "", str(2**63)):
+        with pytest.raises(OptionError) as error:
+            parsed(txnAppId="a", txnVersion=version)
+        assert error.value.code == "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
+
+
+def test_an_unknown_compression_is_refused_before_any_task_starts() -> None:
+    assert parsed(compression="ZSTD").compression == "ZSTD"
+    for name in ("zip", ""):
+        with pytest.raises(OptionError, match="compression"):
+            parsed(compression=name)
+
+
+# --- streams
+
+
+def streamed(overwrite: bool = False, **options: str) -> tuple[WriteRequest, str | None]:
+    return parse_stream_write_options(
+        {"path": "/t", "checkpointLocation": "/c", "queryName": "q", **options},
+        struct({"id": "long"}),
+        overwrite=overwrite,
+        assumed_time_zone="UTC",
+    )
+
+
+def test_a_sink_takes_what_a_write_takes() -> None:
+    given = {"mergeSchema": "true", "userMetadata": "u", "compression": "zstd", "targetFileSize": "1m"}
+    request, application = streamed(**given, partitionBy="id", **{"delta.appendOnly": "true"})
+    assert (request.mode, application) == ("append", None)
+    assert request.merge_schema and request.user_metadata == "u" and request.compression == "zstd"
+    assert request.target_file_bytes == 1 << 20 and request.partition_by == (("id",),)
+    assert request.properties == {"delta.appendOnly": "true"}
+    assert streamed(True, overwriteSchema="true")[0].overwrite_schema
+    assert streamed(createMode="errorIfNotExists", partitionOverwriteMode="static")[0].mode == "append"
+
+
+def test_an_application_of_a_stream_has_no_version_of_its_own() -> None:
+    request, application = streamed(txnAppId="mine")
+    assert (application, request.application) == ("mine", None)
+    with pytest.raises(OptionError, match="batch id"):
+        streamed(txnAppId="mine", txnVersion="3")
+    with pytest.raises(OptionError, match="txnAppId is empty"):
+        streamed(txnAppId=" ")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"replaceWhere": "id = 1"}, "replaceWhere"),
+        ({"partitionOverwriteMode": "dynamic"}, "foreachBatch"),
+        ({"dataChange": "false"}, "dataChange"),
+        ({"createMode": "ignore"}, "createMode=ignore"),
+        ({"createMode": "errorIfExists"}, "second batch"),
+        ({"overwriteSchema": "true"}, 'outputMode("complete")'),
+        ({"versionAsOf": "1"}, "latest version"),
+        ({"timestampAsOf": "2024-01-01"}, "timestampAsOf"),
+        ({"replaceOn": "t.id = s.id"}, "replaceOn"),
+        ({"replaceUsing": "id"}, "replaceUsing"),
+        ({"mergeSchema": "maybe"}, "mergeSchema"),
+        ({"compression": "zip"}, "compression"),
+        ({"path": " "}, ".start("),
+    ],
+)
+def test_what_means_nothing_in_a_stream_is_refused_by_name(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError) as error:
+        streamed(**options)
+    assert named in error.value.message
+
+
+def test_an_unknown_option_of_a_stream_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        streamed(optimiseWriteOfThisTest="true")
+    assert caplog.text.count("optimisewriteofthistest") == 1
+    assert "checkpointlocation" not in caplog.text and "queryname" not in caplog.text
+
+
+def test_the_table_of_a_write_is_known_from_its_options_alone() -> None:
+    assert parse_table_options({"Path": "file:/t/", "storageOptions": '{"key": "k"}'}) == ("/t", {"key": "k"})

@@ -1,0 +1,33 @@
+"""The packages' docstrings list their modules, so that nobody has to guess where a subject lives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import delta_pyds
+
+ROOT = Path(delta_pyds.__file__).parent
+PACKAGES = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_lists_its_modules(package: str) -> None:
+    """Each once, with its subject, and none that is not there."""
+    folder = ROOT / package
+    inside = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/*.py")}
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+
+    listed = re.findall(r"^- ``(\w+)``: \S", docstring, flags=re.MULTILINE)
+
+    assert sorted(listed) == sorted(inside - {"__init__"})
+
+
+def test_a_module_belongs_to_a_package() -> None:
+    """A folder without ``__init__.py`` would be seen by no import contract; Spark's own way in is the exception."""
+    folders = {path.parent for path in ROOT.rglob("*.py")}
+
+    assert [f.relative_to(ROOT).as_posix() for f in folders if not (f / "__init__.py").exists()] == ["spark/discovery"]
