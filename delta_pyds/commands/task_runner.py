@@ -78,9 +78,10 @@ class LocalRunner:
 def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
     """Distribute items over at most ``number`` tasks of similar size; none is empty."""
     shares: list[list[T]] = [[] for _ in range(min(number, len(items)))]
-    smallest = [(0, n) for n in range(len(shares))]
+    # of shares with like bytes the one with fewer items comes first, so that empty files are dealt out too
+    smallest = [(0, 0, n) for n in range(len(shares))]
     for item in sorted(items, key=size, reverse=True):
-        total, share = smallest[0]
+        total, count, share = smallest[0]
         shares[share].append(item)
-        heapq.heapreplace(smallest, (total + size(item), share))
+        heapq.heapreplace(smallest, (total + size(item), count + 1, share))
     return [tuple(share) for share in shares]

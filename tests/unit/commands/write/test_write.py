@@ -234,7 +234,8 @@ def test_of_a_long_predicate_the_log_has_the_beginning(tmp_path: Path) -> None:
     assert [r["id"] for r in read_rows(tmp_path)] == [3]
     logged = info(tmp_path, 1)["operationParameters"]["predicate"]
     assert logged == f"{predicate[:10_000]}... (cut: {len(predicate)} characters)"
-    longest = f"p = '{'x' * 9_994}'"
+    longest = f"p = 'c' OR p = '{'x' * 9_983}'"
+    assert len(longest) == 10_000
     write_rows(tmp_path, PARTED, [], mode="overwrite", replace_where=longest)
     assert info(tmp_path, 2)["operationParameters"]["predicate"] == longest
 
