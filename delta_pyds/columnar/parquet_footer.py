@@ -22,7 +22,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.columnar.thrift import LIST, STRUCT, ThriftError, field_header, list_header, read, read_fields, skip
+from delta_pyds.columnar.thrift import (
+    LIST,
+    STRUCT,
+    ThriftError,
+    end_of_plain_column,
+    field_header,
+    list_header,
+    read,
+    read_fields,
+    skip,
+)
 
 # int96 as nanoseconds would end in the year 2262
 _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
@@ -195,7 +205,8 @@ def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
             _, count, at = list_header(data, at)
             for _ in range(count):
                 starts.append(at)
-                at = skip(data, at, STRUCT)
+                end = end_of_plain_column(data, at)
+                at = skip(data, at, STRUCT) if end is None else end
         else:
             at = skip(data, at, kind)
         number, kind, at = field_header(data, at, number)
@@ -212,20 +223,23 @@ def _column_orders(data: bytes, at: int) -> tuple[list[bool], int]:
 
 def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
     try:
-        meta = read_fields(data, at, (_CHUNK_META_DATA,)).get(_CHUNK_META_DATA, {})
+        meta = read_fields(data, at, (_CHUNK_META_DATA,), _CHUNK_META_DATA).get(_CHUNK_META_DATA, {})
         return [bytes(name) for name in meta.get(_PATH, ())]
     except (ThriftError, TypeError, AttributeError) as e:
         raise pa.ArrowInvalid(f"its footer has a column that cannot be read: {e}") from e
 
 
 def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> ColumnChunk:
+    plain = end_of_plain_column(data, at) is not None
     number, kind, at = field_header(data, at, 0)
     meta: dict[int, Any] = {}
     while kind:
         if number == _CHUNK_CRYPTO_METADATA:
             raise pa.ArrowInvalid("its columns are encrypted")
         if number == _CHUNK_META_DATA and kind == STRUCT:
-            meta = read_fields(data, at, _WANTED)
+            meta = read_fields(data, at, _WANTED, _STATISTICS)
+            if plain:
+                break  # what comes is no struct, so nothing of encryption
         at = skip(data, at, kind)
         number, kind, at = field_header(data, at, number)
     found = _TYPES[meta[_TYPE]] if 0 <= meta[_TYPE] < len(_TYPES) else "UNKNOWN"

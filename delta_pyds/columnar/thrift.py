@@ -19,8 +19,9 @@ class ThriftError(ValueError):
     """The bytes are no value of the type."""
 
 
-# Patterns of values, so that a column of a footer is stepped over by one call. A field begins with a byte that holds
-# how much greater its number is than the one before, and its type; the byte 0 ends a struct.
+# Patterns of what a column of a footer mostly looks like, which is stepped over by two calls. They are compiled in
+# every process that reads a file, so they are small: what they do not know is walked by hand. A field begins with a
+# byte that holds how much greater its number is than the one before, and its type; the byte 0 ends a struct.
 
 
 def _heads(*kinds: int) -> bytes:
@@ -29,20 +30,21 @@ def _heads(*kinds: int) -> bytes:
 
 
 def _several(element: bytes, *kinds: int) -> bytes:
-    """A list of up to 14 elements, whose number and type are one byte; mostly there are few."""
-    heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(15)]
+    """A list of up to four elements, whose number and type are one byte; mostly there are no more."""
+    heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(5)]
     return b"|".join(b"[%s](?:%s){%d}" % (head, element, n) for n, head in enumerate(heads))
 
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _NUMBER = _heads(I16, I32, I64) + _VARINT + b"|" + _heads(TRUE, FALSE)
-# up to 127 bytes, whose length is one byte
-_SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(128)) + b")"
-_LISTS = [_several(_VARINT, I32, I64), _several(_SHORT, BINARY), _several(b"(?:%s)*\x00" % _NUMBER, STRUCT)]
-_FIELD = b"|".join([_NUMBER, _heads(BINARY) + _SHORT, _heads(LIST) + b"(?:" + b"|".join(_LISTS) + b")"])
-_STRUCT_OF = b"(?:%s|" + _heads(STRUCT) + b"(?:%s))*\x00"
-_FLAT = b"(?:%s)*\x00" % _FIELD
-_USUAL_STRUCT = re.compile(_STRUCT_OF % (_FIELD, _STRUCT_OF % (_FIELD, _FLAT)), re.DOTALL)
+_NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, I32, I64))
+# bytes of up to 40, whose length is one byte
+_SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(41)) + b")"
+_STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
+_PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, STRUCT))
+# numbers, and a struct within the struct up to its list of names; and from behind them to the end of both structs
+_TO_NAMES = re.compile(b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST)))
+_TO_END = re.compile(b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER), re.DOTALL)
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -60,6 +62,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 0x80:
+        return (data[at] >> 1) ^ -(data[at] & 1), at + 1
     value, at = varint(data, at)
     return (value >> 1) ^ -(value & 1), at
 
@@ -100,13 +104,10 @@ def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
     if kind in (TRUE, FALSE):
         return at  # of a field; the type is the value
     if kind == STRUCT:
-        usual = _USUAL_STRUCT.match(data, at)
-        if usual is not None:
-            return usual.end()
-        number, kind, at = field_header(data, at, 0)
+        _, kind, at = field_header(data, at, 0)
         while kind:
             at = skip(data, at, kind, depth + 1)
-            number, kind, at = field_header(data, at, number)
+            _, kind, at = field_header(data, at, 0)
         return at
     if kind in (LIST, SET):
         element, size, at = list_header(data, at)
@@ -118,11 +119,34 @@ def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
     return read(data, at, kind, depth)[1]
 
 
-def read_fields(data: bytes, at: int, wanted: Container[int]) -> dict[int, Any]:
-    """Those fields of the struct at ``at`` whose numbers are wanted."""
+def end_of_plain_column(data: bytes, at: int) -> int | None:
+    """Where a struct like ``ColumnChunk`` ends; None for one that is not as they mostly are.
+
+    Behind the struct within it, such a one has only numbers.
+    """
+    before = _TO_NAMES.match(data, at)
+    if before is not None:
+        names = before.end()
+        head = data[names] if names < len(data) else 0
+        names += 1
+        if head & 15 == BINARY and head < 0xF0:
+            for _ in range(head >> 4):
+                # one that is longer, or cut short, has no end that matches
+                names += 1 + data[names] if names < len(data) and data[names] < 0x80 else len(data)
+            after = _TO_END.match(data, names)
+            if after is not None:
+                return after.end()
+    return None
+
+
+def read_fields(data: bytes, at: int, wanted: Container[int], last: int) -> dict[int, Any]:
+    """Those fields of the struct at ``at`` whose numbers are wanted, before the first that is greater than ``last``.
+
+    In a struct that Arrow wrote they are in order.
+    """
     found: dict[int, Any] = {}
     number, kind, at = field_header(data, at, 0)
-    while kind:
+    while kind and number <= last:
         if number not in wanted:
             at = skip(data, at, kind)
         elif kind in (TRUE, FALSE):
