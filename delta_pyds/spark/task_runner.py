@@ -30,7 +30,8 @@ _OUTPUT_DDL = "number int, output binary"
 class SparkRunner:
     """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
 
-    Errors come as Spark tells them: ``error_of`` gives the DeltaError.
+    Errors come as Spark tells them: ``error_of`` gives the DeltaError. Where a task fails, Spark tells nothing of the
+    others: the files of those that had ended are in no commit, and are left for vacuum.
 
     >>> SparkRunner(spark).run(find_rows, tasks)
     """
