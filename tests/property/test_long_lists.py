@@ -44,8 +44,9 @@ DOUBLES = st.one_of(
     st.builds("{}e{}".format, DECIMALS, st.integers(-12, 12)),
     st.sampled_from(["-0.0D", "0.0D", "1e99D", "1E-99", "1e400", "1e+5", "0.1D", "1e-400", "1.5F", "16777217D"]),
 )
+CENTS = st.decimals(-999, 999, places=2).map("{:f}".format)
 LISTS = st.one_of(
-    st.lists(st.one_of(st.integers(-999, 999).map(str), st.decimals(-999, 999, places=2).map("{:f}".format)), min_size=1),
+    st.lists(st.one_of(st.integers(-999, 999).map(str), CENTS), min_size=1),
     st.lists(st.floats(-1e9, 1e9, width=32).map(lambda value: f"{value:.6f}D"), min_size=1),
     st.lists(DECIMALS, min_size=1, max_size=8),
     st.lists(DOUBLES, min_size=1, max_size=8),

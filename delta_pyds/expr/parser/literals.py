@@ -55,7 +55,7 @@ def list_literals(token: Token) -> list[ConstantList]:
     if isinstance(token.values[0], str):
         return [ConstantList(token.values, STRING)]
     if isinstance(token.values[0], float):
-        return [ConstantList(token.values, DOUBLE)]
+        return [ConstantList(tuple([v for v in token.values if isinstance(v, float)]), DOUBLE)]
     limit = 1 << (INTEGER_BITS[INTEGER.name] - 1)
     whole = [v for v in token.values if isinstance(v, int)]
     small = tuple([v for v in whole if -limit <= v < limit])
