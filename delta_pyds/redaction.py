@@ -17,24 +17,37 @@ MAX_SHOWN = 4_000
 _HIDDEN = "***"
 
 # All repetitions are bounded: the text may be hostile, and must not make the search quadratic.
+_SCHEME = r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,8}"
+# Whose authority has no port: what a colon begins there is a secret.
+_STORES = r"(?:s3[an]?|gcs|gs|abfss?|wasbs?|az|adl|oci|oss)"
+# Where the container (bucket, namespace) stands before the "@", which is no secret.
+_WITH_CONTAINERS = r"(?:abfss?|wasbs?|az|oci)"
 # ``user:secret@`` in front of a host. A secret may hold a slash that nobody encoded; then what stands before the first
 # colon is a user, unless it is a host with its port.
 _USER_AND_SECRET = re.compile(
-    r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,2})[^/\s'\"@:]{0,200}:(?:[^/\s'\"@]{0,400}|(?!\d{1,5}/)[^\s'\"@]{0,400})@"
+    rf"(?P<scheme>{_SCHEME})[^/\s'\"@:]{{0,200}}:(?:[^/\s'\"@]{{0,400}}|(?!\d{{1,5}}/)[^\s'\"@]{{0,400}})@"
 )
+_OF_STORE = re.compile(rf"(?P<scheme>\b{_STORES}:/{{1,8}})[^/\s'\"@:]{{0,200}}:[^\s'\"@]{{0,400}}@", re.IGNORECASE)
 # The same where the scheme was taken off before the text was made, as botocore does with a bucket's name.
 _BARE_USER_AND_SECRET = re.compile(r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])")
-# In Azure's paths the container stands before the "@", which is no secret.
-_TOKEN = re.compile(r"(?P<scheme>\b(?:https?|s3[an]?|gcs|gs)://)[^/\s'\"@]{1,400}@", re.IGNORECASE)
+# Nothing but a user or a token.
+_TOKEN = re.compile(rf"(?P<scheme>\b(?!(?:{_WITH_CONTAINERS}|file):){_SCHEME})[^/\s'\"@]{{1,400}}@", re.IGNORECASE)
+# In a text that is nothing but a URL, a secret may hold quotes and blanks too.
+_ALONE = re.compile(
+    rf"(?P<scheme>{_STORES}://)[^/@:]*:.*@|(?P<other>[a-z][a-z0-9+.-]*://)(?:[^/]*@|[^/@:]*:(?!\d{{1,5}}/).*@)",
+    re.DOTALL,
+)
+_CONTAINER = re.compile(rf"{_WITH_CONTAINERS}://[\w$.-]{{1,100}}@[^@/:]*(?:/|$)")
 _SECRET_NAME = (
     r"[\w.-]{0,40}(?:sig|signature|token|secret|passw(?:or)?d|credentials?|(?:access|account|api|private|shared|secret)[_-]?key"
     r"|connection[_-]?string|sas)[\w.-]{0,40}"
 )
 # ``?sig=...``, ``X-Amz-Signature=...``, ``AccountKey=...;``
-_IN_QUERY = re.compile(rf"(?P<name>[?&;]{_SECRET_NAME}=)[^&\s'\";#]+", re.IGNORECASE)
+_IN_QUERY = re.compile(rf"(?P<name>[?&;#]{_SECRET_NAME}=)[^&\s'\";#]+", re.IGNORECASE)
 _IN_CONNECTION_STRING = re.compile(
     r"(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+", re.IGNORECASE
 )
+_QUERY_ALONE = re.compile(rf"(?P<name>[?&;#]{_SECRET_NAME}=).+", re.IGNORECASE | re.DOTALL)
 _SECRET_OPTION = re.compile(rf"{_SECRET_NAME}|key|auth.*|user(?:name)?|login", re.IGNORECASE)
 
 # Controls; what turns the direction of writing around, is invisible, or ends a line; halves of surrogate pairs.
@@ -48,12 +61,23 @@ def without_secrets(text: str) -> str:
     """The text without the credentials of the URLs in it."""
     if "@" in text:
         text = _USER_AND_SECRET.sub(rf"\g<scheme>{_HIDDEN}@", text)
+        text = _OF_STORE.sub(rf"\g<scheme>{_HIDDEN}@", text)
         text = _TOKEN.sub(rf"\g<scheme>{_HIDDEN}@", text)
         text = _BARE_USER_AND_SECRET.sub(rf"\g<before>{_HIDDEN}@", text)
     if "=" in text:
         text = _IN_QUERY.sub(rf"\g<name>{_HIDDEN}", text)
         text = _IN_CONNECTION_STRING.sub(rf"\g<name>{_HIDDEN}", text)
     return text
+
+
+def without_credentials(url: str) -> str:
+    """A whole URL, in its one spelling, without user, secret and what a query says about keys; as it is without them.
+
+    Stricter than ``without_secrets``, which finds URLs in a text: here all of the text is one.
+    """
+    if "@" in url and _CONTAINER.match(url) is None:
+        url = _ALONE.sub(lambda match: f"{match['scheme'] or match['other']}{_HIDDEN}@", url, count=1)
+    return _QUERY_ALONE.sub(rf"\g<name>{_HIDDEN}", url)
 
 
 def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Protocol, TypeVar
 
 from delta_pyds.tasks.write_state import TaskOutput
@@ -23,7 +23,8 @@ class TaskRunner(Protocol):
     """Runs tasks, and brings what they did.
 
     Invariants: each task's output comes once, in the order of the tasks, even if the task ran more than once; where one
-    task fails the error goes up and no output comes.
+    task fails the error goes up and no output comes. What the other tasks had written by then is discarded where the
+    runner can know of it, and is in no commit: what is left over, vacuum removes.
     """
 
     @property
@@ -39,7 +40,8 @@ class TaskRunner(Protocol):
 class LocalRunner:
     """Runs tasks in threads of this process.
 
-    ``discard``: is given the outputs of the tasks that had ended well where another one failed.
+    ``discard``: is given the outputs of the tasks that had ended well where another one failed, or the caller was
+    interrupted. Tasks that run are waited for; those that did not begin never do.
 
     >>> LocalRunner().run(find_rows, tasks)
     """
@@ -58,21 +60,24 @@ class LocalRunner:
         if len(tasks) <= 1:
             return [function(task) for task in tasks]
         with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix="deltapy-task") as pool:
-            futures = [pool.submit(function, task) for task in tasks]
+            futures: list[Future[TaskOutput]] = []
             try:
+                futures.extend(pool.submit(function, task) for task in tasks)
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-            failed = next((future for future in futures if future in done and future.exception() is not None), None)
-            if failed is None:
+                for future in futures:
+                    if future in done:
+                        future.result()  # of several errors that of the first task goes up
                 return [future.result() for future in futures]
-            pool.shutdown(cancel_futures=True)
-        if self._discard is not None:
-            self._discard([f.result() for f in futures if not f.cancelled() and f.exception() is None])
-        error = failed.exception()
-        assert error is not None
-        raise error
+            except BaseException:
+                # Ctrl-C too
+                pool.shutdown(cancel_futures=True)
+                if self._discard is not None:
+                    self._discard([f.result() for f in futures if _ended_well(f)])
+                raise
+
+
+def _ended_well(future: Future[TaskOutput]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def bundles(items: Sequence[T], number: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:

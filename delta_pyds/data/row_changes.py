@@ -16,15 +16,14 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, serialize
-from delta_pyds.data.read.deletion_vector import load_deletion_vector
-from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
 from delta_pyds.protocol.schema import STRING, StructField, StructType
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.row_changes import FindRows, RewriteFiles, WriteChangeFiles
-from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_POSITION_COLUMN, ScanFile, ScanState
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ROW_POSITION_COLUMN
 from delta_pyds.tasks.write_state import MarkedFile, RemovedFile, TaskOutput, WriteState, WrittenFile
 
 # the tasks of a write count their partitions from 0; a file's name is unique by its UUID alone
@@ -40,11 +39,14 @@ def find_rows(task: FindRows) -> TaskOutput:
     bitmaps: list[BitMap64] = []
     removed: list[RemovedFile] = []
     for file in task.files:
-        selected = _positions(task.scan, file.scan)
-        if not selected:
-            continue
-        gone = selected | _deleted(task.scan, file.scan)
-        num_records = _num_records(task.scan, file.scan)
+        state = replace(task.scan, output=StructType(()), row_position=True, row_ids=None)
+        with open_rows(state, file.scan) as rows:
+            selected = _positions(rows)
+            if not selected:
+                continue
+            gone = selected if rows.deleted is None else selected | rows.deleted.positions
+            # counted in the file, for statistics are optional
+            num_records = rows.num_records()
         if len(gone) >= num_records:
             removed.append(RemovedFile(file.number, len(selected)))
             continue
@@ -86,27 +88,11 @@ def write_change_files(task: WriteChangeFiles) -> TaskOutput:
     return TaskOutput(change_files=_write(target, _with_change(batches, task.change)))
 
 
-def _positions(scan: ScanState, file: ScanFile) -> BitMap64:
-    state = replace(scan, output=StructType(()), row_position=True, row_ids=None)
+def _positions(rows: OpenRows) -> BitMap64:
     positions = BitMap64()
-    for batch in read(state, file):
+    for batch in rows.batches():
         positions |= bitmap_of(batch.column(ROW_POSITION_COLUMN))
     return positions
-
-
-def _deleted(scan: ScanState, file: ScanFile) -> BitMap64:
-    if file.deletion_vector is None:
-        return BitMap64()
-    storage = resolve_storage(scan.table_root, scan.storage_options)
-    return load_deletion_vector(storage, scan.table_root, file.deletion_vector).positions
-
-
-def _num_records(scan: ScanState, file: ScanFile) -> int:
-    """All rows of the file, deleted ones too: counted, for statistics are optional."""
-    state = replace(
-        scan, output=StructType(()), inputs=StructType(()), predicate=None, skip=None, row_position=True, row_ids=None
-    )
-    return sum(batch.num_rows for batch in read(state, replace(file, deletion_vector=None)))
 
 
 def _inline(positions: BitMap64) -> DeletionVectorDescriptor:

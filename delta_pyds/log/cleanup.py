@@ -133,9 +133,10 @@ def _list_old(
 
     def noting(statuses: Iterator[FileStatus]) -> Iterator[FileStatus]:
         for status in statuses:
-            if _LEFTOVER.fullmatch(status.name) and status.modification_time_ms < abandoned_ms:
+            if status.regular and _LEFTOVER.fullmatch(status.name) and status.modification_time_ms < abandoned_ms:
                 leftovers.append(status.path)
-            yield status
+            if status.regular:
+                yield status
 
     try:
         # "." sorts before every version
@@ -278,7 +279,8 @@ def _unreferenced_sidecars(storage: Storage, table_root: str, first_version: int
 
 def _list_sidecars(storage: Storage, table_root: str) -> Iterator[FileStatus]:
     try:
-        yield from storage.list_from(join(log_directory(table_root), SIDECAR_DIRECTORY), "")
+        listed = storage.list_from(join(log_directory(table_root), SIDECAR_DIRECTORY), "")
+        yield from (status for status in listed if status.regular)
     except FileNotFoundInStorageError:
         return
 

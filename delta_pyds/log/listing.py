@@ -31,6 +31,7 @@ class LogFile(msgspec.Struct, frozen=True):
     modification_time_ms: int
     name: LogFileName
     generation: str = ""
+    regular: bool = True
 
 
 def is_settled(file: LogFile | FileStatus) -> bool:
@@ -45,7 +46,9 @@ def is_settled(file: LogFile | FileStatus) -> bool:
 class LogListing:
     """The files of the log from ``start_version`` on, each kind ascending by version.
 
-    A compaction may reach beyond ``end_version``; nothing else does.
+    A compaction may reach beyond ``end_version``; nothing else does. A commit that is no regular file is among the
+    commits, where reading it is an error: without it the table would be an older one. All other names without a regular
+    file are ``unusable``, and readers do without them.
     """
 
     table_root: str
@@ -54,6 +57,7 @@ class LogListing:
     compactions: tuple[LogFile, ...] = ()
     checkpoints: tuple[LogFile, ...] = ()
     checksums: tuple[LogFile, ...] = ()
+    unusable: tuple[LogFile, ...] = ()
 
     def __add__(self, later: LogListing) -> LogListing:
         """Join the listing of the versions that follow."""
@@ -64,6 +68,7 @@ class LogListing:
             self.compactions + later.compactions,
             self.checkpoints + later.checkpoints,
             self.checksums + later.checksums,
+            self.unusable + later.unusable,
         )
 
 
@@ -88,9 +93,7 @@ def log_files(statuses: Iterable[FileStatus], before: str | None = None) -> Iter
             return
         name = parse_log_name(file_name)
         if name is not None:
-            yield LogFile(
-                status.path, name.version, status.size_bytes, status.modification_time_ms, name, status.generation
-            )
+            yield _log_file(status, name)
 
 
 def commit_by_name(storage: Storage, table_root: str, version: int) -> LogFile:
@@ -100,15 +103,30 @@ def commit_by_name(storage: Storage, table_root: str, version: int) -> LogFile:
     """
     path = commit_path(table_root, version)
     status = storage.status(path)
-    name = LogFileName(LogFileKind.COMMIT, version)
-    return LogFile(path, version, status.size_bytes, status.modification_time_ms, name, status.generation)
+    return _log_file(status, LogFileName(LogFileKind.COMMIT, version))
+
+
+def _log_file(status: FileStatus, name: LogFileName) -> LogFile:
+    return LogFile(
+        status.path,
+        name.version,
+        status.size_bytes,
+        status.modification_time_ms,
+        name,
+        status.generation,
+        status.regular,
+    )
 
 
 def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> LogListing:
     """Files in the order of a listing, by kind."""
     found: dict[LogFileKind, list[LogFile]] = {kind: [] for kind in LogFileKind}
+    unusable = []
     for file in files:
-        found[file.name.kind].append(file)
+        if file.regular or file.name.kind is LogFileKind.COMMIT:
+            found[file.name.kind].append(file)
+        else:
+            unusable.append(file)
     return LogListing(
         table_root,
         start_version,
@@ -116,6 +134,7 @@ def sort_log(table_root: str, start_version: int, files: Iterable[LogFile]) -> L
         tuple(found[LogFileKind.COMPACTION]),
         tuple(found[LogFileKind.CHECKPOINT]),
         tuple(found[LogFileKind.CHECKSUM]),
+        tuple(unusable),
     )
 
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def replace_rows(
-    frame: DataFrame, options: Mapping[str, str], *, time_zone: str, parallelism: int | None
-) -> WriteResult | None:
+def replace_rows(frame: DataFrame, options: Mapping[str, str], *, time_zone: str) -> WriteResult | None:
     """Write ``frame`` over the rows that ``replaceWhere`` names; None where that is a matter of whole partitions.
 
     ``options``: of the format, with the path. Raises: whatever planning, a task and the commit raise.
@@ -30,6 +28,6 @@ def replace_rows(
     plan = plan_write(request)
     if not plan.replaces_rows or plan.state is None:
         return None
-    runner = SparkRunner(frame.sparkSession, parallelism)
+    runner = SparkRunner(frame.sparkSession, request.task_parallelism)
     outputs = runner.write(frame, plan.state)
     return result_of(commit_write(plan, outputs, runner=runner), plan.nothing_to_do)

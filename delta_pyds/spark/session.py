@@ -223,22 +223,20 @@ def write(
 def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwrite: bool) -> WriteResult:
     spark = frame.sparkSession
     root = absolute_table_path(path, remote=is_remote(spark))
-    result_id = new_result_id()
-    # whatever the user gave comes after the zone, and before what is not the user's
-    options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given, RESULT_OPTION: result_id}
+    # whatever the user gave comes after the zone
+    options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
     with active(spark), _errors_as_they_were():
         # on Spark Connect a path without a scheme may be the server's alone
         if overwrite and "replaceWhere" in options and (not is_remote(spark) or has_scheme(path)):
             # imported here: it loads what planning needs, and workers import this module too
             from delta_pyds.spark.row_replacement import replace_rows
 
-            given = {**options, "path": root}
-            zone, parallelism = options["timeZone"], _parallelism(spark)
-            done = replace_rows(frame, given, time_zone=zone, parallelism=parallelism)
+            done = replace_rows(frame, {**options, "path": root}, time_zone=options["timeZone"])
             if done is not None:
                 return done
-        writer = frame.write.format(DeltaDataSource.name())
-        writer.mode("overwrite" if overwrite else "append").options(**options).save(root)
+        result_id = new_result_id()
+        writer = frame.write.format(DeltaDataSource.name()).options(**options).option(RESULT_OPTION, result_id)
+        writer.mode("overwrite" if overwrite else "append").save(root)
         return take_result(spark, DeltaDataSource.name(), result_id)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Spark Connect does not tell how many tasks run at once
+# Spark Connect does not tell how many tasks run at once, but what its administrator has set
+_PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
 _OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
@@ -30,14 +32,16 @@ _OUTPUT_DDL = "number int, output binary"
 class SparkRunner:
     """Runs tasks in the executors of a session, as ``commands.task_runner.TaskRunner`` says.
 
-    Errors come as Spark tells them: ``error_of`` gives the DeltaError.
+    ``parallelism``: by default the session's (see ``session_parallelism``).
+    Errors come as Spark tells them: ``error_of`` gives the DeltaError. Where a task fails, Spark tells nothing of the
+    others: the files of those that had ended are in no commit, and are left for vacuum.
 
     >>> SparkRunner(spark).run(find_rows, tasks)
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None = None) -> None:
         self._spark = spark
-        self._parallelism = parallelism or _ASSUMED_PARALLELISM
+        self._parallelism = parallelism or session_parallelism(spark)
 
     @property
     def parallelism(self) -> int:
@@ -62,6 +66,17 @@ class SparkRunner:
             yield _row(session.partition_id, write(state, batches, session))
 
         return _collected(frame.mapInArrow(write_partition, _OUTPUT_DDL))
+
+
+def session_parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once; on Spark Connect what the server's settings say of it, or else 8."""
+    if not is_remote(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    for name in _PARALLELISM_SETTINGS:
+        text = spark.conf.get(name, None) or ""
+        if text.isascii() and text.isdecimal() and int(text) > 0:
+            return int(text)
+    return _ASSUMED_PARALLELISM
 
 
 @leaves_worker

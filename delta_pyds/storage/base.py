@@ -18,13 +18,15 @@ class FileStatus(msgspec.Struct, frozen=True):
     """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch.
 
     ``generation`` changes when the file is replaced, even by one of the same
-    size and time; empty where the store cannot tell.
+    size and time; empty where the store cannot tell. ``regular``: false for what has a name and is no file of bytes
+    (a directory, a named pipe, a link to nowhere): nobody can read it.
     """
 
     path: str
     size_bytes: int
     modification_time_ms: int
     generation: str = ""
+    regular: bool = True
 
     @property
     def name(self) -> str:
@@ -49,7 +51,8 @@ class Storage(Protocol):
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         """The files right in ``directory`` whose names are >= ``start_name``, ascending by code point.
 
-        The caller may stop early, which saves work where the store pages.
+        The caller may stop early, which saves work where the store pages. A disk shows names that are no regular files
+        too: to pass over one in the place of a commit would show an older table in silence.
         Raises: FileNotFoundInStorageError at the call, not at the first item,
             when there is no such directory. Object stores know no empty directories.
         """

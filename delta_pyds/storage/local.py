@@ -72,13 +72,12 @@ class LocalStorage:
         base = _plain(directory + "/").rstrip("/")
         for name in names:
             try:
-                found = os.stat(f"{base}/{name}")
+                found = _examined(f"{base}/{name}")
             except FileNotFoundError:
                 continue  # gone since the listing
             except OSError as error:
                 raise _failed("examined", f"{directory}/{name}", error) from error
-            if stat_module.S_ISREG(found.st_mode):
-                yield _status(f"{directory}/{name}", found)
+            yield _status(f"{directory}/{name}", found)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         start = offset or 0
@@ -249,6 +248,16 @@ def _require_regular(path: str, found: os.stat_result) -> None:
         raise StorageError(f"{path!r} could not be read: it is {kind}, and not a regular file.", path=path)
 
 
+def _examined(path: str) -> os.stat_result:
+    """What is at the end of the links; of links that lead nowhere, the first."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+            raise
+        return os.lstat(path)
+
+
 def _make_directory(directory: str, *, lasting: bool = True) -> None:
     """Create a directory and those above it; ``lasting``: a file lasts no longer than the way to it."""
     missing: list[str] = []
@@ -349,4 +358,5 @@ def _failure(verb: str, path: str, error: OSError) -> str:
 def _status(path: str, found: os.stat_result) -> FileStatus:
     # no tool sets the time of the last status change, and a copied or renamed file gets a new one
     generation = f"{found.st_ino}-{found.st_ctime_ns}"
-    return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000, generation)
+    regular = stat_module.S_ISREG(found.st_mode)
+    return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000, generation, regular)

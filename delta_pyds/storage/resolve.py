@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_pyds.errors import OptionError, StorageError
-from delta_pyds.redaction import secrets_of
+from delta_pyds.redaction import secrets_of, without_credentials
 from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, allowed_roots_of
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.local import LocalStorage, local_path
 
 # as in protocol/paths: a scheme counts only with the slash
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
-# ``user:secret@`` before the host; a colon and a number is a port, and a container before "@" is no secret
-_CREDENTIALS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://+[^/@:]*:(?:[^/@]*|(?!\d{1,5}/)[^@]*)@")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 _cache: dict[tuple[Any, ...], Storage] = {}
@@ -36,13 +34,20 @@ def normalize_table_root(path: str, base_directory: str | None = None) -> str:
     """
     if not path or not path.strip():
         raise StorageError("The table's path is empty. Give the path of the table's directory.", path=path)
-    match = _SCHEME.match(path)
-    if _CREDENTIALS.match(path):
+    root = _one_spelling(path, base_directory)
+    # looked at after all spellings have become one: slashes too few or too many hide nothing
+    harmless = root if root.startswith("/") else without_credentials(root)
+    if harmless != root:
         raise StorageError(
-            f"the path '{path}' holds credentials, and plans, logs and errors show paths. Give them as storage "
-            "options, such as key and secret for s3.",
-            path=path,
+            f"the path '{harmless}' holds credentials or a user's name, and plans, logs and errors show paths. Give "
+            "them as storage options, such as key and secret for s3.",
+            path=harmless,
         )
+    return root
+
+
+def _one_spelling(path: str, base_directory: str | None = None) -> str:
+    match = _SCHEME.match(path)
     if match is None or match[1].lower() == "file":
         plain = local_path(path)
         root = os.path.normpath(os.path.join(base_directory or os.getcwd(), plain))
@@ -105,7 +110,7 @@ def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) ->
     allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
     with _cache_lock:
         # one object for what is the same, as caches go by it
-        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed, normalize_table_root))
+        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed, _one_spelling))
 
 
 def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:

@@ -97,6 +97,9 @@ class LogWalk:
             if file.path not in complete:
                 what = "empty" if file.size_bytes == 0 else "part of a set that is not complete"
                 self._findings.warning("checkpoint.incomplete", file.path, f"it is {what}: readers must pass over it.")
+        for file in self._listing.unusable:
+            message = "it is no regular file (a directory, a named pipe, a link to nowhere): readers must pass over it."
+            self._findings.warning("log.not-a-file", file.path, message)
         first = min(self._commits, default=None)
         for version, file in self._checksums.items():
             if version > self.version:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import delta_pyds
 from delta_pyds.errors import ConstraintViolationError, OptionError, TimeTravelError, UserError
+from delta_pyds.spark.task_runner import session_parallelism
 
 
 def main(server: str, path: str, wanted_client: str) -> None:
@@ -72,6 +73,10 @@ def write(spark: Any, written: str) -> None:
     )
     assert (replaced.version, replaced.rows) == (3, 2), replaced
     assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+    assert session_parallelism(spark) == 8  # nothing is set
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", "3")
+    assert session_parallelism(spark) == 3
+    spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
 
 
 def errors(spark: Any, path: str, written: str) -> None:

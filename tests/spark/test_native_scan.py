@@ -374,6 +374,25 @@ def test_floating_point_filters_find_what_parquet_statistics_leave_out(spark: Sp
             assert rows(ours.filter(predicate)) == rows(other.filter(predicate)), predicate
 
 
+def test_long_ors_and_lists_of_floating_point_numbers_are_what_spark_says_of_ors(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Beyond ten constants Spark looks a value up in a set, which need not know that both zeros are one number."""
+    table = build(tmp_path / "t", {"id": "long", "d": "double", "f": "float"})
+    values = [-0.0, 0.0, math.nan, None, 1.0, 2.5, math.inf]
+    for start in (0, 10):
+        table.append([{"id": start + i, "d": v, "f": v} for i, v in enumerate(values)])
+    ours = arrow(spark, table)
+    for column, number in (("d", "D"), ("f", "F")):
+        for constants in ("0.0#", "-0.0#", "CAST('NaN' AS #)", "0.0# CAST('NaN' AS #)", "1.0#"):
+            names = constants.replace("AS #", "AS " + {"D": "double", "F": "float"}[number]).replace("#", number)
+            texts = [*names.replace(" CAST", "|CAST").split("|"), *(f"{i}.0{number}" for i in range(100, 116))]
+            chain = " OR ".join(f"{column} = {text}" for text in texts)
+            for where in (chain, f"NOT ({chain})", f"{column} IN ({', '.join(texts)})"):
+                by_spark = rows(ours.filter(where if " IN " not in where else chain))
+                assert by_spark and agree(spark, table, where=where) == by_spark, where
+
+
 # --- what a read is
 
 

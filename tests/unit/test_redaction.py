@@ -35,6 +35,10 @@ SECRET = "s3cr3t"
         (f"https://a.b/c?sv=1&sig={SECRET}%2F&se=2", "https://a.b/c?sv=1&sig=***&se=2"),
         (f"https://a/c?X-Amz-Signature={SECRET}&X-Amz-Date=1", "https://a/c?X-Amz-Signature=***&X-Amz-Date=1"),
         (f"?X-Amz-Security-Token={SECRET}", "?X-Amz-Security-Token=***"),
+        (f"s3://{SECRET}@b/x, s3:/{SECRET}@b, sftp:///{SECRET}@b", "s3://***@b/x, s3:/***@b, sftp:///***@b"),
+        (f"s3:/user:{SECRET}@b/x s3:////u:{SECRET}@b", "s3:/***@b/x s3:////***@b"),
+        (f"s3://user:1234/{SECRET}@b GS://u:1/{SECRET}@b", "s3://***@b GS://***@b"),
+        (f"s3://b/x?secret_key={SECRET} s3://b/x#sig={SECRET}", "s3://b/x?secret_key=*** s3://b/x#sig=***"),
         (f"AccountName=a;AccountKey={SECRET}==;x", "AccountName=a;AccountKey=***;x"),
     ],
 )  # fmt: skip
@@ -140,11 +144,31 @@ def test_secrets_are_told_from_other_options() -> None:
     assert set(secrets_of(options)) == {"AKIA1", SECRET, "tok3n", "si9nature"}
 
 
-def test_a_root_with_credentials_is_refused_without_telling_them() -> None:
-    for path in (f"s3://user:{SECRET}@bucket/t", f"S3A://user:a/{SECRET}@bucket", f"ftp://u:{SECRET}@host/t"):
-        with pytest.raises(StorageError, match="holds credentials") as caught:
-            normalize_table_root(path)
-        assert SECRET not in str(caught.value) + repr(caught.value.parameters)
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"s3://user:{SECRET}@bucket/t", f"S3A://user:a/{SECRET}@bucket", f"ftp://u:{SECRET}@host/t",
+        f"s3:/user:{SECRET}@b/x", f"s3:///user:{SECRET}@b/x", f"s3://{SECRET}@bucket/x", f"gs:/{SECRET}@bucket/x",
+        f"s3://user:1234/{SECRET}@b", f"s3://user:{SECRET}/1@b", f"hdfs://{SECRET}@host:8020/t", f"sftp://u:{SECRET}@h:22/t",
+        f"s3://u:it's {SECRET} @b/x", f"abfss://u:{SECRET}@account.dfs.core.windows.net/t", f"abfss://a+{SECRET}@acc/t",
+        f"https://a/c?sv=1&sig={SECRET}", f"abfss://c@acc/t?SIG={SECRET}", f"s3://b/x?X-Amz-Signature={SECRET}",
+        f"s3://b/x?secret_key={SECRET}", f"s3://b/x?a=1&token=it's {SECRET}", f"s3://b/x#access_key={SECRET}",
+    ],
+)  # fmt: skip
+def test_a_root_with_credentials_is_refused_without_telling_them(path: str) -> None:
+    with pytest.raises(StorageError, match="holds credentials") as caught:
+        normalize_table_root(path)
+    assert SECRET not in str(caught.value) + repr(caught.value.parameters)
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["abfss://container@account.dfs.core.windows.net/t@x", "wasbs://c-1@account.blob.core.windows.net/t", "wasb://$root@a",
+     "abfs://c@account.dfs.core.windows.net/a:b@c", "hdfs://host:8020/a@b", "s3://bucket/p=a:b@c", "s3://b/user=x@y",
+     "s3://b/what?", "s3://b/p?page=2", "/t/user:x@y/z?sig=1"],
+)  # fmt: skip
+def test_a_root_without_credentials_is_taken(root: str) -> None:
+    assert normalize_table_root(root) == root
 
 
 class Talkative(fsspec.AbstractFileSystem):

@@ -32,7 +32,9 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
         files = storage.list_from(table_root, "")
     except FileNotFoundInStorageError:
         return
-    found = next((file.name for file in islice(files, _MOST_LISTED) if _is_of_another_format(file)), None)
+    found = next(
+        (file.name for file in islice(files, _MOST_LISTED) if file.regular and _is_of_another_format(file)), None
+    )
     if found is None:
         return
     raise UserError(

@@ -33,7 +33,8 @@ class RowRemoval:
     the table has them enabled, or else the rows that stay are written to new files, with their row ids. Then, if the
     table's change data feed is on, readers could not tell the change from the files: change files say it.
 
-    Invariants: nothing is committed; ``outputs`` names all that was written so far, also after an error.
+    Invariants: nothing is committed; ``outputs`` names what the rounds of tasks that ended have written, also after an
+    error. What the round that failed has written is the runner's to discard (see ``TaskRunner``).
     """
 
     def __init__(self, snapshot: Snapshot, scan: Scan, state: WriteState, runner: TaskRunner) -> None:

@@ -26,7 +26,8 @@ class WriteRequest(Concealing):
     ``cluster_by``: columns as paths, None where the user did not say. ``properties``: ``delta.*``
     keys, for a table that the write creates. ``application``: id and version of an
     idempotent write. ``target_file_bytes``: None leaves it to the table.
-    ``max_backoff_ms``: the longest pause between two attempts to commit.
+    ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: tasks that replace rows
+    at once, where the session's executors do; None leaves it to the session.
     """
 
     table_root: str
@@ -52,6 +53,7 @@ class WriteRequest(Concealing):
     isolation_level: str | None = None
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     max_backoff_ms: int = DEFAULT_MAX_BACKOFF_MS
+    task_parallelism: int | None = None
 
     @property
     def dynamic(self) -> bool:

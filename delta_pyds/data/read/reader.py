@@ -11,7 +11,7 @@ Column Mapping", "Reader Requirements for Row Tracking", "Change Data Files".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-__all__ = ["output_schema", "read"]
+__all__ = ["OpenRows", "open_rows", "output_schema", "read"]
 
 # decoding does not profit from more, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
@@ -54,6 +54,29 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
         SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
         ProtocolError; each names the file.
     """
+    with open_rows(state, file) as rows:
+        yield from rows.batches()
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """A data file of a scan while it is open. ``deleted``: its deletion vector, which has been checked."""
+
+    deleted: DeletedRows | None
+    _reader: _FileReader
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """See ``read``."""
+        return self._reader.batches()
+
+    def num_records(self) -> int:
+        """All rows of the file, deleted ones too."""
+        return self._reader.num_records()
+
+
+@contextmanager
+def open_rows(state: ScanState, file: ScanFile) -> Iterator[OpenRows]:
+    """For who asks more of a file than its rows. Raises: what ``read`` raises."""
     storage = resolve_storage(state.table_root, state.storage_options)
     deleted = _loaded(storage, state, file.deletion_vector)
     selected = _loaded(storage, state, file.selected)
@@ -64,7 +87,7 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
         live = deleted if selected is None else SelectedRows.of(selected, deleted)
         with naming(state.table_root, file.path):
             reader = _FileReader(state, file, data, live)
-        yield from reader.batches()
+        yield OpenRows(deleted, reader)
 
 
 def _loaded(storage: Storage, state: ScanState, vector: DeletionVectorDescriptor | None) -> DeletedRows | None:
@@ -137,6 +160,14 @@ class _FileReader:
                     with self._naming():
                         batch = self._output(rows)
                     yield from self._sizer.pieces(batch)
+
+    def num_records(self) -> int:
+        total = self._data.num_rows
+        if total <= _ROWS_PER_BYTE * self._file.size_bytes:
+            return total
+        # more than such a file seems to hold: rows are counted, not believed
+        groups = range(self._data.metadata.num_row_groups)
+        return sum(b.num_rows for b in self._data.decode(groups, [self._data.smallest_leaf()], PROBE_ROWS))
 
     def _naming(self) -> AbstractContextManager[None]:
         return naming(self._state.table_root, self._file.path)

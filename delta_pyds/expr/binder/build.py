@@ -35,10 +35,11 @@ from delta_pyds.expr.nodes import (
 )
 from delta_pyds.expr.ordering import cut, domain, image, is_nan, unwrap
 from delta_pyds.expr.parser.syntax import ConstantList
-from delta_pyds.expr.types import common_type, common_type_of_list, is_integral, is_total_cast
+from delta_pyds.expr.types import common_type, common_type_of_list, is_floating, is_integral, is_total_cast
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     COLLATIONS,
+    DOUBLE,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -304,6 +305,10 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
     own = type_of(unwrap(expr))
     if own == target == many.data_type == STRING:
         return dict.fromkeys(many.values)
+    if own == target == DOUBLE and many.data_type != STRING:
+        return dict.fromkeys(map(float, many.values))
+    if isinstance(own, DecimalType) and own == target:
+        return _own_decimals(own, many)
     whole = is_integral(own) and is_integral(target)
     if is_integral(many.data_type) and whole:
         values = domain(own)
@@ -313,6 +318,15 @@ def _own_values(expr: Expr, many: ConstantList, target: DataType) -> dict[Litera
             numbers = [v for v in numbers if values.first <= v <= values.last]
         return dict.fromkeys(numbers)
     return None
+
+
+def _own_decimals(own: DecimalType, many: ConstantList) -> dict[LiteralValue, None] | None:
+    """Numbers that lie within a decimal type, as it writes them; None where one has more digits after the point."""
+    scale = many.data_type.scale if isinstance(many.data_type, DecimalType) else 0
+    if many.data_type == STRING or is_floating(many.data_type) or scale > own.scale:
+        return None
+    step = Decimal(1).scaleb(-own.scale)
+    return dict.fromkeys([EXACT.quantize(Decimal(value), step) for value in many.values])
 
 
 def _operand(left: Expr, right: object) -> Expr:

@@ -8,6 +8,7 @@ backticks, and numbers with a suffix for their type.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import NamedTuple
 
 from delta_pyds.errors import ExpressionError
@@ -27,6 +28,12 @@ _SIMPLE = re.compile(r"([A-Za-z_]\w*)(?![\w'\"])|([0-9]{1,18})(?![\w.])|([(),+*%
 _BLANKS = " \t\r\n\f\v"
 _LONG_LIST = 1_000
 _NUMBERS = re.compile(r"\(([-0-9, \t\r\n]{1000,})\)")
+# as many digits as every type for them has, so that none can be out of range
+_FRACTIONS = re.compile(r"\(([-+0-9.dDeE, \t\r\n]{1000,})\)")
+_DOUBLE = re.compile(
+    r"[ \t\r\n]*(-?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:(?:[eE][+-]?\d{1,2})[dD]?|[dD]))[ \t\r\n]*", re.ASCII
+)
+_DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ \t\r\n]*", re.ASCII)
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
 _WORD = re.compile(r"\w+")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
@@ -42,7 +49,7 @@ class Token(NamedTuple):
     """``kind``: word, name (in backticks), number, string, symbol, list, end.
 
     ``text`` is as written, ``value`` what it stands for, ``suffix`` the type letter of a number, in capitals.
-    ``values``: of a list, from bracket to bracket, of whole numbers or of strings.
+    ``values``: of a list, from bracket to bracket, of whole numbers and decimals, of doubles, or of strings.
     """
 
     kind: str
@@ -50,7 +57,7 @@ class Token(NamedTuple):
     start: int
     value: str = ""
     suffix: str = ""
-    values: tuple[int, ...] | tuple[str, ...] = ()
+    values: tuple[int | Decimal, ...] | tuple[float, ...] | tuple[str, ...] = ()
 
     def is_word(self, *words: str) -> bool:
         return self.kind == "word" and self.text.upper() in words
@@ -95,6 +102,10 @@ def _plain_list(text: str, position: int) -> Token | None:
             if -(1 << 63) <= min(numbers) <= max(numbers) < 1 << 63
             else None
         )
+    match = _FRACTIONS.match(text, position)
+    if match is not None:
+        fractions = _fractions(match[1].split(","))
+        return None if fractions is None else Token("list", match[0], position, values=fractions)
     match = _STRINGS.match(text, position)
     if match is None or len(match[0]) < _LONG_LIST:
         return None
@@ -103,6 +114,16 @@ def _plain_list(text: str, position: int) -> Token | None:
     if len(pieces) % 2 == 0 or any(between.strip(_BLANKS) != "," for between in pieces[2:-1:2]):
         return None
     return Token("list", match[0], position, values=tuple(pieces[1::2]))
+
+
+def _fractions(pieces: list[str]) -> tuple[float, ...] | tuple[int | Decimal, ...] | None:
+    """The numbers if all are doubles, or all are decimals and whole numbers; else a token for each is the way."""
+    if _DOUBLE.fullmatch(pieces[0]):
+        doubles = list(map(_DOUBLE.fullmatch, pieces))
+        return None if None in doubles else tuple([float(match[1].rstrip("dD")) for match in doubles if match])
+    if all(map(_DECIMAL.fullmatch, pieces)):
+        return tuple([Decimal(piece.strip()) if "." in piece else int(piece) for piece in pieces])
+    return None
 
 
 def _token(text: str, position: int) -> Token:

@@ -54,12 +54,27 @@ def list_literals(token: Token) -> list[ConstantList]:
     """The values of a list of plain numbers or plain strings, by their types."""
     if isinstance(token.values[0], str):
         return [ConstantList(token.values, STRING)]
+    if isinstance(token.values[0], float):
+        return [ConstantList(tuple([v for v in token.values if isinstance(v, float)]), DOUBLE)]
     limit = 1 << (INTEGER_BITS[INTEGER.name] - 1)
-    if -limit <= min(token.values) and max(token.values) < limit:
-        return [ConstantList(token.values, INTEGER)]
-    small = tuple([v for v in token.values if isinstance(v, int) and -limit <= v < limit])
-    large = tuple([v for v in token.values if isinstance(v, int) and not -limit <= v < limit])
-    return [ConstantList(values, kind) for values, kind in ((small, INTEGER), (large, LONG)) if values]
+    whole = [v for v in token.values if isinstance(v, int)]
+    small = tuple([v for v in whole if -limit <= v < limit])
+    large = tuple([v for v in whole if not -limit <= v < limit]) if len(small) < len(whole) else ()
+    lists = [ConstantList(values, kind) for values, kind in ((small, INTEGER), (large, LONG)) if values]
+    return lists if len(whole) == len(token.values) else [*lists, *_decimal_lists(token)]
+
+
+def _decimal_lists(token: Token) -> list[ConstantList]:
+    """Decimals by the type that each has as a literal alone."""
+    groups: dict[tuple[int, int], list[Decimal]] = {}
+    for value in token.values:
+        if isinstance(value, Decimal):
+            _, digits, exponent = value.as_tuple()
+            assert isinstance(exponent, int)
+            key = max(len(digits), -exponent), -exponent
+            # no negative zero
+            groups.setdefault(key, []).append(value or abs(value))
+    return [ConstantList(tuple(values), DecimalType(*key)) for key, values in groups.items()]
 
 
 def _whole_number(value: int, data_type: PrimitiveType | None, token: Token) -> Literal:

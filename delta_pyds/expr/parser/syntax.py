@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from delta_pyds.expr.nodes import Literal
 from delta_pyds.protocol.schema import DataType
@@ -31,13 +32,13 @@ class Constant:
 class ConstantList:
     """Constants of one type, none null: only as an argument of ``IN``, which may have a million."""
 
-    values: tuple[int, ...] | tuple[str, ...]
+    values: tuple[int, ...] | tuple[float, ...] | tuple[Decimal, ...] | tuple[str, ...]
     data_type: DataType
 
     @property
     def literals(self) -> list[Literal]:
         """Each different constant."""
-        values: Iterable[int | str] = self.values
+        values: Iterable[int | float | Decimal | str] = self.values
         return [Literal(value, self.data_type) for value in dict.fromkeys(values)]
 
 

@@ -40,7 +40,7 @@ _WRITE_OPTIONS = frozenset(
         "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-        "storageOptions", "allowedRoots", "writeResult",
+        "taskParallelism", "storageOptions", "allowedRoots", "writeResult",
     )
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
@@ -118,6 +118,7 @@ def parse_write_options(
         isolation_level=choice_option(given, "isolationLevel", _ISOLATION_LEVELS),
         max_attempts=count_option(given, "maxCommitAttempts") or DEFAULT_MAX_ATTEMPTS,
         max_backoff_ms=count_option(given, "maxCommitBackoffMs") or DEFAULT_MAX_BACKOFF_MS,
+        task_parallelism=count_option(given, "taskParallelism"),
     )
     request.check()
     return request

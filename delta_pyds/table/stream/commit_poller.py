@@ -183,7 +183,7 @@ class CommitPoller:
         for file in log_files(statuses):
             if file.name.kind is LogFileKind.COMMIT:
                 commits[file.version] = file
-            elif file.name.kind is not LogFileKind.CHECKPOINT:
+            elif file.name.kind is not LogFileKind.CHECKPOINT or not file.regular:
                 continue
             newest = max(newest, file.version)
             if len(commits) > window:  # with the one before, so that a run of them fills the window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -54,6 +55,25 @@ def test_an_error_goes_up_and_what_others_wrote_is_given_to_be_discarded() -> No
         runner.run(task, range(50))
     assert discarded == [0]
     assert len(started) < 50
+
+
+def test_ctrl_c_goes_up_and_what_tasks_wrote_is_given_to_be_discarded() -> None:
+    discarded: list[int] = []
+    started: list[int] = []
+
+    def task(number: int) -> TaskOutput:
+        started.append(number)
+        if number == 1:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        if number > 0:
+            time.sleep(0.05)
+        return numbered(number)
+
+    runner = LocalRunner(1, discard=lambda outputs: discarded.extend(o.copied_rows for o in outputs))
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(task, range(50))
+    assert discarded == started
+    assert 2 <= len(started) < 50
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 9))

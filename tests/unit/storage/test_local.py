@@ -132,7 +132,7 @@ def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
         with pytest.raises(StorageError, match=f"'{path}' could not be read: it is {kind}, and not a regular file"):
             call(str(path))
     assert not STORAGE.exists(str(path))
-    assert list(STORAGE.list_from(str(tmp_path), "")) == []
+    assert [(one.name, one.regular) for one in STORAGE.list_from(str(tmp_path), "")] == [("f", False)]
     with pytest.raises(StorageError):
         STORAGE.status(str(path))
 

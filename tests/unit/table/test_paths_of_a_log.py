@@ -189,6 +189,62 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, what: str, r
     assert not verify(str(tmp_path)).ok
 
 
+def _a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def _to_nowhere(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+_IRREGULAR = [_a_pipe, _endless, _a_directory, _a_loop, _to_nowhere]
+
+
+@pytest.mark.parametrize("replace", _IRREGULAR)
+def test_a_commit_that_is_no_regular_file_is_never_passed_over(tmp_path: Path, replace: Callable[[Path], None]) -> None:
+    table = TableBuilder(tmp_path, {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    table.append([{"id": 2}])
+    replace(tmp_path / "_delta_log" / f"{2:020d}.json")
+    with pytest.raises(DeltaError, match=f"{2:020d}.json"):
+        rows(tmp_path)
+    report = verify(str(tmp_path))
+    assert [f.rule for f in report.errors if f"{2:020d}.json" in f"{f.where} {f.message}"] == ["commit.unreadable"]
+    assert load_snapshot(str(tmp_path), version=1).version == 1
+
+
+@pytest.mark.parametrize("replace", _IRREGULAR)
+def test_what_else_in_a_log_is_no_regular_file_is_passed_over_and_named(
+    tmp_path: Path, replace: Callable[[Path], None]
+) -> None:
+    table = TableBuilder(tmp_path, {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    log = tmp_path / "_delta_log"
+    table.checkpoint()
+    table.append([{"id": 2}])
+    table.compact_log(1, 2)
+    table.checksum()
+    names = [f"{1:020d}.checkpoint.parquet", f"{1:020d}.{2:020d}.compacted.json", f"{2:020d}.crc"]
+    for name in names:
+        replace(log / name)
+    # a commit that nobody needs, as a checkpoint is after it
+    table.append([{"id": 3}])
+    table.checkpoint()
+    replace(log / f"{3:020d}.json")
+    assert sorted(row["id"] for row in rows(tmp_path)) == [1, 2, 3]
+    report = verify(str(tmp_path))
+    assert [f.where.rsplit("/", 1)[-1] for f in report.findings if f.rule == "log.not-a-file"] == sorted(names)
+
+
 @pytest.mark.parametrize("replace", [_a_pipe, _endless])
 def test_a_hint_or_checksum_that_is_no_file_is_no_hint(tmp_path: Path, replace: Callable[[Path], None]) -> None:
     table = TableBuilder(tmp_path, {"id": "long"})

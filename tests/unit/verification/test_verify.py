@@ -104,12 +104,12 @@ def test_where_there_is_no_table_it_raises(tmp_path: Path, name: str) -> None:
 def test_a_log_that_cannot_be_listed_is_a_finding(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"})
     table.create()
-    commit = table.commit_file(0)
-    commit.unlink()
-    commit.symlink_to(commit)
+    log = table.commit_file(0).parent
+    log.rename(tmp_path / "moved")
+    log.symlink_to(log)
     report = verify(str(table.path))
     assert [f.rule for f in report.errors] == ["log.unreadable"]
-    assert commit.name in str(report)
+    assert log.name in str(report)
 
 
 def test_importing_the_package_does_not_import_the_checker() -> None:

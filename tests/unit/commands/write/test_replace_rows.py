@@ -14,6 +14,7 @@ from delta_pyds.commands.write.write import commit_write, discard_write, plan_wr
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConflictError, StorageError
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.transaction.transaction import Committed
 from delta_pyds.tasks.write_state import TaskOutput
 from delta_pyds.verification.verify import verify
@@ -97,3 +98,20 @@ def test_a_lost_race_leaves_no_file_behind(tmp_path: Path, properties: dict[str,
         commit_write(plan, [output])
     assert files(tmp_path) == before
     assert read_sorted(tmp_path, "id") == list(range(100))
+
+
+def test_each_file_is_opened_once_and_its_vector_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(tmp_path, **VECTORS)
+    replaced(tmp_path, "id % 10 = 3", [], 1)
+    seen: list[str] = []
+    opened, read = LocalStorage.parquet_source, LocalStorage.read
+    monkeypatch.setattr(LocalStorage, "parquet_source", lambda self, p: (seen.append(p), opened(self, p))[1])
+    monkeypatch.setattr(LocalStorage, "read", lambda self, p, *some: (seen.append(p), read(self, p, *some))[1])
+    committed = replaced(tmp_path, "id % 10 = 4 OR id < 10", [], 1)
+    assert committed is not None
+    assert (committed.info.operation_metrics or {})["numDeletedRows"] == "18"
+    assert len([p for p in seen if p.endswith(".parquet") and "_delta_log" not in p]) == 10
+    assert len([p for p in seen if p.endswith(".bin")]) == 10
+    monkeypatch.undo()
+    assert read_sorted(tmp_path, "id") == [n for n in range(10, 100) if n % 10 not in (3, 4)]
+    assert list(verify(str(tmp_path)).findings) == []

@@ -29,6 +29,13 @@ def test_an_unknown_compression_is_refused_before_any_task_starts() -> None:
             parsed(compression=name)
 
 
+def test_the_number_of_tasks_is_a_count() -> None:
+    assert (parsed().task_parallelism, parsed(taskParallelism="3").task_parallelism) == (None, 3)
+    for text in ("0", "many", ""):
+        with pytest.raises(OptionError, match="taskParallelism"):
+            parsed(taskParallelism=text)
+
+
 # --- streams
 
 
