@@ -288,15 +288,23 @@ def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
     try:
         storage.list_from(table_root, "\U0010ffff")
     except FileNotFoundInStorageError:
+        if is_local_file(storage, table_root):
+            return not_a_table(table_root, "is a file, and a table is a directory")
         return TableNotFoundError(
             f"There is no directory {table_root!r}. Check the path of the table.",
             code="DELTA_PATH_DOES_NOT_EXIST",
             table=table_root,
         )
-    return _not_a_table(table_root, "has no _delta_log directory")
+    return not_a_table(table_root, "has no _delta_log directory")
 
 
-def _not_a_table(table_root: str, reason: str) -> TableNotFoundError:
+def is_local_file(storage: Storage, table_root: str) -> bool:
+    """A file stands where the table's directory would. In an object store both may stand there."""
+    return storage.scheme == "file" and storage.exists(table_root)
+
+
+def not_a_table(table_root: str, reason: str) -> TableNotFoundError:
+    """The error for a path at which there is something, but no table. ``reason``: what "it" is or lacks."""
     return TableNotFoundError(
         f"{table_root!r} is not a Delta table: it {reason}. Give the root directory of a Delta table.",
         table=table_root,
@@ -309,7 +317,7 @@ def _explain(listing: LogListing, version: int | None, ignoring: Set[str]) -> Ex
     latest = _latest(listing, ignoring)
     if latest is None:
         if not (listing.checkpoints or listing.compactions):
-            return _not_a_table(root, "has no commit and no checkpoint in its _delta_log directory")
+            return not_a_table(root, "has no commit and no checkpoint in its _delta_log directory")
         return MissingLogFilesError(
             f"The log of table {root!r} has no commit and no complete checkpoint. Its state cannot be recreated; "
             f"restore the files of {log_directory(root)!r}.",

@@ -7,9 +7,9 @@ Protocol: "Delta Log Entries", "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
-from delta_pyds.errors import FileNotFoundInStorageError, TableNotFoundError
+from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
-from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints
+from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, no_log, not_a_table
 from delta_pyds.protocol.actions import AddCDCFile
 from delta_pyds.storage.base import Storage
 from delta_pyds.verification.actions import Actions, parse_actions
@@ -48,7 +48,7 @@ class LogWalk:
         self.version = max([*self._commits, *self._checkpoints], default=-1)
         if self.version < 0:
             if not self._listing.compactions and not self._listing.checkpoints:
-                raise self._no_table("has no commit and no checkpoint in its _delta_log directory")
+                raise not_a_table(table_root, "has no commit and no checkpoint in its _delta_log directory")
             findings.error("log.no-start", table_root, "there is no commit and no complete checkpoint.")
         self.state: TableState | None = None
         self.change_files: list[tuple[int, AddCDCFile]] = []
@@ -61,13 +61,7 @@ class LogWalk:
         try:
             return list_log(self._storage, self._root)
         except FileNotFoundInStorageError:
-            raise self._no_table("has no _delta_log directory") from None
-
-    def _no_table(self, reason: str) -> TableNotFoundError:
-        return TableNotFoundError(
-            f"{self._root!r} is not a Delta table: it {reason}. Give the root directory of a Delta table.",
-            table=self._root,
-        )
+            raise no_log(self._storage, self._root) from None
 
     def _new_rules(self, *, from_start: bool) -> CommitRules:
         history = MetadataHistory(from_start=from_start)

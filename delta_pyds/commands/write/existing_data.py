@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
+from delta_pyds.log.segment import is_local_file
+from delta_pyds.protocol.paths import LOG_DIRECTORY
 from delta_pyds.protocol.properties import Property
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.table.configuration import TableConfiguration
@@ -26,8 +28,13 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
 
     What begins with a dot or an underscore (but ``_SUCCESS``) is nobody's data: a checkpoint of a stream may be there.
     Only the directory itself is listed, and a bounded part of it.
-    Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file.
+    Raises: UserError (DELTA_MISSING_TRANSACTION_LOG) naming the file, also where the path itself is a file, or lies in
+        the log of a table.
     """
+    if is_local_file(storage, table_root):
+        raise _no_place(table_root, "is a file, and a table is a directory")
+    if LOG_DIRECTORY in table_root.split("/"):
+        raise _no_place(table_root, f"lies in the {LOG_DIRECTORY} of a table, which is for that table's log alone")
     try:
         files = storage.list_from(table_root, "")
     except FileNotFoundInStorageError:
@@ -44,6 +51,15 @@ def check_no_other_format(storage: Storage, table_root: str) -> None:
         code="DELTA_MISSING_TRANSACTION_LOG",
         table=table_root,
         file=found,
+    )
+
+
+def _no_place(table_root: str, reason: str) -> UserError:
+    return UserError(
+        f"no table can be made at {table_root}: this path {reason}. Nothing was written: give the path of a directory "
+        "of its own.",
+        code="DELTA_MISSING_TRANSACTION_LOG",
+        table=table_root,
     )
 
 

@@ -51,9 +51,9 @@ def open_target(request: WriteRequest) -> Snapshot | None:
         return None
     if request.create_mode == "errorIfExists":
         raise UserError(
-            f"there is a table at {request.table_root} already (version {snapshot.version}), and createMode is "
-            "errorIfExists. Nothing was written: write to another path, or leave the option out to "
-            f"{request.mode}.",
+            f"there is a table at {request.table_root} already (version {snapshot.version}), and this write may only "
+            "create one (createMode is errorIfExists). Nothing was written: write to another path, or with "
+            'mode="append" or mode="overwrite"; with the format leave the option createMode out.',
             code="DELTA_PATH_EXISTS",
             table=request.table_root,
         )

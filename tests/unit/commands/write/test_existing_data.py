@@ -13,6 +13,7 @@ from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import plan_write
 from delta_pyds.errors import DeltaError, OptionError, UserError
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.verification.verify import verify
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_writes import read_sorted, struct, write_rows
 
@@ -44,6 +45,23 @@ def test_partitioned_data_that_spark_wrote_is_known_by_what_spark_left(tmp_path:
     (tmp_path / "_SUCCESS").touch()
     with pytest.raises(UserError, match="_SUCCESS"):
         plan_write(request(tmp_path))
+
+
+def test_a_file_is_no_table_and_none_is_made_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("1")
+    for refused in (lambda: load_snapshot(str(file)), lambda: verify(str(file)), lambda: plan_write(request(file))):
+        with pytest.raises(DeltaError, match="is a file, and a table is a directory"):
+            refused()
+    assert file.read_text() == "1"
+
+
+def test_no_table_is_made_inside_of_the_log_of_another(tmp_path: Path) -> None:
+    write_rows(tmp_path, IDS, [{"id": 1}])
+    for below in ("_delta_log", "_delta_log/_sidecars"):
+        with pytest.raises(UserError, match="for that table's log alone"):
+            plan_write(request(tmp_path / below))
+    assert verify(str(tmp_path)).ok
 
 
 def test_a_table_may_be_made_beside_checkpoints_and_notes(tmp_path: Path) -> None:
