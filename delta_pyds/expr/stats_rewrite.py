@@ -41,8 +41,10 @@ class Constant:
     value: bool
 
 
-# statistics are held against so many conditions of one AND or OR; beyond, files are kept rather than planning slow
+# statistics are held against so many conditions of one AND or OR; beyond, of an AND against some of them, and of an OR
+# against what all of them say of a column: more files are kept rather than planning slow
 _MAX_PARTS = 1_000
+_MAX_BRANCHES = 1_000
 
 KEEP = Constant(True)
 DROP = Constant(False)
@@ -245,9 +247,44 @@ def _any(parts: list[Skip]) -> Skip:
                 return KEEP
             if inner != DROP:
                 flat[inner] = None
-    if len(flat) > _MAX_PARTS:
-        return KEEP
+    if len(flat) > _MAX_BRANCHES:
+        return _envelope(list(flat))
     return AnyOf(tuple(flat)) if len(flat) > 1 else next(iter(flat), DROP)
+
+
+def _envelope(parts: list[Skip]) -> Skip:
+    """What holds whichever of the parts does: the least and the greatest bound of a column that each bounds."""
+    lows, highs = _ends(parts[0])
+    for part in parts[1:]:
+        low, high = _ends(part)
+        lows = {c: min(v, low[c], key=_literal_order) for c, v in lows.items() if c in low}
+        highs = {c: max(v, high[c], key=_literal_order) for c, v in highs.items() if c in high}
+        if not lows and not highs:
+            return KEEP
+    return _all([*(Bounds(c, ">=", v) for c, v in lows.items()), *(Bounds(c, "<=", v) for c, v in highs.items())])
+
+
+def _ends(part: Skip) -> tuple[dict[Column, Literal], dict[Column, Literal]]:
+    """Between which values a column has one, where the part is true: by its least values, and by its greatest."""
+    lows: dict[Column, Literal] = {}
+    highs: dict[Column, Literal] = {}
+    for one in part.parts if isinstance(part, AllOf) else (part,):
+        if isinstance(one, Bounds) and one.column.data_type != BOOLEAN:
+            low, high = (one.value if one.op in ops else None for ops in (("=", ">", ">="), ("=", "<", "<=")))
+        elif isinstance(one, Within) and one.values and not one.negated:
+            low, high = (Literal(one.values[i], one.column.data_type) for i in (0, -1))
+        else:
+            continue
+        # NaN is greater than any maximum
+        if low is not None and not is_floating(one.column.data_type):
+            lows[one.column] = low
+        if high is not None:
+            highs[one.column] = high
+    return lows, highs
+
+
+def _literal_order(literal: Literal) -> Any:
+    return _order(literal.value)
 
 
 def needs(skip: Skip) -> Needs:

@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.columnar.skipping import first_ruling_out, keep
 from delta_pyds.columnar.values import value_type
+from delta_pyds.expr import stats_rewrite
 from delta_pyds.expr.binder.build import Builder, bind_column
 from delta_pyds.expr.functions.patterns import like
 from delta_pyds.expr.logic import and_, as_filter, is_null, not_, or_
@@ -460,6 +462,20 @@ def test_no_file_is_skipped_by_a_compound_predicate_that_matches_it(spec: tuple[
     files = make_files(expr, seed)
     check_skipping(expr, files)
     check_skipping(as_filter(expr), files)
+
+
+@given(st.lists(SPECS, min_size=2, max_size=4), _seeds)
+def test_nor_by_what_all_branches_of_a_long_or_say_of_a_column(specs: list[tuple[Any, ...]], seed: int) -> None:
+    expr = or_([build(spec) for spec in specs])
+    with mock.patch.object(stats_rewrite, "_MAX_BRANCHES", 1):
+        check_skipping(expr, make_files(expr, seed))
+
+
+@given(st.sampled_from(list(TYPES)), st.data())
+def test_nor_where_all_branches_are_of_one_column(name: str, data: st.DataObject) -> None:
+    expr = or_([build(data.draw(_leaf(name))) for _ in range(3)])
+    with mock.patch.object(stats_rewrite, "_MAX_BRANCHES", 1):
+        check_skipping(expr, make_files(expr, data.draw(_seeds)))
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_pyds.expr.nodes import Column
+from delta_pyds.expr.nodes import Column, Literal
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.stats_rewrite import (
     DROP,
@@ -120,3 +120,18 @@ def test_in_lists_are_sorted_as_the_values_compare() -> None:
 )
 def test_only_the_facts_that_matter_are_asked_for(text: str, expected: Needs) -> None:
     assert needs(skip_of(text)) == expected
+
+
+def test_of_very_many_branches_a_column_keeps_its_least_and_greatest_bound() -> None:
+    branches = [
+        f"(i = {n} AND j > {n} AND d = {n}) OR (i BETWEEN {n} AND {n + 5} AND j >= 3 AND d < 1)" for n in range(5, 2000)
+    ]
+    bounds = {
+        (part.column.path[0], part.op): part.value.value
+        for part in getattr(skip_of(" OR ".join(branches)), "parts", ())
+        if isinstance(part, Bounds)
+    }
+    assert bounds == {("i", ">="): 5, ("i", "<="): 2004, ("j", ">="): 3, ("d", "<="): 1999.0}
+    assert skip_of(" OR ".join([*branches, "j = 1"])) == Bounds(Column(("j",), INTEGER), ">=", Literal(1, INTEGER))
+    assert skip_of(" OR ".join([*branches, "i % 2 = 1"])) != DROP
+    assert skip_of(" OR ".join([*branches, "s = 'x'"])) == KEEP
