@@ -123,9 +123,8 @@ def test_only_the_facts_that_matter_are_asked_for(text: str, expected: Needs) ->
 
 
 def test_of_very_many_branches_a_column_keeps_its_least_and_greatest_bound() -> None:
-    branches = [
-        f"(i = {n} AND j > {n} AND d = {n}) OR (i BETWEEN {n} AND {n + 5} AND j >= 3 AND d < 1)" for n in range(5, 2000)
-    ]
+    one = "(i = {0} AND j > {0} AND d = {0}) OR (i BETWEEN {0} AND {1} AND j >= 3 AND d < 1)"
+    branches = [one.format(n, n + 5) for n in range(5, 2000)]
     bounds = {
         (part.column.path[0], part.op): part.value.value
         for part in getattr(skip_of(" OR ".join(branches)), "parts", ())
