@@ -58,7 +58,9 @@ _CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
 (
     _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS
 ) = (1, 2, 3, 4, 5, 6, 7, 9, 11, 12)  # fmt: skip
-_DICTIONARY_ENCODINGS = {2, 8}
+_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
+# and PLAIN, DELTA_LENGTH_BYTE_ARRAY, and RLE and BIT_PACKED, which are of levels: every value has its own bytes
+_KNOWN_ENCODINGS = frozenset({0, 6, 3, 4, _PLAIN_DICTIONARY, _RLE_DICTIONARY})
 _WANTED = frozenset(
     (_TYPE, _ENCODINGS, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS)
 )
@@ -103,8 +105,9 @@ class ColumnChunk:
     ``physical_type`` and ``codec``: their names in parquet.thrift; ``codec`` is
     ``UNKNOWN`` for one that is not there. ``num_values``: nulls included.
     ``first_byte``: where its first page begins. ``has_dictionary``: some page may
-    be one. ``null_count``, ``minimum`` and ``maximum`` are None where they are not
-    known: numbers of numeric columns, bytes of those of bytes, as the file has them.
+    be one. ``encodings``: by their numbers in parquet.thrift. ``null_count``,
+    ``minimum`` and ``maximum`` are None where they are not known: numbers of
+    numeric columns, bytes of those of bytes, as the file has them.
     """
 
     physical_type: str
@@ -114,9 +117,23 @@ class ColumnChunk:
     compressed_bytes: int
     first_byte: int
     has_dictionary: bool
+    encodings: frozenset[int]
     null_count: int | None
     minimum: Any
     maximum: Any
+
+    @property
+    def values_share_bytes(self) -> bool:
+        """Whether values may be longer together than ``uncompressed_bytes``; none alone is.
+
+        Many share an entry of a dictionary, or the beginning of the value before (DELTA_BYTE_ARRAY).
+        """
+        return self.has_dictionary or self.values_share_beginnings
+
+    @property
+    def values_share_beginnings(self) -> bool:
+        """Whether values may be made of others otherwise than by a dictionary, as far as their encodings tell."""
+        return not self.encodings or not self.encodings <= _KNOWN_ENCODINGS
 
 
 class ParquetFooter:
@@ -252,6 +269,7 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
     # some writers say 0 for "no dictionary", and no page begins where the magic number is
     dictionary = meta.get(_DICTIONARY_PAGE, 0)
     codec = meta[_CODEC]
+    encodings = frozenset(meta.get(_ENCODINGS, ()))
     statistics = meta.get(_STATISTICS, {})
     nulls = statistics.get(_NULL_COUNT)
     minimum, maximum = _bounds(statistics, physical_type, ordered)
@@ -262,7 +280,8 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         uncompressed_bytes=uncompressed,
         compressed_bytes=compressed,
         first_byte=dictionary if 0 < dictionary < first_byte else first_byte,
-        has_dictionary=dictionary > 0 or not _DICTIONARY_ENCODINGS.isdisjoint(meta.get(_ENCODINGS, ())),
+        has_dictionary=dictionary > 0 or _PLAIN_DICTIONARY in encodings or _RLE_DICTIONARY in encodings,
+        encodings=encodings,
         null_count=nulls if nulls is not None and 0 <= nulls <= num_values else None,
         minimum=minimum,
         maximum=maximum,

@@ -29,19 +29,19 @@ def _heads(*kinds: int) -> bytes:
     return b"[" + b"".join(re.escape(bytes([step << 4 | kind])) for kind in kinds for step in range(1, 16)) + b"]"
 
 
-def _several(element: bytes, *kinds: int) -> bytes:
-    """A list of up to four elements, whose number and type are one byte; mostly there are no more."""
-    heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(5)]
+def _several(element: bytes, most: int, *kinds: int) -> bytes:
+    """A list of so many elements or less, up to 14, whose number and type are one byte."""
+    heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(most + 1)]
     return b"|".join(b"[%s](?:%s){%d}" % (head, element, n) for n, head in enumerate(heads))
 
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _NUMBER = _heads(I16, I32, I64) + _VARINT + b"|" + _heads(TRUE, FALSE)
-_NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, I32, I64))
+_NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, 9, I32, I64))
 # bytes of up to 40, whose length is one byte
 _SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(41)) + b")"
 _STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
-_PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, STRUCT))
+_PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, 4, STRUCT))
 # numbers, and a struct within the struct up to its list of names; and from behind them to the end of both structs
 _TO_NAMES = re.compile(b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST)))
 _TO_END = re.compile(b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER), re.DOTALL)

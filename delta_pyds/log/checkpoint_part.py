@@ -5,16 +5,19 @@ Protocol: "Checkpoint Schema", "Sidecar Files".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_at_once
@@ -28,23 +31,47 @@ _A = TypeVar("_A", bound=Action)
 # that was touched before: 65,536 rows took 1.3 to 1.6 times as long.
 BATCH_ROWS = 16_384
 
+# Of footers, for the next that opens their files; and what one takes, as bytes, Arrow's objects and ours.
+_MAX_KNOWN_BYTES = 16 << 20
+_KNOWN_BYTES_PER_BYTE = 8
+
+# The field without which there is no action of a kind; of the others it is the path.
+_REQUIRED = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
+
 # looking for one row, that is mostly among the first
 _FEW_ROWS = 4_096
+
+
+@dataclass
+class _Known:
+    """What was found out about one content of one file: its footer, and its longest texts by leaf and row group."""
+
+    footer: ParquetFooter
+    footer_bytes: int
+    longest_texts: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @property
+    def num_bytes(self) -> int:
+        return _KNOWN_BYTES_PER_BYTE * self.footer_bytes
+
+
+_KNOWN: BoundedCache[Hashable, _Known] = BoundedCache(_MAX_KNOWN_BYTES, size_of=attrgetter("num_bytes"))
 
 
 class CheckpointPart:
     """A Parquet file whose columns are kinds of actions. Opened when it is needed, once.
 
-    ``referred_by``: the file that names it, for messages.
+    ``referred_by``: the file that names it, for messages. ``content``: what the file holds, by a name that no other
+    content will ever have; None where that is not certain. What is known of it is kept for the next that opens it.
 
     Raises, whatever is read: MissingLogFilesError where there is no such file, CorruptLogError for a damaged one.
     """
 
-    def __init__(self, storage: Storage, path: str, referred_by: str | None = None) -> None:
+    def __init__(self, storage: Storage, path: str, referred_by: str | None = None, content: Hashable = None) -> None:
         self._storage = storage
         self.path = path
         self._referred_by = referred_by
-        self._longest_texts: dict[tuple[str, int], int] = {}
+        self._content = content
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -59,6 +86,15 @@ class CheckpointPart:
                 code="DELTA_MISSING_PART_FILES",
                 path=self.path,
             ) from None
+        except (MemoryError, pa.ArrowCapacityError) as e:
+            # the same class: another checkpoint, or the commits, may say the same in less memory
+            raise CorruptLogError(
+                f"the checkpoint file {self.path} needs more memory than there is ({str(e) or 'out of memory'}). "
+                "Give this process more memory. If checkpoints of this size can be read elsewhere, it was damaged: "
+                "then restore it.",
+                code="DELTA_OUT_OF_MEMORY",
+                path=self.path,
+            ) from e
         except (
             pa.ArrowException,
             OSError,
@@ -89,8 +125,18 @@ class CheckpointPart:
             return parquet
 
     @cached_property
+    def _known(self) -> _Known:
+        known = None if self._content is None else _KNOWN.get(self._content)
+        size = int(self._file.metadata.serialized_size)
+        if known is None or known.footer_bytes != size:
+            known = _Known(ParquetFooter(self._file.metadata), size)
+            if self._content is not None:
+                _KNOWN.put(self._content, known)
+        return known
+
+    @property
     def _footer(self) -> ParquetFooter:
-        return ParquetFooter(self._file.metadata)
+        return self._known.footer
 
     @cached_property
     def _leaves(self) -> tuple[str, ...]:
@@ -136,11 +182,11 @@ class CheckpointPart:
         return tuple(n for n in names if f"{kind}.{n}" in self._leaves or self.has_below(f"{kind}.{n}"))
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """Row groups that may hold such an action: those where its columns are not all null.
+        """Row groups that may hold such an action: those where the field that each has is not always null.
 
-        Every file action has a path; whether it is there says more than footers that leave floating columns out.
+        One column of hundreds is asked, and no footer leaves its statistics out, as some do of floating columns.
         """
-        leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.path"]
+        leaves = [i for i, path in enumerate(self._leaves) if path == f"{kind}.{_REQUIRED.get(kind, 'path')}"]
         leaves = leaves or [i for i, path in enumerate(self._leaves) if path.startswith(kind + ".")]
         with self.explaining():
             chunks = {i: [self._footer.chunk(i, leaf) for leaf in leaves] for i in range(self._file.num_row_groups)}
@@ -176,11 +222,12 @@ class CheckpointPart:
         """Bytes of the longest text that rows of a column chunk may share; 0 where it does not matter."""
         if leaf not in self._leaves:
             return 0
-        known = self._longest_texts.get((leaf, group))
+        texts = self._known.longest_texts
+        known = texts.get((leaf, group))
         if known is None:
             chunk = self._footer.chunk(group, self._leaves.index(leaf))
             known = longest_text(self._source, self._file.metadata, group, leaf, chunk, BATCH_ROWS)
-            self._longest_texts[leaf, group] = known
+            texts[leaf, group] = known
         return known
 
     def check_files(self, kind: str, names: set[str]) -> None:

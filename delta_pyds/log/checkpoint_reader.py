@@ -101,7 +101,11 @@ class Checkpoint:
 
     @cached_property
     def _parts(self) -> tuple[CheckpointPart, ...]:
-        return tuple(CheckpointPart(self._storage, f.path) for f in self.files.files if not f.path.endswith(".json"))
+        return tuple(
+            CheckpointPart(self._storage, file.path, content=self._content_of(file))
+            for file in self.files.files
+            if not file.path.endswith(".json")
+        )
 
     @cached_property
     def _sidecar_files(self) -> tuple[FileStatus, ...]:
@@ -116,7 +120,12 @@ class Checkpoint:
     @cached_property
     def _sidecars(self) -> tuple[CheckpointPart, ...]:
         top_level = self.files.files[0].path
-        return tuple(CheckpointPart(self._storage, file.path, top_level) for file in self._sidecar_files)
+        return tuple(
+            CheckpointPart(self._storage, file.path, top_level, self._content_of(file)) for file in self._sidecar_files
+        )
+
+    def _content_of(self, file: Hashable) -> Hashable:
+        return (self._storage, file) if self._settled else None
 
     def require_sidecars(self) -> None:
         """Raises: MissingLogFilesError, CorruptLogError where a sidecar is not there, or not of the promised size."""
@@ -242,8 +251,13 @@ def _part_adds(part: CheckpointPart, request: AddRequest, touched: Touched, cont
         for add in part.rows("add", group, ("path", *columns, *key)):
             mask = wanted.slice(start, len(add)).combine_chunks()
             start += len(add)
+            if len(mask) < len(add):
+                break
             if mask.true_count:
                 yield from select.finish(add.filter(mask))
+        if start != len(wanted):
+            # a verdict on another row would leave out a file
+            raise pa.ArrowInvalid(f"row group {group} has {start} rows or more, and {len(wanted)} of its statistics")
 
 
 def _verdicts(

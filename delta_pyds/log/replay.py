@@ -52,26 +52,32 @@ class ReconciledCommits:
     removes: tuple[RemoveFile, ...] = ()
 
 
-def reconcile(commits: list[list[SingleAction]]) -> ReconciledCommits:
+def reconcile(commits: list[list[SingleAction]], doubled_files: set[int] | None = None) -> ReconciledCommits:
     """Fold commits, oldest first, into a ``ReconciledCommits``: the newest action of each key wins.
 
-    Within a commit the later line wins, as it does when a commit is applied line by line.
+    Within a commit the later line wins, as it does when a commit is applied line by line. ``doubled_files``:
+    gets the places of the commits that hold two actions of one file.
     """
+    doubled = set() if doubled_files is None else doubled_files
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     transactions: dict[str, SetTransaction] = {}
     domains: dict[str, DomainMetadata] = {}
     adds: list[AddFile] = []
     removes: list[RemoveFile] = []
-    seen: dict[str, set[str | None]] = {}
-    for commit in reversed(commits):
-        for action in reversed(commit):
+    # by path and vector, the place of the oldest commit so far that named the file
+    seen: dict[str, dict[str | None, int]] = {}
+    for place in range(len(commits) - 1, -1, -1):
+        for action in reversed(commits[place]):
             file = action.add or action.remove
             if file is not None:
                 path, vector = file_key(file)
-                ids = seen.setdefault(path, set())
-                if vector not in ids:
-                    ids.add(vector)
+                ids = seen.setdefault(path, {})
+                newer = ids.get(vector)
+                ids[vector] = place
+                if newer == place:
+                    doubled.add(place)
+                elif newer is None:
                     if action.add is not None:
                         adds.append(action.add)
                     elif action.remove is not None:
@@ -107,15 +113,20 @@ class LogReplay:
     @cached_property
     def tail(self) -> ReconciledCommits:
         """Raises: CorruptLogError naming every compaction as ``paths`` that does not say what came last."""
-        commits: list[list[SingleAction]] = []
+        read = list(read_commits(self._storage, self.segment.commits))
+        doubled_files: set[int] = set()
+        reconciled = reconcile([actions for _, actions in read], doubled_files)
         doubled: dict[str, str] = {}
-        for file, actions in read_commits(self._storage, self.segment.commits):
-            commits.append(actions)
-            if file.name.kind is LogFileKind.COMPACTION and (key := doubled_key(actions)) is not None:
+        for place, (file, actions) in enumerate(read):
+            if file.name.kind is not LogFileKind.COMPACTION:
+                continue
+            # of files, of which there may be many, it is known
+            asked = actions if place in doubled_files else [a for a in actions if a.add is None and a.remove is None]
+            if (key := doubled_key(asked)) is not None:
                 doubled[file.path] = key
         if doubled:
             raise self._not_reconciled(doubled)
-        return reconcile(commits)
+        return reconciled
 
     def _not_reconciled(self, doubled: dict[str, str]) -> CorruptLogError:
         path, key = next(iter(doubled.items()))

@@ -17,7 +17,9 @@ from delta_pyds.data.read.row_groups import RowGroup
 
 MAX_BATCH_BYTES = 64 << 20
 PROBE_ROWS = 256
-_MIN_ROWS = 64
+# what some rows may take without that less of them are looked at first
+_PROBE_BYTES = 1 << 30
+_PROBE_GROWTH = 16
 # values of repeated columns take more bytes decoded than encoded: the widest, from a byte or less
 _DECODED = 8
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "FIXED_LEN_BYTE_ARRAY": 16}
@@ -63,6 +65,20 @@ class BatchSizer:
         self._probed.add(tuple(leaves))
         return [leaf for leaf in leaves if self._varying.get(leaf, 0) is None]
 
+    def may_be_large(self, row_group: RowGroup, rows: int) -> bool:
+        """Whether so many rows may be too large: none is wider than the row group, but all may repeat the widest."""
+        return bool(self._metadata.row_group(row_group.index).total_byte_size * rows > _PROBE_BYTES)
+
+    def probes(self, leaves: Sequence[int], row_group: RowGroup) -> Iterator[int]:
+        """How many of the first rows of ``hidden`` leaves to decode and ``observe_hidden``, few before many."""
+        if not leaves:
+            return
+        rows = 1 if self.may_be_large(row_group, PROBE_ROWS) else PROBE_ROWS
+        yield rows
+        while rows < PROBE_ROWS and self._seen_bytes_per_row * rows * _PROBE_GROWTH <= MAX_BATCH_BYTES:
+            rows *= _PROBE_GROWTH
+            yield rows
+
     def observe_hidden(self, batch: pa.RecordBatch, row_group: RowGroup) -> None:
         """The same as ``observe``, of the leaves that ``hidden`` told; of the others the footer knows."""
         if batch.num_rows:
@@ -89,7 +105,7 @@ class BatchSizer:
     def _fit(self, bytes_per_row: float) -> int:
         if bytes_per_row * self._batch_rows <= MAX_BATCH_BYTES:
             return self._batch_rows
-        return min(self._batch_rows, max(_MIN_ROWS, int(MAX_BATCH_BYTES / bytes_per_row)))
+        return min(self._batch_rows, max(1, int(MAX_BATCH_BYTES / bytes_per_row)))
 
     def _bytes_per_row(self, row_group: RowGroup) -> float:
         if not self._varying or not row_group.num_rows:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.columns import Constant, record_batch
-from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
+from delta_pyds.data.read.batch_size import BatchSizer
 from delta_pyds.data.read.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
@@ -217,7 +217,9 @@ class _FileReader:
     def _decoded(self, leaves: Sequence[int], run: Sequence[RowGroup]) -> Iterator[tuple[Sequence[pa.Array], int]]:
         with self._naming():
             rows = self._sizer.rows(run)
-            hidden = self._sizer.hidden(leaves) if min(rows, run[0].num_rows) > _FEW_ROWS else ()
+            hidden: Sequence[int] = ()
+            if min(rows, run[0].num_rows) > _FEW_ROWS or self._sizer.may_be_large(run[0], run[0].num_rows):
+                hidden = self._sizer.hidden(leaves)
         if not leaves:
             total = sum(g.num_rows for g in run)
             if total > _ROWS_PER_BYTE * self._file.size_bytes:
@@ -228,8 +230,8 @@ class _FileReader:
             for at in range(0, total, rows):
                 yield (), min(rows, total - at)
             return
-        if hidden:
-            for batch in self._data.decode([run[0].index], hidden, PROBE_ROWS):
+        for count in self._sizer.probes(hidden, run[0]):
+            for batch in self._data.decode([run[0].index], hidden, count):
                 self._sizer.observe_hidden(batch, run[0])
                 break
             rows = self._sizer.rows(run)

@@ -6,6 +6,9 @@ Whoever loops over a promise here does not come back, or takes all memory: no ti
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds.errors import DeltaError, MissingLogFilesError, ProtocolError
-from delta_pyds.log import checkpoint_part, decoded_size
+from delta_pyds.bounded_cache import BoundedCache
+from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, ProtocolError
+from delta_pyds.log import checkpoint_part, checkpoint_reader, decoded_size
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import parse_log_name
@@ -163,12 +167,16 @@ def test_numbers_of_actions_that_no_engine_holds(table: TableBuilder) -> None:
 # --- checkpoints that decode to more than they hold
 
 
-def bloated(file: Path, text: str, *, column: str = "stats", first_null: bool = False) -> None:
-    """A classic checkpoint, whose adds all share one text: a few kilobytes on the disk."""
+def bloated(
+    file: Path, text: str, *, column: str = "stats", first_null: bool = False, count: int = 20_000, delta: bool = False
+) -> None:
+    """A classic checkpoint, whose adds all share one text: a few kilobytes on the disk.
+
+    ``delta``: each text as that of the row before, without a dictionary.
+    """
     rows = pq.read_table(file).combine_chunks()
     is_add = rows.column("add").is_valid()
     others, one = rows.filter(pc.invert(is_add)), rows.filter(is_add).column("add").combine_chunks()[:1]
-    count = 20_000
     many = one.take(pa.array([0] * count))
     children = {field.name: many.field(i) for i, field in enumerate(many.type)}
     children["path"] = pa.array([f"f{i}" for i in range(count)])
@@ -182,7 +190,11 @@ def bloated(file: Path, text: str, *, column: str = "stats", first_null: bool = 
         values = others.column(name).combine_chunks()
         empty = pa.nulls(count, values.type)
         columns[name] = pa.chunked_array([values, empty] if first_null else [empty, values])
-    pq.write_table(pa.table(columns), file, compression="zstd", dictionary_pagesize_limit=1 << 28, store_schema=False)
+    encoding: dict[str, Any] = {"dictionary_pagesize_limit": 1 << 28}
+    if delta:
+        encoding = {"use_dictionary": False, "column_encoding": {f"add.{column}": "DELTA_BYTE_ARRAY"}}
+        encoding |= {"data_page_size": 1 << 30, "write_statistics": False}
+    pq.write_table(pa.table(columns), file, compression="zstd", store_schema=False, **encoding)
 
 
 @pytest.mark.parametrize("first_null", [False, True])
@@ -208,6 +220,77 @@ def test_statistics_that_decode_to_gigabytes_are_unknown(
     assert max(sizes) < 64 << 20
     for batch in load_snapshot(str(table.path)).adds(AddRequest(columns=("path", "stats"))):
         assert batch.files.column("stats").null_count == len(batch.files)
+
+
+_IN_LITTLE_MEMORY = """
+import resource, sys
+from delta_pyds.log import decoded_size
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+decoded_size.MAX_BATCH_BYTES = 8 << 20
+snapshot = load_snapshot(sys.argv[1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (450 << 20), used + (450 << 20)))
+print(sum(1 for _ in plan_scan(snapshot, where="id = 17").files()))
+"""
+
+
+def test_texts_that_repeat_the_one_before_take_no_more_memory(table: TableBuilder) -> None:
+    """480 MB of statistics in some kilobytes. The footer knows of the bytes of the first alone."""
+    (file,) = table.checkpoint()
+    bloated(file, '{"numRecords":1,"x":"' + "y" * 400_000 + '"}', count=1_200, delta=True)
+    table.cleanup_log(4)
+    assert file.stat().st_size < 1 << 17
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_LITTLE_MEMORY, str(table.path)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"},
+    )
+    assert done.stdout.split() == ["1200"], done.stderr[-2000:]
+
+
+def test_a_footer_is_read_once_for_each_content(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file,) = table.checkpoint()
+    table.cleanup_log(4)
+    read: list[Any] = []
+    real = checkpoint_part.ParquetFooter
+    monkeypatch.setattr(checkpoint_part, "ParquetFooter", lambda metadata: read.append(metadata) or real(metadata))
+    monkeypatch.setattr(checkpoint_part, "_KNOWN", BoundedCache(1 << 20))
+    for times, expected in ((100, 1), (200, 2)):
+        os.utime(file, (times, times))
+        for _ in range(3):
+            assert num_files(table) == 4
+        assert len(read) == expected
+
+
+def test_a_checkpoint_that_memory_is_too_short_for_need_not_be_deleted(table: TableBuilder) -> None:
+    table.checkpoint()
+    part = checkpoint_part.CheckpointPart(LocalStorage(), "x.checkpoint.parquet")
+    for error in (MemoryError(), pa.ArrowMemoryError("malloc of size 2000000000 failed")):
+        with pytest.raises(CorruptLogError, match="more memory") as failure, part.explaining():
+            raise error
+        assert failure.value.code == "DELTA_OUT_OF_MEMORY"
+        assert "delete" not in str(failure.value)
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_statistics_of_other_rows_decide_nothing(
+    table: TableBuilder, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One verdict for each of the four rows that are files, and no more."""
+    table.checkpoint()
+    table.cleanup_log(4)
+    real = checkpoint_reader._verdicts
+
+    def verdicts(*args: Any) -> list[pa.BooleanArray]:
+        whole = pa.concat_arrays(real(*args))
+        return [pa.concat_arrays([whole, whole]).slice(0, len(whole) + rows - 4)]
+
+    monkeypatch.setattr(checkpoint_reader, "_verdicts", verdicts)
+    with pytest.raises(DeltaError, match="of its statistics"):
+        list(plan_scan(load_snapshot(str(table.path)), where="id = 2").files())
 
 
 def test_long_texts_of_another_kind_are_decoded_a_few_at_a_time(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_pyds.columnar.evaluate import matches
-from delta_pyds.data.read import data_file
+from delta_pyds.data.read import batch_size, data_file
 from delta_pyds.data.read.batch_size import PROBE_ROWS
 from delta_pyds.data.read.reader import read
 from delta_pyds.expr.parse import parse_predicate
@@ -70,3 +70,24 @@ def test_wide_values_behind_a_dictionary_are_looked_at_before_many_are_decoded(
     assert sizes[1] < 8_000
     assert sum(b.num_rows for b in batches) == 8_000
     assert max(b.nbytes for b in batches) < 140_000_000
+
+
+def test_values_that_repeat_the_one_before_are_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their bytes in the footer are those of the first: 256 rows of them may be more than there is memory."""
+    largest, original = [0], data_file.DataFile.decode
+
+    def remember(self: Any, *args: Any) -> Any:
+        for batch in original(self, *args):
+            largest.append(batch.nbytes)
+            yield batch
+
+    monkeypatch.setattr(data_file.DataFile, "decode", remember)
+    monkeypatch.setattr(batch_size, "_PROBE_BYTES", 1 << 26)
+    monkeypatch.setattr(batch_size, "MAX_BATCH_BYTES", 1 << 21)
+    encoding = {"use_dictionary": False, "column_encoding": {"s": "DELTA_BYTE_ARRAY"}}
+    file = write(tmp_path / "f", pa.table({"s": ["x" * 300_000] * 300}), **encoding)
+    state = state_of(tmp_path, struct(("s", STRING)))
+    assert sum(b.num_rows for b in read(state, file)) == 300
+    assert max(largest) < 1 << 22
