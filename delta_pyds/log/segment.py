@@ -6,7 +6,7 @@ Protocol: "Checkpoints", "Last Checkpoint File", "Log Compaction Files".
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -217,7 +217,7 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
         return None
     first = 0 if checkpoint is None else checkpoint.version + 1
     commits = by_version(listing.commits)
-    chosen = _cover(first, target, commits, (file for file in listing.compactions if file.path not in ignoring))
+    chosen = _cover(first, target, commits, _whole_compactions(listing, ignoring))
     if chosen is None:
         return None
     return LogSegment(
@@ -228,6 +228,11 @@ def _assemble(listing: LogListing, version: int | None, ignoring: Set[str]) -> L
         by_version(listing.checksums).get(target),
         commits.get(target),
     )
+
+
+def _whole_compactions(listing: LogListing, ignoring: Set[str]) -> Iterator[LogFile]:
+    """An empty file is an unfinished write, as it is for a checkpoint: it would take all that it stands for away."""
+    return (file for file in listing.compactions if file.path not in ignoring and file.size_bytes > 0)
 
 
 def _cover(
@@ -361,8 +366,8 @@ def _first_missing(first: int, target: int, listing: LogListing, ignoring: Set[s
     commits = by_version(listing.commits)
     ranges = sorted(
         (file.version, file.name.end_version or 0)
-        for file in listing.compactions
-        if file.path not in ignoring and file.version >= first and (file.name.end_version or 0) <= target
+        for file in _whole_compactions(listing, ignoring)
+        if file.version >= first and (file.name.end_version or 0) <= target
     )
     version, reached = first, 0
     covered = first - 1  # the last version that some compaction holds, of those that begin here or before

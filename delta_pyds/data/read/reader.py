@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.columns import Constant, record_batch
-from delta_pyds.data.read.batch_size import BatchSizer
+from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
 from delta_pyds.data.read.data_file import DataFile, naming, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source

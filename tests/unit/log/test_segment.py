@@ -232,6 +232,13 @@ def test_the_fewest_files_are_read() -> None:
     assert names(log.load(9)) == [f"{v(0)}.json", compacted(1, 3), compacted(4, 6), compacted(7, 8), f"{v(9)}.json"]
 
 
+def test_an_empty_compaction_stands_for_nothing() -> None:
+    log = Log(4).put(compacted(1, 2), content=b"")
+    assert names(log.load()) == [f"{v(n)}.json" for n in range(4)]
+    log.drop(f"{v(1)}.json")
+    assert "version 1 is missing" in log.fails().message
+
+
 def test_a_compaction_beyond_the_version_or_into_the_checkpoint_is_ignored() -> None:
     log = Log(8, classic(2), compacted(1, 4), compacted(2, 3), compacted(4, 7))
     assert names(log.load(6)) == [classic(2), *(f"{v(version)}.json" for version in (3, 4, 5, 6))]
