@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from tests.support.calls import count_calls
 from tests.support.table_writes import read_rows, write_rows
 
 FEW, MANY = 500, 2_000
@@ -16,21 +15,16 @@ def calls_to_write_and_read(path: Path, columns: int) -> int:
     """The calls of Python and C functions to make a table, append to it and read a part of it."""
     schema = {f"c{i}": "long" for i in range(columns)}
     row = dict.fromkeys(schema, 1)
-    count = 0
+    found: list[dict[str, Any]] = []
 
-    def counting(_frame: FrameType, event: str, _arg: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counting)
-    try:
+    def work() -> None:
         for _ in range(2):
             write_rows(path, schema, [row])
-        found = read_rows(path, where=f"c{columns - 1} = 1 AND c0 < 2")
-    finally:
-        sys.setprofile(None)
+        found.extend(read_rows(path, where=f"c{columns - 1} = 1 AND c0 < 2"))
+
+    calls = count_calls(work)
     assert found == [row, row]
-    return count
+    return calls
 
 
 def test_nothing_grows_faster_than_the_number_of_columns(tmp_path: Path) -> None:
