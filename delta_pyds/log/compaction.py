@@ -20,15 +20,15 @@ _K = TypeVar("_K", bound=Hashable)
 _KINDS = frozenset(field.encode_name for field in msgspec.structs.fields(SingleAction))
 # They say what a commit did, not what the table is.
 _LEFT_OUT = frozenset({"commitInfo", "cdc"})
+# in place of commits that change nothing: an empty file would be an unfinished write
+_NOTHING = b'{"commitInfo":{}}\n'
 
 
 def write_compaction(storage: Storage, table_root: str, first_version: int, last_version: int) -> str:
     """Write the reconciled actions of the versions from first to last, both included, and return the file's path.
 
     The newest action of each key is kept as its writer wrote it, unknown fields included; so are tombstones of files
-    and of domains, since they speak
-    of earlier versions. A compaction that exists is left as it is: it says the
-    same.
+    and of domains, since they speak of earlier versions. A compaction that exists is left as it is: it says the same.
 
     Raises: ValueError for less than two versions; MissingLogFilesError for one
         without a commit file; UnsupportedOperationError where a commit holds an
@@ -60,7 +60,7 @@ def write_compaction(storage: Storage, table_root: str, first_version: int, last
     in_order = list(reversed(kept.items()))
     lines = sorted(in_order, key=lambda item: item[0][0] not in ("protocol", "metaData"))
     try:
-        storage.put_if_absent(path, b"".join(line + b"\n" for _, line in lines))
+        storage.put_if_absent(path, b"".join(line + b"\n" for _, line in lines) or _NOTHING)
     except FileExistsInStorageError:
         return path
     return path

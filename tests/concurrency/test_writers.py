@@ -110,9 +110,11 @@ class Faults:
 def faulty(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[tuple[str, Faults]]:
     faults = Faults(seed=7)
     storage = MemoryStorage(on_call=faults.before, after_call=faults.after, listed=faults.listed)
-    real = resolve._open
+    real = resolve.open_storage
     monkeypatch.setattr(
-        resolve, "_open", lambda scheme, uri, options: storage if scheme == "memory" else real(scheme, uri, options)
+        resolve,
+        "open_storage",
+        lambda scheme, uri, options: storage if scheme == "memory" else real(scheme, uri, options),
     )
     yield f"memory://{request.node.name}/table", faults
 
