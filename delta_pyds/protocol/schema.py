@@ -287,7 +287,7 @@ def change_fields(schema: StructType, change: Callable[[StructField], StructFiel
 
 
 def nullable_throughout(data_type: DataType) -> DataType:
-    """The type with every field, element and value nullable; keys of maps never are."""
+    """The type with every field, element and value nullable; keys of maps never are, the fields of a key are."""
     if isinstance(data_type, StructType):
         # not by change_fields, which comes to inner fields first: each level would do all below it again
         fields = (replace(f, data_type=nullable_throughout(f.data_type), nullable=True) for f in data_type)
@@ -295,7 +295,7 @@ def nullable_throughout(data_type: DataType) -> DataType:
     if isinstance(data_type, ArrayType):
         return ArrayType(nullable_throughout(data_type.element_type), True)
     if isinstance(data_type, MapType):
-        return MapType(data_type.key_type, nullable_throughout(data_type.value_type), True)
+        return MapType(nullable_throughout(data_type.key_type), nullable_throughout(data_type.value_type), True)
     return data_type
 
 

@@ -13,6 +13,7 @@ from delta_pyds.protocol.schema import (
     MAX_TYPE_DEPTH,
     STRING,
     ArrayType,
+    MapType,
     StructField,
     StructType,
     change_fields,
@@ -67,6 +68,11 @@ def test_all_is_nullable_at_every_level() -> None:
     field = StructField("a", ArrayType(StructType((StructField("b", STRING, False),)), False), False)
     expected = StructField("a", ArrayType(StructType((StructField("b", STRING),))))
     assert nullable_throughout(StructType((field,))) == StructType((expected,))
+
+
+def test_a_key_is_never_null_and_its_fields_may_be() -> None:
+    key, value = (StructType((StructField("x", STRING, nullable),)) for nullable in (False, True))
+    assert nullable_throughout(MapType(key, key, False)) == MapType(value, value, True)
 
 
 ODD = {
