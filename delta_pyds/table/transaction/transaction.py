@@ -77,10 +77,8 @@ class CommitPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            raise OptionError(
-                f"a commit is allowed {self.max_attempts} attempts, but needs 1 at least.",
-                max_attempts=self.max_attempts,
-            )
+            message = f"a commit is allowed {self.max_attempts} attempts, but needs 1 at least."
+            raise OptionError(message, max_attempts=self.max_attempts)
 
 
 @dataclass(frozen=True)
