@@ -66,6 +66,7 @@ import signal, threading, time
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.tasks.write_state import TaskOutput
 
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been told to ignore it
 discarded, started = [], []
 
