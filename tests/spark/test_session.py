@@ -222,8 +222,10 @@ def test_a_python_without_the_package_is_named_before_spark_runs_it(
 
 
 INTERRUPTED = """
-import sys, threading, delta_pyds
+import signal, sys, delta_pyds
 from pyspark.sql import SparkSession
+# who runs the tests may block it for its children
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 path = sys.argv[1]
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
