@@ -62,15 +62,15 @@ def find_source_in_every_thread() -> None:
 
 def _with_session(format_method: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     @wraps(format_method)
-    def format(self: Any, source: str) -> Any:  # noqa: A001 - Spark's name
+    def with_session(self: Any, source: str) -> Any:
         if isinstance(source, str) and source.lower() == _SOURCE:
             sessions = _sessions(self._spark)
             if sessions.getActiveSession().isEmpty():
                 sessions.setActiveSession(self._spark._jsparkSession)
         return format_method(self, source)
 
-    setattr(format, _HOOKED, True)
-    return format
+    setattr(with_session, _HOOKED, True)
+    return with_session
 
 
 def _sessions(spark: Any) -> Any:

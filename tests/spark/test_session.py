@@ -156,7 +156,7 @@ def test_the_error_of_a_later_action_and_of_a_stream(spark: SparkSession, tmp_pa
     with pytest.raises(PySparkException) as error:
         query.awaitTermination(ONLY_A_HANG_S)
     assert isinstance(delta_pyds.error_of(error.value), OptionError)
-    assert isinstance(delta_pyds.error_of(query.exception()), OptionError)  # type: ignore[arg-type]
+    assert isinstance(delta_pyds.error_of(query.exception()), OptionError)
 
 
 def test_rows_of_pandas_and_arrow(spark: SparkSession, tmp_path: Path) -> None:

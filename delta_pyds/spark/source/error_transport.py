@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from delta_pyds import errors
 from delta_pyds.errors import DeltaError, WorkerPythonError
@@ -39,7 +39,7 @@ def leaves_worker(method: _Method) -> _Method:
                 _mark(e)
                 raise
 
-        return iterate  # type: ignore[return-value]
+        return cast(_Method, iterate)
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -49,7 +49,7 @@ def leaves_worker(method: _Method) -> _Method:
             _mark(e)
             raise
 
-    return call  # type: ignore[return-value]
+    return cast(_Method, call)
 
 
 def error_of(exception: BaseException) -> DeltaError | None:

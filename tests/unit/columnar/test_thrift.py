@@ -40,7 +40,7 @@ def _columns(names: list[str], **options: object) -> tuple[bytes, list[int]]:
     sink = io.BytesIO()
     pq.write_table(
         pa.table({n: pa.array([1, None] if i % 2 else ["x", None]) for i, n in enumerate(names)}), sink, **options
-    )  # type: ignore[arg-type]
+    )
     footer = ParquetFooter(pq.ParquetFile(sink).metadata)
     return footer._bytes, footer._places[0][0]
 

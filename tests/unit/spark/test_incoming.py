@@ -24,7 +24,7 @@ class Session:
 
 
 def handed_over(rows: Any) -> Any:
-    return to_frame(rows, Session())  # type: ignore[arg-type]
+    return to_frame(rows, Session())
 
 
 def test_unsigned_numbers_become_wider_ones() -> None:
@@ -109,4 +109,4 @@ def test_what_spark_finds_in_the_values_is_a_sentence_too() -> None:
             return pc.assume_timezone(rows.column("t"), "Europe/Paris")  # as Spark does
 
     with pytest.raises(OptionError, match="doesn't exist in timezone"):
-        to_frame(pd.DataFrame({"t": pd.to_datetime(["2026-03-29 02:30:00"])}), Refusing())  # type: ignore[arg-type]
+        to_frame(pd.DataFrame({"t": pd.to_datetime(["2026-03-29 02:30:00"])}), Refusing())

@@ -119,7 +119,7 @@ def test_a_long_list_of_another_type_is_cast_value_by_value() -> None:
     expr = predicate(f"t IN ({days})")
     assert isinstance(expr, In) and len(expr.values) == 28
     general = expression(f"t IN ({days})")
-    assert isinstance(general, In) and sorted(general.values) == sorted(expr.values)  # type: ignore[type-var]
+    assert isinstance(general, In) and sorted(general.values) == sorted(expr.values)
     with pytest.raises(ExpressionError, match="2020-13"):
         predicate(f"t IN ({days}, '2020-13-01')")
 
