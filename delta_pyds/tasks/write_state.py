@@ -164,12 +164,28 @@ class RemovedFile:
 
 
 @dataclass(frozen=True)
+class FoundRows:
+    """Live rows of a file of the table that a task found.
+
+    ``file``: the number of the file among those that the command handed out, or the name that Spark has for it.
+    ``positions``: of the rows that leave the table, a 64-bit roaring bitmap in the portable format; those that were
+    deleted before are not among them. ``kept``: of the rows that a merge matched and leaves as they are.
+    """
+
+    file: int | str
+    positions: bytes
+    kept: bytes | None = None
+
+
+@dataclass(frozen=True)
 class TaskOutput:
     """All that one task did: what a commit needs of it.
 
     Invariant: each file that it names is complete. ``files``: new data files. ``marked``, ``removed``: files of the
     table that it changed. ``change_files``: of the change data feed. ``copied_rows``: rows of ``files`` that were in
     the table before. ``identity_marks``: by logical column name, the value furthest along that it gave out.
+    ``found``: the rows of the table that it found, for the end of the command to mark. ``counts``: rows by
+    ``changed_rows.Action``. ``matched_source_rows``: numbers of the source's rows that a merge matched, a bitmap.
     """
 
     files: tuple[WrittenFile, ...] = ()
@@ -178,6 +194,9 @@ class TaskOutput:
     removed: tuple[RemovedFile, ...] = ()
     change_files: tuple[WrittenFile, ...] = ()
     copied_rows: int = 0
+    found: tuple[FoundRows, ...] = ()
+    counts: Mapping[int, int] = field(default_factory=dict)
+    matched_source_rows: bytes | None = None
 
     @property
     def written(self) -> tuple[WrittenFile, ...]:
