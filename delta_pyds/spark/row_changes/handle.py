@@ -1,0 +1,59 @@
+"""A table as one command of a user sees it: where it is, what the user chose, what the session says now.
+
+Invariant: a handle is made anew for each command, so a setting that the user changes between two commands is seen by
+the second. The format is registered in the session, and the path is absolute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from delta_pyds.redaction import Concealing
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Where a command runs: in this process, in tasks that Spark only hands out, or as a query of Spark.
+Engine = Literal["auto", "process", "tasks", "spark"]
+
+DEFAULT_PROCESS_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, repr=False)
+class TableHandle(Concealing):
+    """What a command is told of its table and of the session.
+
+    ``path``: the table's absolute root. ``alias``: by which conditions may name the table, beside no name at all.
+    ``engine``: where the user wants the command to run. ``process_bytes``: what is left after pruning may be so large
+    for the user's process. ``time_zone``: the session's. ``shared_files``: the session's workers are known to see the
+    same files under this path as this process does. ``max_runs``: how often a command that lost a race may run in all.
+    ``isolation_level``: None for the table's own. ``txn``: an application and the version of what it writes;
+    a command that the table has already under it does nothing.
+    """
+
+    spark: SparkSession
+    path: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    alias: str | None = None
+    engine: Engine = "auto"
+    process_bytes: int = DEFAULT_PROCESS_BYTES
+    time_zone: str = "UTC"
+    shared_files: bool = True
+    max_runs: int = 1
+    isolation_level: str | None = None
+    user_metadata: str | None = None
+    txn: tuple[str, int] | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the session is one of Spark Connect."""
+        return is_remote(self.spark)
+
+    def open(self) -> Snapshot:
+        """The table as it is now. Raises: what ``open_snapshot`` raises."""
+        return open_snapshot(resolve_storage(self.path, self.storage_options), self.path)
