@@ -6,5 +6,5 @@
 - ``columns``: columns of one value, and batches of columns
 - ``read``: data files to rows
 - ``write``: rows to data files
-- ``row_changes``: tasks that change rows: files to deletion vectors, rewritten files and change files
+- ``row_changes``: tasks that change rows: to bitmaps of positions, rewritten files and change files
 """

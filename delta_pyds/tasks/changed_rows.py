@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Final
 
 from delta_pyds.tasks.scan_state import RowIdColumns
-from delta_pyds.tasks.write_state import WriteState
+from delta_pyds.tasks.write_state import ColumnSource, WriteState
 
 # Which row of the table a row was: its file, by the name that the finder gave it, and its position there. Null for a
 # row that is inserted.
@@ -51,7 +51,8 @@ class ChangeState:
     ``change_data``: change files are written, with all changes of the commit: the rows bring the old values too.
     ``row_id_columns``: where the table tracks rows, the physical names of the columns that keep a moved row's id and
     commit version. ``base_row_ids``: of the files, by their name in ``FILE_COLUMN``, for rows that bring no id.
-    ``one_match``: two rows of the source on one row of the table are an error.
+    ``one_match``: two rows of the source on one row of the table are an error. ``insert_columns``: how inserted rows
+    get their columns, where not as ``write.columns`` says: a default, or an identity value, is for new rows alone.
     """
 
     write: WriteState
@@ -59,3 +60,4 @@ class ChangeState:
     row_id_columns: RowIdColumns | None = None
     base_row_ids: Mapping[str, int] = field(default_factory=dict)
     one_match: bool = False
+    insert_columns: tuple[ColumnSource, ...] | None = None

@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from delta_pyds.commands.commit import FileChanges
 from delta_pyds.commands.task_runner import TaskRunner, bundles
-from delta_pyds.data.row_changes import find_rows, rewrite_files, write_change_files
+from delta_pyds.data.row_changes.change_files import write_change_files
+from delta_pyds.data.row_changes.find import find_rows
+from delta_pyds.data.row_changes.rewrite import rewrite_files
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import LONG, StructField, StructType

@@ -1,0 +1,11 @@
+"""Tasks of commands that change rows: each takes files of the table, or changed rows, and says what became of them.
+
+Invariant: what a task's output names is complete. When anything goes wrong, the task's files are deleted as far as
+they can be, and the error goes up; what is left over is in no commit, and vacuum removes it.
+
+- ``changed_rows``: rows that a command changes become bitmaps of positions, new files and change files
+- ``find``: files of the table to the positions of the rows for which a predicate is true
+- ``rewrite``: files of the table to new files with the rows that stay
+- ``change_files``: rows of files as change rows, for commands that change whole files
+- ``files``: batches to complete files, or to none
+"""

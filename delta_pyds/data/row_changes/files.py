@@ -1,0 +1,38 @@
+"""Batches to complete files, or to none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.protocol.schema import STRING, StructField, StructType
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
+from delta_pyds.tasks.write_state import WriteState, WrittenFile
+
+# the tasks of a write count their partitions from 0; a file's name is unique by its UUID alone
+PARTITION = 0
+
+
+def write_files(state: WriteState, batches: Iterable[pa.RecordBatch]) -> tuple[WrittenFile, ...]:
+    """New files with all rows. Raises: what ``DataFileWriter`` raises; then the files are gone again."""
+    writer = DataFileWriter(state, PARTITION)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        with suppress(Exception):
+            writer.discard()
+        raise
+
+
+def of_change_files(state: WriteState) -> WriteState:
+    """How the same rows go to files of the change data feed, with ``_change_type`` behind the table's columns."""
+    schema = StructType((*state.schema.fields, StructField(CHANGE_TYPE_COLUMN, STRING)))
+    # readers take change files from the commit, and skip none: nobody would look at statistics
+    return replace(state, schema=schema, stats_columns=(), change_data=True)

@@ -1,0 +1,18 @@
+"""Files of the table to new files with the rows that stay. Protocol: "Row Tracking"."""
+
+from __future__ import annotations
+
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.row_changes.files import write_files
+from delta_pyds.tasks.row_changes import RewriteFiles
+from delta_pyds.tasks.write_state import TaskOutput
+
+
+def rewrite_files(task: RewriteFiles) -> TaskOutput:
+    """New files with the rows that stay. Raises: whatever ``read`` and ``DataFileWriter`` raise."""
+    names = list(task.write.schema.names)
+    staying = (
+        batch.rename_columns(names) for file in task.files for batch in read(task.scan, file.scan) if batch.num_rows
+    )
+    files = write_files(task.write, staying)
+    return TaskOutput(files, copied_rows=sum(file.num_records for file in files))
