@@ -4,6 +4,8 @@ Invariant: what a task's output names is complete. When anything goes wrong, the
 they can be, and the error goes up; what is left over is in no commit, and vacuum removes it.
 
 - ``changed_rows``: rows that a command changes become bitmaps of positions, new files and change files
+- ``new_rows``: the values that rows get, as rows of the table
+- ``found_rows``: positions of rows, by file
 - ``find``: files of the table to the positions of the rows for which a predicate is true
 - ``rewrite``: files of the table to new files with the rows that stay
 - ``change_files``: rows of files as change rows, for commands that change whole files

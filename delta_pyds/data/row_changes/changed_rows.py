@@ -31,24 +31,206 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
-from delta_pyds.data.write.task_session import TaskSession
-from delta_pyds.tasks.changed_rows import ChangeState
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import bitmap_of, serialize
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.data.columns import null_column
+from delta_pyds.data.row_changes.files import of_change_files, with_row_ids
+from delta_pyds.data.row_changes.found_rows import Positions, several_matches
+from delta_pyds.data.row_changes.new_rows import NewRows
+from delta_pyds.data.write.store_assignment import plan_assignment
+from delta_pyds.data.write.task_session import TaskSession, check_time_zone
+from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.errors import DeltaError
+from delta_pyds.tasks.changed_rows import (
+    ACTION_COLUMN,
+    FILE_COLUMN,
+    OLD_PREFIX,
+    POSITION_COLUMN,
+    ROW_ID_COLUMN,
+    SOURCE_ROW_COLUMN,
+    Action,
+    ChangeState,
+)
 from delta_pyds.tasks.write_state import TaskOutput
+
+_MATCHED = (Action.KEEP, Action.UPDATE, Action.DELETE)
+_UPDATES = (Action.UPDATE, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
+_DELETES = (Action.DELETE, Action.DELETE_NOT_MATCHED_BY_SOURCE)
 
 
 class ChangedRows:
-    """The changed rows of one task."""
+    """The changed rows of one task.
+
+    Invariants: each row of the table counts once; what ``close`` names is complete. Memory is bounded, but for the
+    bitmaps.
+    """
 
     def __init__(self, state: ChangeState, session: TaskSession) -> None:
-        raise NotImplementedError
+        """Raises: OptionError when an expression of the table was bound for another time zone than the session's."""
+        check_time_zone(state.write, session)
+        self._state = state
+        self._session = session
+        self._of_files = with_row_ids(state.write, state.row_id_columns)
+        self._of_change_files = of_change_files(state.write)
+        self._positions, self._kept = Positions(), Positions()
+        self._counts: Counter[int] = Counter()
+        self._source_rows: BitMap64 | None = None
+        self._updated: NewRows | None = None
+        self._inserted: NewRows | None = None
+        self._files: DataFileWriter | None = None
+        self._change_files: DataFileWriter | None = None
 
     def take(self, batch: pa.RecordBatch) -> None:
-        raise NotImplementedError
+        """Take rows on their way: see the module for the columns.
+
+        Raises: UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); ConstraintViolationError,
+            ExpressionError for values; StorageError; DeltaError for rows that do not say which they are.
+        """
+        if not batch.num_rows:
+            return
+        if batch.column(ACTION_COLUMN).null_count:
+            raise DeltaError("a changed row came without what becomes of it.")
+        if SOURCE_ROW_COLUMN in batch.schema.names:
+            self._note_source(_with_action(batch, _MATCHED))
+        batch = self._noted(batch)
+        for counted in batch.column(ACTION_COLUMN).value_counts().to_pylist():
+            self._counts[int(counted["values"])] += counted["counts"]
+        updates, inserts = _with_action(batch, _UPDATES), _with_action(batch, (Action.INSERT,))
+        if updates.num_rows:
+            self._updated = self._updated or NewRows(self._state.write, self._session, batch.schema)
+            self._change(updates, "update_preimage")
+            self._write(self._updated.apply(updates), updates, "update_postimage", inserted=False)
+        if inserts.num_rows:
+            self._inserted = self._inserted or self._new_inserts(batch.schema)
+            self._write(self._inserted.apply(inserts), inserts, "insert", inserted=True)
+        self._change(_with_action(batch, _DELETES), "delete")
 
     def close(self) -> TaskOutput:
-        raise NotImplementedError
+        """Finish all files."""
+        files = () if self._files is None else self._files.close()
+        change_files = () if self._change_files is None else self._change_files.close()
+        marks: dict[str, int] = {}
+        for rows in (self._updated, self._inserted):
+            # updated rows keep their identity values, so that no column is in both
+            marks |= {} if rows is None else rows.identity_marks
+        return TaskOutput(
+            files,
+            marks,
+            change_files=change_files,
+            found=self._positions.found(self._kept),
+            counts=dict(self._counts),
+            matched_source_rows=None if self._source_rows is None else serialize(self._source_rows),
+        )
 
     def discard(self) -> None:
-        raise NotImplementedError
+        """Delete all files, as far as the storage lets it; at any time, and again."""
+        for writer in (self._files, self._change_files):
+            if writer is not None:
+                with suppress(Exception):
+                    writer.discard()
+
+    # --- which rows they are
+
+    def _noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch, its rows of the table noted; without those that came before, where that is no error."""
+        leaving = _with_action(batch, (*_UPDATES, *_DELETES))
+        kept = _with_action(batch, (Action.KEEP,)) if self._state.one_match else batch.slice(0, 0)
+        fresh = self._positions.add(*_rows(leaving)) and self._kept.add(*_rows(kept))
+        if fresh and self._positions.first_common(self._kept) is None:
+            return batch
+        if self._state.one_match:
+            raise several_matches(self._state.write.table_root)
+        if leaving.num_rows < batch.num_rows or _with_action(leaving, _DELETES).num_rows < leaving.num_rows:
+            raise DeltaError("a row that is to change came twice: which of its new values it gets is not defined.")
+        # a row may be told to leave more than once
+        batch = leaving.filter(self._positions.unknown(*_rows(leaving)))
+        self._positions.add(*_rows(batch))
+        return batch
+
+    def _note_source(self, matched: pa.RecordBatch) -> None:
+        rows = bitmap_of(matched.column(SOURCE_ROW_COLUMN).cast(pa.int64()))
+        if self._source_rows is None:
+            self._source_rows = BitMap64()
+        self._source_rows |= rows
+
+    def _row_ids(self, batch: pa.RecordBatch) -> pa.Array:
+        """The ids that rows of the table have."""
+        positions = batch.column(POSITION_COLUMN)
+        files = batch.column(FILE_COLUMN).dictionary_encode()
+        # files that Spark knows by name are known by name here
+        known = {str(name): base for name, base in self._state.base_row_ids.items()}
+        bases = pa.array([known.get(str(name)) for name in files.dictionary.to_pylist()], pa.int64())
+        ids = pc.add(bases.take(files.indices), positions)
+        if ROW_ID_COLUMN in batch.schema.names:
+            ids = pc.coalesce(batch.column(ROW_ID_COLUMN), ids)
+        if ids.null_count:
+            raise DeltaError("a changed row came without its row id, and its file gives no base for it.")
+        return ids
+
+    # --- what they become
+
+    def _new_inserts(self, incoming: pa.Schema) -> NewRows:
+        write = self._state.write
+        columns = self._state.insert_columns
+        return NewRows(write if columns is None else replace(write, columns=columns), self._session, incoming)
+
+    def _write(self, rows: pa.RecordBatch, batch: pa.RecordBatch, change: str, *, inserted: bool) -> None:
+        """Write rows of the table, made of ``batch``, and tell the change."""
+        if self._files is None:
+            self._files = DataFileWriter(self._of_files, self._session.partition_id)
+        columns = self._state.row_id_columns
+        extra: list[pa.Array] = []
+        if columns is not None:
+            if columns.row_id is not None:
+                extra.append(pa.nulls(rows.num_rows, pa.int64()) if inserted else self._row_ids(batch))
+            if columns.row_commit_version is not None:
+                # the version that this commit makes, by default
+                extra.append(pa.nulls(rows.num_rows, pa.int64()))
+        names = self._of_files.schema.names
+        self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)))
+        if self._state.change_data:
+            self._tell(list(rows.columns), rows.num_rows, change)
+
+    def _change(self, batch: pa.RecordBatch, change: str) -> None:
+        """Tell a change of rows with the values that they had."""
+        if not self._state.change_data or not batch.num_rows:
+            return
+        arrays = []
+        for i, field in enumerate(self._state.write.schema):
+            column = f"{OLD_PREFIX}{i}"
+            if column not in batch.schema.names:
+                arrays.append(null_column(arrow_type(field.data_type)).array(batch.num_rows))
+                continue
+            array = batch.column(column)
+            convert = plan_assignment(array.type, field.data_type, field.name, self._state.write.table_root).convert
+            arrays.append(array if convert is None else convert(array))
+        self._tell(arrays, batch.num_rows, change)
+
+    def _tell(self, arrays: Sequence[pa.Array], num_rows: int, change: str) -> None:
+        if self._change_files is None:
+            self._change_files = DataFileWriter(self._of_change_files, self._session.partition_id)
+        column = pa.repeat(pa.scalar(change, pa.string()), num_rows)
+        names = list(self._of_change_files.schema.names)
+        self._change_files.write(pa.RecordBatch.from_arrays([*arrays, column], names=names))
+
+
+def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:
+    """The rows of which that is to become; the batch itself where these are all."""
+    wanted = pc.is_in(batch.column(ACTION_COLUMN), value_set=pa.array([int(a) for a in actions], pa.int8()))
+    count = wanted.true_count
+    if count == batch.num_rows:
+        return batch
+    return batch.filter(wanted) if count else batch.slice(0, 0)
+
+
+def _rows(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    return batch.column(FILE_COLUMN), batch.column(POSITION_COLUMN)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from delta_pyds.data.write.writer import DataFileWriter
-from delta_pyds.protocol.schema import STRING, StructField, StructType
-from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
+from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
+from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
 from delta_pyds.tasks.write_state import WriteState, WrittenFile
 
 # the tasks of a write count their partitions from 0; a file's name is unique by its UUID alone
@@ -36,3 +36,14 @@ def of_change_files(state: WriteState) -> WriteState:
     schema = StructType((*state.schema.fields, StructField(CHANGE_TYPE_COLUMN, STRING)))
     # readers take change files from the commit, and skip none: nobody would look at statistics
     return replace(state, schema=schema, stats_columns=(), change_data=True)
+
+
+def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
+    """How the same rows are written with the columns that keep a moved row's id and commit version behind them.
+
+    Protocol: "Row Tracking".
+    """
+    if columns is None:
+        return state
+    names = [name for name in (columns.row_id, columns.row_commit_version) if name is not None]
+    return replace(state, schema=StructType((*state.schema.fields, *(StructField(name, LONG) for name in names))))

@@ -8,6 +8,8 @@ Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,8 +64,7 @@ class _RowCheck:
     def __init__(self, check: Check, session: TaskSession, table: str) -> None:
         self._check = check
         self._table = table
-        self._what = _WORDS[check.kind] + ("" if check.kind == "replace_where" else f" '{check.name}'")
-        self._named = f"{self._what} of table {table}"
+        self._named = f"{_name(check)} of table {table}"
         self._tree = meaning(check.expression, session, self._named)
 
     def check(self, batch: pa.RecordBatch) -> None:
@@ -71,19 +72,7 @@ class _RowCheck:
         at = first_failure(passed)
         if at is None:
             return
-        sql, name = shown(self._check.expression.sql), self._check.name
-        values = row_values(batch, at, columns_of(self._tree))
-        if self._check.kind == "replace_where":
-            raise ConstraintViolationError(
-                f"a row to be written to {self._table} is not among those that replaceWhere replaces, {sql}:\n{values}"
-                "\nWrite only rows for which it is true, or change it.",
-                code="DELTA_REPLACE_WHERE_MISMATCH",
-                multiline=True,
-                table=self._table,
-                predicate=sql,
-                values=values,
-            )
-        raise violation(self._table, f"{self._what[4:]} ({sql})", values, name)
+        raise broken(self._check, self._table, batch, at, columns_of(self._tree))
 
 
 class _GeneratedCheck:
@@ -106,6 +95,28 @@ class _GeneratedCheck:
             found = row_values(batch, at, [(name,), *columns_of(self._tree)])
             rule = f"Generated Column ({shown(name)} <=> {shown(self._expression.sql)})"
             raise violation(self._table, f"CHECK constraint {rule}", found, name)
+
+
+def broken(
+    check: Check, table: str, batch: pa.RecordBatch, at: int, columns: Iterable[tuple[str, ...]]
+) -> ConstraintViolationError:
+    """The error for the row ``at`` of a batch, which breaks the rule. ``columns``: those to show of it."""
+    sql, values = shown(check.expression.sql), row_values(batch, at, columns)
+    if check.kind == "replace_where":
+        return ConstraintViolationError(
+            f"a row to be written to {table} is not among those that replaceWhere replaces, {sql}:\n{values}"
+            "\nWrite only rows for which it is true, or change it.",
+            code="DELTA_REPLACE_WHERE_MISMATCH",
+            multiline=True,
+            table=table,
+            predicate=sql,
+            values=values,
+        )
+    return violation(table, f"{_name(check)[4:]} ({sql})", values, check.name)
+
+
+def _name(check: Check) -> str:
+    return _WORDS[check.kind] + ("" if check.kind == "replace_where" else f" '{check.name}'")
 
 
 def violation(table: str, rule: str, values: str, name: str) -> ConstraintViolationError:

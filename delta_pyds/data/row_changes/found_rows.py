@@ -1,0 +1,94 @@
+"""Positions of the rows that a task found, by file: each row once.
+
+Protocol: "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import bitmap_of, serialize
+from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.tasks.write_state import FoundRows
+
+_NONE = BitMap64()
+
+
+class Positions:
+    """Bitmaps of rows by file, a file being a number or a name."""
+
+    def __init__(self) -> None:
+        self._files: dict[int | str, BitMap64] = {}
+
+    def add(self, files: pa.Array, positions: pa.Array) -> bool:
+        """Note the rows if each of them is new. Returns: whether that is so.
+
+        Raises: DeltaError for a row without a file or position: whoever found it does not know which row it is.
+        """
+        if files.null_count or positions.null_count or (len(positions) and pc.min(positions).as_py() < 0):
+            raise DeltaError("a row that is to leave the table came without its file, or without its position in it.")
+        parts = []
+        for file, some in _by_file(files, positions):
+            rows = bitmap_of(some)
+            if len(rows) < len(some) or rows.intersect(self._files.get(file, _NONE)):
+                return False
+            parts.append((file, rows))
+        for file, rows in parts:
+            known = self._files.setdefault(file, rows)
+            if known is not rows:
+                known |= rows
+        return True
+
+    def unknown(self, files: pa.Array, positions: pa.Array) -> pa.BooleanArray:
+        """For each row whether neither an earlier one nor the bitmaps have it. Slow: for rows that came twice."""
+        seen: set[tuple[int | str, int]] = set()
+        result = []
+        for row in zip(files.to_pylist(), positions.to_pylist(), strict=True):
+            result.append(row not in seen and row[1] not in self._files.get(row[0], _NONE))
+            seen.add(row)
+        return pa.array(result, pa.bool_())
+
+    def first_common(self, other: Positions) -> int | str | None:
+        """A file of which both have a row, None where there is none."""
+        common = (f for f, rows in other._files.items() if f in self._files and rows.intersect(self._files[f]))
+        return next(common, None)
+
+    def found(self, kept: Positions) -> tuple[FoundRows, ...]:
+        """All rows, ready to travel. ``kept``: those that a merge matched and leaves as they are."""
+        return tuple(
+            FoundRows(
+                file,
+                serialize(self._files.get(file, _NONE)),
+                serialize(kept._files[file]) if file in kept._files else None,
+            )
+            for file in dict.fromkeys([*self._files, *kept._files])
+        )
+
+
+def _by_file(files: pa.Array, positions: pa.Array) -> Iterator[tuple[int | str, pa.Array]]:
+    encoded = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
+    names, codes = encoded.dictionary.to_pylist(), encoded.indices
+    runs = pc.run_end_encode(codes)
+    if len(runs.values) > len(names):
+        order = pc.sort_indices(codes)
+        positions = positions.take(order)
+        runs = pc.run_end_encode(codes.take(order))
+    start = 0
+    for end, code in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+        yield names[code], positions.slice(start, end - start)
+        start = end
+
+
+def several_matches(table: str) -> UserError:
+    """Two rows of a merge's source match one row of the table, and which of them counts nobody can say."""
+    return UserError(
+        f"more than one row of the merge's source matches the same row of the table {table}, and which of them "
+        "would change it is not defined. Nothing was committed: make the condition or the source such that each row "
+        "of the table is matched once, for example with dropDuplicates on the columns of the condition.",
+        code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        table=table,
+    )

@@ -1,0 +1,62 @@
+"""Rows that a command writes: the values that they get become rows of the table, checked.
+
+Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns", "Identity Columns".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from delta_pyds.data.write.constraints import broken, first_failure
+from delta_pyds.data.write.ingest import Ingest
+from delta_pyds.data.write.task_session import TaskSession
+from delta_pyds.errors import DeltaError
+from delta_pyds.tasks.changed_rows import CHECK_PREFIX, NEW_PREFIX
+from delta_pyds.tasks.write_state import WriteState
+
+
+class NewRows:
+    """Rows of one origin (updated or inserted) of one task, which come with the columns ``NEW_PREFIX`` and
+    ``CHECK_PREFIX``.
+
+    Invariant: what leaves here keeps every rule of the table, those too that Spark has evaluated.
+    Raises: DeltaError where a column lacks that the rows should bring; whatever ``Ingest`` raises.
+    """
+
+    def __init__(self, state: WriteState, session: TaskSession, incoming: pa.Schema) -> None:
+        self._state = state
+        present = set(incoming.names)
+        self._columns: list[str] = []
+        sources = []
+        for i, source in enumerate(state.columns):
+            if source.input is None:
+                sources.append(source)
+                continue
+            column = f"{NEW_PREFIX}{i}"
+            if column not in present:
+                raise DeltaError(f"changed rows came without their new values of the column '{source.field.name}'.")
+            sources.append(replace(source, input=len(self._columns)))
+            self._columns.append(column)
+        self._names = [source.field.name for source in sources if source.input is not None]
+        checks = [(f"{CHECK_PREFIX}{i}", check) for i, check in enumerate(state.checks)]
+        self._checked = [(column, check) for column, check in checks if column in present]
+        ours = tuple(check for column, check in checks if column not in present)
+        self._ingest = Ingest(replace(state, columns=tuple(sources), checks=ours), session)
+
+    @property
+    def identity_marks(self) -> Mapping[str, int]:
+        """By column, the identity value furthest along that was given out so far."""
+        return self._ingest.identity_marks
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows in the table's logical columns. Raises: ConstraintViolationError, ExpressionError."""
+        given = pa.RecordBatch.from_arrays([batch.column(name) for name in self._columns], names=self._names)
+        rows = self._ingest.apply(given if self._names else batch)
+        for column, check in self._checked:
+            at = first_failure(batch.column(column))
+            if at is not None:
+                raise broken(check, self._state.table_root, rows, at, [(name,) for name in rows.schema.names])
+        return rows
