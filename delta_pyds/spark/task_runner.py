@@ -26,7 +26,7 @@ _PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
 _OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
-_OUTPUT_DDL = "number int, output binary"
+OUTPUT_DDL = "number int, output binary"
 
 
 class SparkRunner:
@@ -52,7 +52,7 @@ class SparkRunner:
             return []
         # Spark deals the rows out to as many partitions as run at once
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
-        return _collected(self._spark.createDataFrame(rows).mapInArrow(_run, _OUTPUT_DDL))
+        return collected(self._spark.createDataFrame(rows).mapInArrow(_run, OUTPUT_DDL))
 
     def write(self, frame: DataFrame, state: WriteState) -> list[TaskOutput]:
         """Write the rows of a DataFrame to new files of a table, each partition in a task of its own."""
@@ -63,9 +63,9 @@ class SparkRunner:
             from delta_pyds.spark.source.writer import task_session
 
             session = task_session()
-            yield _row(session.partition_id, write(state, batches, session))
+            yield output_row(session.partition_id, write(state, batches, session))
 
-        return _collected(frame.mapInArrow(write_partition, _OUTPUT_DDL))
+        return collected(frame.mapInArrow(write_partition, OUTPUT_DDL))
 
 
 def session_parallelism(spark: SparkSession) -> int:
@@ -84,16 +84,18 @@ def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number, task in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             function, argument = pickle.loads(task)
-            yield _row(number, function(argument))
+            yield output_row(number, function(argument))
 
 
-def _row(number: int, output: TaskOutput) -> pa.RecordBatch:
+def output_row(number: int, output: TaskOutput) -> pa.RecordBatch:
+    """A task's answer, with ``OUTPUT_DDL``. ``number``: of the task; of two attempts of one task one counts."""
     return pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
     )
 
 
-def _collected(frame: DataFrame) -> list[TaskOutput]:
+def collected(frame: DataFrame) -> list[TaskOutput]:
+    """Run the tasks. Returns: their outputs, by number."""
     rows = frame.toArrow()
     outputs = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     return [pickle.loads(outputs[number]) for number in sorted(outputs)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import parse_partition_value, wrong_in_file
 from delta_pyds.protocol.paths import is_absolute
@@ -21,6 +22,7 @@ from delta_pyds.protocol.schema import DataType, PrimitiveType
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.scan_file import scan_file
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 # Spark takes such names for its own unfinished work and leaves them out.
@@ -81,6 +83,20 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
             relative.append(None if is_absolute(names[offset]) else file.path)
             files.append(file)
     return NativeFiles(tuple(files), _hive_columns(scan, files, relative), records)
+
+
+def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
+    """These files of the scan, in their order.
+
+    Raises: ProtocolError for a partition value that is none.
+    """
+    files = [scan_file(add, scan.state, add.deletion_vector) for add in adds]
+    relative = [None if is_absolute(add.path) else file.path for add, file in zip(adds, files, strict=True)]
+    counts = {n: row_counts(add.stats).num_records for n, add in enumerate(adds) if add.deletion_vector is not None}
+    if not scan.snapshot.configuration.supports(Feature.DELETION_VECTORS):
+        counts = {}
+    known = {n: count for n, count in counts.items() if count is not None}
+    return NativeFiles(tuple(files), _hive_columns(scan, files, relative), known)
 
 
 def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:

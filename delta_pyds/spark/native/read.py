@@ -44,7 +44,7 @@ def _spark_errors() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JJavaError
 
 
-_SPARK_ERRORS = _spark_errors()
+SPARK_ERRORS = _spark_errors()
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,6 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> 
         frame = native_frame(spark, scan, files, remote=session.remote)
     except NativeScanError as e:
         return refused(str(e))
-    except _SPARK_ERRORS as e:
+    except SPARK_ERRORS as e:
         return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
     return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files)), frame)

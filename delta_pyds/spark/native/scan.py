@@ -35,6 +35,7 @@ from delta_pyds.spark.native.side_table import (
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.scan import Scan
+from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
 # What would otherwise be the session's to decide. Files that do not name their calendar are taken at their word.
 _PINNED = {
@@ -55,15 +56,19 @@ class NativeScanError(Exception):
     """Spark cannot read the scan as it is planned; the message is a reason, as part of a sentence."""
 
 
-def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote: bool) -> DataFrame:
+def native_frame(
+    spark: SparkSession, scan: Scan, files: NativeFiles, *, remote: bool, located: bool = False
+) -> DataFrame:
     """The rows of the scan. The caller made sure that nothing speaks against it.
 
-    ``remote``: the session is one of Spark Connect.
+    ``remote``: the session is one of Spark Connect. ``located``: two more columns say which row of which file each
+    row is: ``FILE_COLUMN``, the file as Spark's URI of it, and ``POSITION_COLUMN``.
     Raises: NativeScanError; what Spark raises when it cannot list the files; DeletionVectorError.
     """
     if not files.files:
-        return spark.createDataFrame([], to_spark(scan.state.output))
-    source = _Source(spark, scan, files, remote)
+        extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
+        return spark.createDataFrame([], spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
+    source = _Source(spark, scan, files, remote, located)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -81,7 +86,7 @@ def native_frame(spark: SparkSession, scan: Scan, files: NativeFiles, *, remote:
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):
         return rows
-    return rows.select(*_outputs(scan, fields, shown, column))
+    return rows.select(*_outputs(scan, fields, shown, column), *source.location)
 
 
 def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.StructField]) -> bool:
@@ -128,7 +133,8 @@ class _Source:
     then the partition columns. Every call to Spark's driver takes its time, so what parts share is made once.
     """
 
-    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool) -> None:
+    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool, located: bool) -> None:
+        self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
         self._spark = spark
         self._scan = scan
         self._files = files
@@ -145,7 +151,7 @@ class _Source:
     def rows(self, part: Part) -> DataFrame:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
-        frame = self._parquet(part, with_positions=first.deletion_vector is not None)
+        frame = self._parquet(part, with_positions=bool(self.location) or first.deletion_vector is not None)
         values: Mapping[str, Column] = {}
         if part.joined:
             side = side_table(
@@ -160,9 +166,13 @@ class _Source:
                 words = vectors(self._scan, self._files, part.chosen)
                 table = self._spark.createDataFrame(pa.table({VECTOR: words}))
                 frame = frame.filter(is_live(table.scalar()))
-        if not self._hive and not self._partition_names and first.deletion_vector is None:
+        if not (self._hive or self._partition_names or self.location) and first.deletion_vector is None:
             return frame  # it was asked for these columns, and has no others
-        return frame.select(*(values[n].alias(n) if n in values else self._column(n) for n in self.names))
+        columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
+        if self.location:
+            file = self._column(FILE_COLUMN) if part.joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
+            columns += [file, self._column(ROW).alias(POSITION_COLUMN)]
+        return frame.select(*columns)
 
     @cached_property
     def _column(self) -> Callable[[str], Column]:
@@ -219,7 +229,8 @@ class _Source:
         return [found[path] for path in wanted]
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
-        metadata = [F.col(f"_metadata.{source}").alias(name) for source, name in side.metadata.items()]
+        wanted = {**side.metadata, **({"file_path": FILE_COLUMN} if self.location else {})}
+        metadata = [F.col(f"_metadata.{source}").alias(name) for source, name in wanted.items()]
         table = F.broadcast(self._spark.createDataFrame(side.table))
         return frame.select("*", *metadata).join(table, side.condition, "left").filter(side.is_live)
 

@@ -2,4 +2,6 @@
 
 - ``handle``: a table as one command of a user sees it
 - ``merge_clauses``: the clauses of a merge, and what may follow what
+- ``target_frame``: the rows of a table, each with its file and position
+- ``apply``: the rows that change, through tasks that write files and say which rows leave
 """

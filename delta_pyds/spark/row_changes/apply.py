@@ -1,0 +1,90 @@
+"""Rows that change, as a query of Spark has found them, through the tasks that write them: no row comes to the driver.
+
+Invariant: each task answers with one small output, once, even if it ran more than once; what a task wrote that failed
+is in no output. A file goes to its writer under the one name that both engines share (``target_frame.file_name``).
+
+Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.row_changes.target_frame import file_name
+from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.spark.task_runner import OUTPUT_DDL, collected, output_row, session_parallelism
+from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, POSITION_COLUMN, ROW_ID_COLUMN, ChangeState
+from delta_pyds.tasks.write_state import TaskOutput
+
+logger = safe_logger(__name__)
+# A task of Spark is worth its start where it reads that much; more would only run again if it is lost.
+_BYTES_PER_TASK = 512 * 1024 * 1024
+
+
+def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> list[TaskOutput]:
+    """Write the rows and tell which leave.
+
+    ``frame``: the columns of ``tasks.changed_rows``, files by Spark's name or path. ``read_bytes``: of the files that
+    the query reads: it runs in as many tasks as run at once, and in more only where it reads a lot.
+    Raises: what a task raises, as Spark tells it: ``error_of`` gives the DeltaError.
+    """
+
+    @leaves_worker
+    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # imported here: the driver needs none of it
+        from delta_pyds.data.row_changes.changed_rows import ChangedRows
+        from delta_pyds.spark.source.writer import task_session
+
+        session = task_session()
+        rows = ChangedRows(state, session)
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    rows.take(_with_names(batch, state.base_row_ids))
+            output = rows.close()
+        except BaseException:
+            # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+            with suppress(Exception):
+                rows.discard()
+            raise
+        if output != TaskOutput():
+            yield output_row(session.partition_id, output)
+
+    tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
+    outputs = collected(_arranged(frame, state, tasks).mapInArrow(take, OUTPUT_DDL))
+    logger.debug("%s tasks changed rows of %s.", len(outputs), state.write.table_root)
+    return outputs
+
+
+def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
+    """The same rows in at most as many tasks; those of one partition of the table together, where any are written.
+
+    Else each task would write a file into each partition.
+    """
+    positions = [i for i, f in enumerate(state.write.schema) if f.name in state.write.partition_columns]
+    keys = [f"{NEW_PREFIX}{i}" for i in positions if f"{NEW_PREFIX}{i}" in frame.columns]
+    if not keys:
+        return frame.coalesce(tasks)
+    # not by hash alone: a partition that is large is dealt out to several tasks
+    return frame.hint("rebalance", *keys)
+
+
+def _with_names(batch: pa.RecordBatch, base_row_ids: Mapping[str, int]) -> pa.RecordBatch:
+    """The batch with the one name of each file, and with the ids of rows that were never moved."""
+    column = batch.schema.get_field_index(FILE_COLUMN)
+    files = pc.dictionary_encode(batch.column(column))
+    names = [None if name is None else file_name(name) for name in files.dictionary.to_pylist()]
+    renamed = pa.DictionaryArray.from_arrays(files.indices, pa.array(names, pa.string()))
+    batch = batch.set_column(column, FILE_COLUMN, renamed.cast(pa.string()))
+    at = batch.schema.get_field_index(ROW_ID_COLUMN)
+    if at < 0:
+        return batch
+    bases = pa.array([None if name is None else base_row_ids.get(name) for name in names], pa.int64())
+    counted = pc.add(bases.take(files.indices), batch.column(POSITION_COLUMN))
+    return batch.set_column(at, ROW_ID_COLUMN, pc.coalesce(batch.column(at), counted))

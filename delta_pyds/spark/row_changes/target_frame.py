@@ -1,0 +1,203 @@
+"""The rows of a table as a DataFrame in which each row says where it is: what commands find the changing rows in.
+
+Invariant: the rows are those of one snapshot and of the files that ``files`` lists, whichever engine reads them; a row
+of any other file cannot be told (``number_of``). Nothing goes through the driver.
+
+Protocol: "Row Tracking", "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.errors import CorruptLogError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.schema import LONG, StructField, StructType
+from delta_pyds.spark.native.eligibility import most_files, reasons_against
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.native.files import files_of, reasons_against_files
+from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.spark.native.read import SPARK_ERRORS, describe
+from delta_pyds.spark.native.scan import NativeScanError, native_frame
+from delta_pyds.storage.allowed_roots import require_all_allowed
+from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks import scan_state
+from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
+
+_SOURCE = "deltapy"
+
+
+@dataclass(frozen=True)
+class TargetFrame:
+    """``frame``: the columns that were asked for, then ``FILE_COLUMN`` (an URI), ``POSITION_COLUMN`` (a long), and
+    ``ROW_ID_COLUMN`` where row ids are wanted: null for a row whose id is its position after its file's base row id.
+
+    ``files``: the files that may have wanted rows, in the order of their numbers. ``reasons``: why Spark's own reader
+    does not read them.
+    """
+
+    frame: DataFrame
+    scan: Scan
+    files: Sequence[AddFile]
+    names: Mapping[str, int]
+    engine: Literal["native", "arrow"]
+    reasons: tuple[str, ...] = ()
+
+    def number_of(self, file: int | str) -> int:
+        """The number of the file that a task has named. Raises: CorruptLogError for one that is not among ``files``."""
+        number = file if isinstance(file, int) else self.names.get(file_name(file))
+        if number is None or not 0 <= number < len(self.files):
+            raise CorruptLogError(
+                f"a row was found in the file '{file}', which is none of those that the table "
+                f"{self.scan.snapshot.table_root} was read from: nothing was changed.",
+                table=self.scan.snapshot.table_root,
+                file=str(file),
+            )
+        return number
+
+    @property
+    def base_row_ids(self) -> dict[str, int]:
+        """The first row id of each file that has one, by the file's name."""
+        named = ((name, self.files[number].base_row_id) for name, number in self.names.items())
+        return {name: base for name, base in named if base is not None}
+
+
+def file_name(text: str) -> str:
+    """What a row says of its file, in the one spelling that both engines share.
+
+    Spark percent-encodes what Java's URIs must not hold, and the percent sign itself; the other engine just that sign.
+    """
+    return normalize_table_root(unquote(text))
+
+
+def target_frame(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    *,
+    prune: str | None = None,
+    columns: Sequence[str] | None = None,
+    row_ids: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    time_zone: str = "UTC",
+    engine: Literal["auto", "native", "arrow"] = "auto",
+) -> TargetFrame:
+    """The rows of the snapshot that may be wanted.
+
+    ``prune``: a predicate that ``expr.parse`` knows: rows for which it is not true may be missing. ``columns``: names
+    of the table's columns, all by default. ``row_ids``: of a table that tracks rows. The caller has made sure that the
+    session sees the table at the same path.
+
+    Raises: what planning a scan raises; DeletionVectorError.
+    """
+    scan = plan_scan(
+        snapshot,
+        where=prune,
+        columns=None if columns is None else [quoted(name) for name in columns],
+        time_zone=time_zone,
+        storage_options=storage_options,
+    )
+    files = list(live_files(scan))
+    require_all_allowed(snapshot.storage, (resolve_data_path(snapshot.table_root, file.path) for file in files))
+    names = {file_name_of(snapshot, file): number for number, file in enumerate(files)}
+    reasons: tuple[str, ...] = ("the other engine was asked for",)
+    if engine != "arrow":
+        frame, reasons = _native(spark, _with_row_ids(scan) if row_ids else scan, files, row_ids)
+        if frame is not None:
+            return TargetFrame(frame, scan, files, names, "native")
+    return TargetFrame(_by_source(spark, scan, row_ids), scan, files, names, "arrow", reasons)
+
+
+def file_name_of(snapshot: Snapshot, file: AddFile) -> str:
+    """The name of a file of the log as ``file_name`` gives it."""
+    return normalize_table_root(resolve_data_path(snapshot.table_root, file.path))
+
+
+# --- Spark's own reader
+
+
+def _native(
+    spark: SparkSession, scan: Scan, adds: Sequence[AddFile], row_ids: bool
+) -> tuple[DataFrame | None, tuple[str, ...]]:
+    session = describe(spark)
+    reasons = reasons_against(scan.state, session, uses_time_zone=scan.uses_time_zone, sure_of_files=True)
+    if reasons:
+        return None, reasons
+    if len(adds) > most_files(scan.state):
+        return None, (f"it has more than {most_files(scan.state):,} files to read",)
+    files = files_of(scan, adds)
+    if found := tuple(reasons_against_files(files, scan.state)):
+        return None, found
+    if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
+        return None, (foreign,)
+    remote = session.remote
+    try:
+        try:
+            frame = native_frame(spark, scan, files, remote=remote, located=True)
+        except NativeScanError:
+            if scan.state.predicate is None:
+                raise
+            # it only prunes here, and the files are chosen already
+            scan = _with_state(scan, predicate=None, inputs=StructType(()))
+            frame = native_frame(spark, scan, files, remote=remote, located=True)
+    except NativeScanError as e:
+        return None, (str(e),)
+    except SPARK_ERRORS as e:
+        return None, (f"Spark cannot read the files: {str(e).strip().splitlines()[0]}",)
+    return (_row_ids_last(frame, scan) if row_ids else frame), ()
+
+
+def _with_row_ids(scan: Scan) -> Scan:
+    """The scan with the materialised row id as a last column of its own."""
+    name = scan.snapshot.configuration.row_id_columns().row_id
+    if name is None:
+        return scan
+    return _with_state(scan, output=StructType((*scan.state.output, StructField(name, LONG))))
+
+
+def _with_state(scan: Scan, **changes: Any) -> Scan:
+    return replace(scan, selection=replace(scan.selection, state=replace(scan.state, **changes)))
+
+
+def _row_ids_last(frame: DataFrame, scan: Scan) -> DataFrame:
+    name = scan.snapshot.configuration.row_id_columns().row_id
+    if name is None:
+        return frame.withColumn(ROW_ID_COLUMN, F.lit(None).cast("bigint"))
+    columns = [F.col(quoted(c)) for c in frame.columns if c != name]
+    return frame.select(*columns, F.col(quoted(name)).alias(ROW_ID_COLUMN))
+
+
+# --- the Python source
+
+
+def _by_source(spark: SparkSession, scan: Scan, row_ids: bool) -> DataFrame:
+    state = scan.state
+    options = {
+        "versionAsOf": str(scan.snapshot.version),
+        "columns": ",".join(quoted(name) for name in state.output.names),
+        "rowPosition": "true",
+        "timeZone": state.time_zone,
+    }
+    if scan.where:
+        options["where"] = scan.where
+    if row_ids:
+        options["rowIds"] = "true"
+    if state.storage_options:
+        options["storageOptions"] = json.dumps(dict(state.storage_options))
+    frame = spark.read.format(_SOURCE).options(**options).load(scan.snapshot.table_root)
+    columns = [F.col(quoted(name)) for name in state.output.names]
+    columns.append(F.replace(F.col(scan_state.FILE_PATH_COLUMN), F.lit("%"), F.lit("%25")).alias(FILE_COLUMN))
+    columns.append(F.col(scan_state.ROW_POSITION_COLUMN).alias(POSITION_COLUMN))
+    if row_ids:
+        columns.append(F.col(scan_state.ROW_ID_COLUMN).alias(ROW_ID_COLUMN))
+    return frame.select(*columns)
