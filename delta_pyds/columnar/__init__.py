@@ -10,6 +10,7 @@ What a scan is made of:
 - ``statistics_json``: the statistics of the log, JSON text, as Arrow columns
 - ``skipping``: conditions on statistics, evaluated for many files at once
 - ``roaring``: the bitmap inside a deletion vector
+- ``key_index``: rows by the values of their keys, for a join
 
 Evaluation of an expression over rows:
 

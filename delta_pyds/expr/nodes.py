@@ -11,8 +11,8 @@ Logic is three-valued, as in SQL: true, false, null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from delta_pyds.errors import ExpressionError
@@ -247,6 +247,24 @@ def columns(expr: Expr) -> Iterator[Column]:
 def references(expr: Expr) -> frozenset[tuple[str, ...]]:
     """Paths of all columns in the expression."""
     return frozenset(column.path for column in columns(expr))
+
+
+def with_columns(expr: Expr, made: Callable[[Column], Expr]) -> Expr:
+    """The same expression over what ``made`` gives for each column, which is of the column's type."""
+    if isinstance(expr, Column):
+        return made(expr)
+    if isinstance(expr, Literal):
+        return expr
+    if isinstance(expr, (And, Or, Coalesce)):
+        return replace(expr, children=tuple([with_columns(child, made) for child in expr.children]))
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple([with_columns(arg, made) for arg in expr.args]))
+    if isinstance(expr, Case):
+        branches = [(with_columns(test, made), with_columns(value, made)) for test, value in expr.branches]
+        return replace(expr, branches=tuple(branches), otherwise=with_columns(expr.otherwise, made))
+    if isinstance(expr, Comparison):
+        return replace(expr, left=with_columns(expr.left, made), right=with_columns(expr.right, made))
+    return replace(expr, child=with_columns(expr.child, made))
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:

@@ -3,6 +3,7 @@
 - ``scan_state``: what every task of a scan knows, ``ScanState``, and one file to read, ``ScanFile``
 - ``scan_file``: a file of the log, or one that was just written, as a ``ScanFile``
 - ``changed_rows``: rows that a command changes, on their way to what writes and marks them
+- ``merge``: what the tasks of a merge are told that join in this process
 - ``row_changes``: what the tasks of a change of rows are given
 - ``write_state``: what every task of a write knows, ``WriteState``, and what it answers, ``TaskOutput``
 """

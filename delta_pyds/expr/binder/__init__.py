@@ -4,4 +4,5 @@
 - ``build``: the parts of predicates, made from syntax or from pushed filters
 - ``placement``: what a comparison becomes once its constant's place among the column's values is known
 - ``binding``: syntax to a general expression, which may fail on a row
+- ``two_tables``: the same over the columns of two tables, as the expressions of a merge are
 """

@@ -1,0 +1,89 @@
+"""Rows of one side by the values of their keys, to be looked up by rows of the other side: the core of a hash join.
+
+Invariant: two rows meet exactly if each pair of their keys is equal as Spark's ``=`` has it: NaN equals NaN, -0.0
+equals 0.0, null equals nothing. A key that is null-safe (``<=>``) lets null equal null besides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class KeyIndex:
+    """The rows of one side.
+
+    ``keys``: one array per key, all of one length; ``null_safe``: one per key. Of two sides the smaller one belongs
+    here: it is held in hash tables.
+    """
+
+    def __init__(self, keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
+        self._levels = [_Level(values, safe) for values, safe in zip(keys, null_safe, strict=True)]
+        codes = self._levels[0].codes
+        # pairs of codes are numbered anew for each further key, so that a number never outgrows 64 bits
+        self._pairs: list[_Level] = []
+        for level in self._levels[1:]:
+            pair = _Level(_paired(codes, level.codes, level.count), False)
+            self._pairs.append(pair)
+            codes = pair.codes
+        self._rows, self._first = _rows_by_code(codes)
+
+    def matches(self, keys: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
+        """All pairs of rows with equal keys: rows of the given keys, ascending, and rows of this side, both int64.
+
+        ``keys``: of the other side, of the same types as those of this one.
+        """
+        codes = self._levels[0].look_up(keys[0])
+        for level, pair, values in zip(self._levels[1:], self._pairs, keys[1:], strict=True):
+            codes = pair.look_up(_paired(codes, level.look_up(values), level.count))
+        found = pc.indices_nonzero(pc.is_valid(codes)).cast(pa.int64())
+        codes = codes.drop_null()
+        if self._first is None:
+            return found, self._rows.take(codes)
+        groups = pa.LargeListArray.from_arrays(self._first, self._rows).take(codes)
+        return found.take(pc.list_parent_indices(groups)), pc.list_flatten(groups)
+
+
+class _Level:
+    """The different values of one key, numbered from 0 in the order of their first rows; no number for null."""
+
+    def __init__(self, values: pa.Array, null_safe: bool) -> None:
+        self._null_safe = null_safe
+        encoded = _canonical(values).dictionary_encode("encode" if null_safe else "mask")
+        self._values = encoded.dictionary
+        self.codes: pa.Array = encoded.indices
+        self.count = len(self._values)
+
+    def look_up(self, values: pa.Array) -> pa.Array:
+        return pc.index_in(_canonical(values), value_set=self._values, skip_nulls=not self._null_safe)
+
+
+def _canonical(values: pa.Array) -> pa.Array:
+    """Equal values with equal bits: hash tables look at those."""
+    if not pa.types.is_floating(values.type):
+        return values
+    # -0.0 + 0.0 is 0.0
+    return pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), pc.add(values, pa.scalar(0.0, values.type)))
+
+
+def _paired(codes: pa.Array, others: pa.Array, count: int) -> pa.Array:
+    """One number for each pair of numbers, of which the second lies below ``count``; null where either is."""
+    return pc.add(pc.multiply(codes.cast(pa.int64()), max(count, 1)), others.cast(pa.int64()))
+
+
+def _rows_by_code(codes: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """The rows in the order of their codes, and where the rows of each code begin; None if each code has one row."""
+    rows = pc.indices_nonzero(pc.is_valid(codes)).cast(pa.int64())
+    codes = codes.drop_null()
+    counts: Any = pc.value_counts(codes)
+    if len(counts) == len(codes):
+        # numbered in the order of their first rows, of which there are no others
+        return rows, None
+    ordered = rows.take(pc.sort_indices(codes))
+    # value_counts has the codes in the order of their first rows, which is their own
+    ends = pc.cumulative_sum(counts.field("counts").cast(pa.int64()))
+    return ordered, pa.concat_arrays([pa.array([0], pa.int64()), ends])

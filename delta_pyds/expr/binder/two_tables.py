@@ -1,0 +1,71 @@
+"""Names of two tables in one expression: which side each name means, by Spark's rules.
+
+Invariant: in the bound tree each column's path begins with the name of its side, so no two columns are confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta_pyds.errors import ColumnNotFoundError, ExpressionError
+from delta_pyds.expr.binder.binding import Binder
+from delta_pyds.expr.binder.build import bind_column
+from delta_pyds.expr.functions.session_context import SessionContext
+from delta_pyds.expr.nodes import Column, Expr
+from delta_pyds.expr.parser.syntax import Name
+from delta_pyds.protocol.schema import StructType
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the tables. ``name``: what paths of its columns begin with. ``alias``: by which texts may name it."""
+
+    name: str
+    schema: StructType
+    alias: str | None = None
+
+
+class SidedBinder(Binder):
+    """Binds syntax to the columns of several tables.
+
+    A name is first taken as one that begins with an alias, then as a column's, like Spark does.
+    """
+
+    def __init__(self, sides: Sequence[Side], context: SessionContext) -> None:
+        # with no columns of its own, the parent only finds words without brackets, such as current_date
+        super().__init__(StructType(()), context)
+        self._sides = sides
+
+    def _name(self, syntax: Name) -> Expr:
+        found = _found(syntax.path, self._sides)
+        if len(found) > 1:
+            raise ExpressionError(
+                f"the name '{'.'.join(syntax.path)}' may be a column of either table: put the alias of one before it.",
+                code="AMBIGUOUS_REFERENCE",
+                name=".".join(syntax.path),
+            )
+        if found:
+            side, path = found[0]
+            column = bind_column(path, side.schema)
+            return Column((side.name, *column.path), column.data_type, column.collated)
+        try:
+            return super()._name(syntax)
+        except ColumnNotFoundError:
+            shown = "; ".join(f"{s.alias or s.name}: {', '.join(s.schema.names) or 'nothing'}" for s in self._sides)
+            raise ColumnNotFoundError(
+                f"there is no column '{'.'.join(syntax.path)}'. There is: {shown}.", column=".".join(syntax.path)
+            ) from None
+
+
+def _found(path: tuple[str, ...], sides: Sequence[Side]) -> list[tuple[Side, tuple[str, ...]]]:
+    """The sides that have such a column, and the column's path there."""
+    qualified = [
+        (side, path[1:])
+        for side in sides
+        if side.alias is not None
+        and len(path) > 1
+        and path[0].lower() == side.alias.lower()
+        and side.schema.find(path[1]) is not None
+    ]
+    return qualified or [(side, path) for side in sides if side.schema.find(path[0]) is not None]
