@@ -10,4 +10,7 @@ they can be, and the error goes up; what is left over is in no commit, and vacuu
 - ``rewrite``: files of the table to new files with the rows that stay
 - ``change_files``: rows of files as change rows, for commands that change whole files
 - ``files``: batches to complete files, or to none
+- ``join``: the rows of a merge's source, and which of them meet rows of the table
+- ``clauses``: the clauses of a merge over rows that met, or did not
+- ``merge_files``: the tasks of a merge that joins in this process
 """

@@ -1,0 +1,50 @@
+"""The clauses of a merge over rows that met, or did not: who is changed how, and the values that they get.
+
+Invariant: of the clauses of a row's kind the first whose condition is true takes the row; conditions and values are
+evaluated for the rows only that come to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import evaluate
+from delta_pyds.columnar.rows import Resolver
+from delta_pyds.data.row_changes.join import taking, true_rows
+from delta_pyds.tasks.merge import Clause
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The rows that a clause takes. ``rows``: their numbers, int64, ascending. ``values``: see ``Clause.values``."""
+
+    clause: Clause
+    rows: pa.Array
+    values: tuple[pa.Array | None, ...]
+
+
+def take_clauses(clauses: Sequence[Clause], columns: Resolver, rows: pa.Array) -> Iterator[Taken]:
+    """Yield what each clause takes of ``rows``, which are numbers of rows of ``columns``; clauses of one kind.
+
+    Raises: ExpressionError for a row without a value under ANSI rules.
+    """
+    for clause in clauses:
+        if not len(rows):
+            return
+        taken = rows
+        if clause.condition is None:
+            rows = rows.slice(0, 0)
+        else:
+            mask = true_rows([clause.condition], taking(columns, rows), len(rows))
+            if mask is not None:
+                taken, rows = rows.filter(mask), rows.filter(pc.invert(mask))
+            else:
+                rows = rows.slice(0, 0)
+        if len(taken):
+            resolve = taking(columns, taken)
+            values = [None if value is None else evaluate(value, resolve, len(taken)) for value in clause.values]
+            yield Taken(clause, taken, tuple(values))

@@ -1,0 +1,267 @@
+"""The tasks of a merge that joins in this process: files of the table to changed rows, rows of the source to new ones.
+
+Invariants: a file is read by one task, so rows of the source that meet the same row of the table are seen together.
+Of all rows only the condition's columns are decoded; the other columns of the rows that a clause may take, and not even
+those where the clauses need none of them.
+
+Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
+from delta_pyds.columnar.rows import Resolver, struct_field
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.row_changes.changed_rows import ChangedRows
+from delta_pyds.data.row_changes.clauses import Taken, take_clauses
+from delta_pyds.data.row_changes.found_rows import several_matches
+from delta_pyds.data.row_changes.join import JoinedSource, both_sides, taking
+from delta_pyds.data.write.task_session import TaskSession
+from delta_pyds.errors import CorruptDataFileError
+from delta_pyds.expr.nodes import references
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.tasks.changed_rows import (
+    ACTION_COLUMN,
+    FILE_COLUMN,
+    NEW_PREFIX,
+    OLD_PREFIX,
+    POSITION_COLUMN,
+    ROW_ID_COLUMN,
+    ChangeState,
+)
+from delta_pyds.tasks.merge import TARGET, MergeRules
+from delta_pyds.tasks.row_changes import TableFile
+from delta_pyds.tasks.scan_state import ScanState
+from delta_pyds.tasks.write_state import TaskOutput
+
+# rows that are looked up, or inserted, at once
+_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class MergeFiles:
+    """``scan``: all columns of the table, with row ids where it tracks rows; no predicate, but perhaps ``skip``.
+
+    ``source`` and ``files``: of this process, which all tasks share.
+    """
+
+    scan: ScanState
+    files: tuple[TableFile, ...]
+    rules: MergeRules
+    state: ChangeState
+    session: TaskSession
+    source: JoinedSource
+
+
+def merge_files(task: MergeFiles) -> TaskOutput:
+    """Find and change the rows of the files that meet rows of the source, or, by clauses for those, meet none.
+
+    ``TaskOutput.matched_source_rows``: numbers of ``task.source.rows``, where the merge inserts the others.
+    Raises: what ``read`` and ``ChangedRows`` raise; UserError
+        (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); ExpressionError.
+    """
+    merge = _FileMerge(task)
+    output = _written(task, (batch for file in task.files for batch in merge.changes(file)))
+    if not task.rules.not_matched:
+        return output
+    return replace(output, matched_source_rows=serialize(merge.matched_source_rows))
+
+
+@dataclass(frozen=True)
+class InsertRows:
+    """``matched``: numbers of the rows of the source that met rows of the table."""
+
+    rules: MergeRules
+    state: ChangeState
+    session: TaskSession
+    source: JoinedSource
+    matched: BitMap64
+
+
+def insert_rows(task: InsertRows) -> TaskOutput:
+    """Insert the rows of the source that met none. Raises: what ``ChangedRows`` raises; ExpressionError."""
+    return _written(task, _inserts(task))
+
+
+def _inserts(task: InsertRows) -> Iterator[pa.RecordBatch]:
+    total = task.source.rows.num_rows
+    for start in range(0, total, _ROWS_AT_ONCE):
+        unmatched = live_mask(task.matched, start, min(_ROWS_AT_ONCE, total - start))
+        rows = pc.add(pc.indices_nonzero(unmatched).cast(pa.int64()), start)
+        columns = both_sides(None, task.source.columns(rows))
+        for taken in take_clauses(task.rules.not_matched, columns, _numbers(len(rows))):
+            nowhere = {FILE_COLUMN: pa.int32(), POSITION_COLUMN: pa.int64()}
+            yield _changed(taken, {name: pa.nulls(len(taken.rows), t) for name, t in nowhere.items()})
+
+
+def _written(task: MergeFiles | InsertRows, batches: Iterable[pa.RecordBatch]) -> TaskOutput:
+    rows = ChangedRows(task.state, task.session)
+    try:
+        for batch in batches:
+            rows.take(batch)
+        return rows.close()
+    except BaseException:
+        # KeyboardInterrupt too: what is left over is in no commit, but it is large
+        with suppress(Exception):
+            rows.discard()
+        raise
+
+
+@dataclass(frozen=True)
+class _Met:
+    """Rows of a file that clauses may take. ``source``: the row that each met, null where it met none.
+
+    ``positions`` ascend. ``target``: the columns of these rows that were read to find them.
+    """
+
+    positions: pa.Array
+    source: pa.Array
+    target: Resolver
+
+
+class _FileMerge:
+    def __init__(self, task: MergeFiles) -> None:
+        self.matched_source_rows = BitMap64()
+        self._task = task
+        rules, schema = task.rules, task.scan.output
+        condition = [*(key.target for key in rules.on.keys), *rules.on.target, *rules.on.both]
+        wanted = {path[1] for expr in condition for path in references(expr) if path[0] == TARGET}
+        self._finding = replace(
+            task.scan,
+            output=StructType(tuple(f for f in schema if f.name in wanted)),
+            row_position=True,
+            row_ids=None,
+            # without clauses for rows that meet none, those that cannot meet any need not be read
+            skip=None if rules.not_matched_by_source else task.scan.skip,
+        )
+        clauses = (*rules.matched, *rules.not_matched_by_source)
+        used = {path[1] for c in clauses for e in c.expressions() for path in references(e) if path[0] == TARGET}
+        if task.state.change_data and clauses:
+            used |= set(schema.names)
+        self._row_ids = task.state.row_id_columns is not None and any(c.values for c in clauses)
+        # None: what was read to find the rows is all that is needed of them
+        self._reading: ScanState | None = None
+        if self._row_ids or not used <= wanted:
+            self._reading = replace(
+                task.scan,
+                output=StructType(tuple(f for f in schema if f.name in used)),
+                row_position=True,
+                row_ids=task.scan.row_ids if self._row_ids else None,
+                skip=None,
+            )
+
+    def changes(self, file: TableFile) -> Iterator[pa.RecordBatch]:
+        """Yield the changed rows of a file."""
+        met = list(self._met(file))
+        if not met:
+            return
+        if self._reading is None:
+            for some in met:
+                yield from self._taken(file, some.target, some.positions, some.source, None)
+            return
+        positions = pa.concat_arrays([some.positions for some in met])
+        source = pa.concat_arrays([some.source for some in met])
+        scan = replace(file.scan, selected=_vector(positions))
+        at = 0
+        for batch in read(self._reading, scan):
+            target, found = _columns(self._reading, batch)
+            if not found.equals(positions.slice(at, batch.num_rows)):
+                break
+            # row ids come right behind the positions
+            row_ids = batch.column(len(self._reading.output.fields) + 2) if self._row_ids else None
+            yield from self._taken(file, target, found, source.slice(at, batch.num_rows), row_ids)
+            at += batch.num_rows
+        if at != len(positions):
+            raise CorruptDataFileError(
+                f"the data file '{file.scan.path}' was changed while it was read: run the command again.",
+                path=file.scan.path,
+            )
+
+    def _met(self, file: TableFile) -> Iterator[_Met]:
+        rules = self._task.rules
+        for batch in _joined(read(self._finding, file.scan)):
+            target, positions = _columns(self._finding, batch)
+            mine, theirs = self._task.source.meet(target, batch.num_rows)
+            if rules.not_matched:
+                self.matched_source_rows |= bitmap_of(theirs)
+            again = pc.equal(mine.slice(1), mine.slice(0, max(len(mine) - 1, 0)))
+            if again.true_count:
+                if rules.one_match:
+                    raise several_matches(self._task.state.write.table_root)
+                first = pa.concat_arrays([pa.array([True]), pc.invert(again)])
+                mine, theirs = mine.filter(first), theirs.filter(first)
+            if rules.not_matched_by_source:
+                met_by = pc.index_in(_numbers(batch.num_rows), value_set=mine)
+                yield _Met(positions, theirs.take(met_by), target)
+            elif rules.matched and len(mine):
+                yield _Met(positions.take(mine), theirs, taking(target, mine))
+
+    def _taken(
+        self,
+        file: TableFile,
+        target: Resolver,
+        positions: pa.Array,
+        source: pa.Array,
+        row_ids: pa.Array | None,
+    ) -> Iterator[pa.RecordBatch]:
+        rules, schema = self._task.rules, self._task.scan.output
+        matched = pc.indices_nonzero(pc.is_valid(source)).cast(pa.int64())
+        alone = pc.indices_nonzero(pc.is_null(source)).cast(pa.int64())
+        both = both_sides(target, self._task.source.columns(source))
+        for clauses, rows in ((rules.matched, matched), (rules.not_matched_by_source, alone)):
+            for taken in take_clauses(clauses, both, rows):
+                columns = {
+                    FILE_COLUMN: pa.repeat(pa.scalar(file.number, pa.int32()), len(taken.rows)),
+                    POSITION_COLUMN: positions.take(taken.rows),
+                }
+                if row_ids is not None:
+                    columns[ROW_ID_COLUMN] = row_ids.take(taken.rows)
+                if self._task.state.change_data:
+                    was = taking(target, taken.rows)
+                    columns |= {f"{OLD_PREFIX}{i}": was((f.name,)) for i, f in enumerate(schema)}
+                yield _changed(taken, columns)
+
+
+def _columns(state: ScanState, batch: pa.RecordBatch) -> tuple[Resolver, pa.Array]:
+    """The columns of the table, and the positions of the rows, which may bear the name of one of those."""
+    count = len(state.output.fields)
+    index = {field.name: number for number, field in enumerate(state.output)}
+    return lambda path: struct_field(batch.column(index[path[0]]), path[1:]), batch.column(count + 1)
+
+
+def _vector(positions: pa.Array) -> DeletionVectorDescriptor:
+    data = serialize(bitmap_of(positions))
+    return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))
+
+
+def _changed(taken: Taken, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    columns = {**columns, ACTION_COLUMN: pa.repeat(pa.scalar(int(taken.clause.action), pa.int8()), len(taken.rows))}
+    columns |= {f"{NEW_PREFIX}{i}": array for i, array in enumerate(taken.values) if array is not None}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are worth a look-up."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS_AT_ONCE:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows = [], 0
+    if rows:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _numbers(count: int) -> pa.Array:
+    return pc.indices_nonzero(pa.repeat(True, count)).cast(pa.int64())
