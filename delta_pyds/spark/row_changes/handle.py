@@ -16,7 +16,7 @@ from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # Where a command runs: in this process, in tasks that Spark only hands out, or as a query of Spark.
 Engine = Literal["auto", "process", "tasks", "spark"]
@@ -33,7 +33,8 @@ class TableHandle(Concealing):
     for the user's process. ``time_zone``: the session's. ``shared_files``: the session's workers are known to see the
     same files under this path as this process does. ``max_runs``: how often a command that lost a race may run in all.
     ``isolation_level``: None for the table's own. ``txn``: an application and the version of what it writes;
-    a command that the table has already under it does nothing.
+    a command that the table has already under it does nothing. ``known_frame``: what ``toDF`` gave the user, of whose
+    columns conditions may be made (see ``same_columns.answering_to``).
     """
 
     spark: SparkSession
@@ -48,6 +49,7 @@ class TableHandle(Concealing):
     isolation_level: str | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
+    known_frame: DataFrame | None = None
 
     @property
     def remote(self) -> bool:

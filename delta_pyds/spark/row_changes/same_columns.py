@@ -1,0 +1,65 @@
+"""A frame whose columns answer to the Columns that a user made of another frame of the same table.
+
+``table.toDF().id == 7`` names a column of that very frame, not whatever is called ``id``. A command looks at a frame of
+its own: of fewer files, with the rows' places, perhaps of a later version. So its columns take over the identity of
+those that the user holds, by name, and the user's Columns mean them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.spark.active_session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+
+
+def answering_to(frame: DataFrame, known: DataFrame | None) -> DataFrame:
+    """``frame`` with the same rows and columns, in which Columns of ``known`` resolve by their names.
+
+    ``known``: what ``DeltaTable.toDF`` gave the user; None leaves the frame as it is. Needed where a user's Columns are
+    applied; SQL text resolves by name anyway. Not for a query in which ``known`` itself takes part.
+    """
+    if known is None or frame is known:
+        return frame
+    return _remote(frame, known) if is_remote(frame.sparkSession) else _classic(frame, known)
+
+
+def _remote(frame: Any, known: Any) -> Any:
+    """On Spark Connect a Column names the plan that it belongs to by a number, and the server looks for that plan."""
+    same = frame.select("*")
+    same._plan._root_plan_id = known._plan._plan_id
+    return same
+
+
+def _classic(frame: Any, known: Any) -> DataFrame:
+    """On a classic session a Column is an attribute with a number: each column becomes one with the known number."""
+    from pyspark.sql import DataFrame
+
+    spark = frame.sparkSession
+    jvm = spark._jvm
+    numbers = {attribute.name(): attribute.exprId() for attribute in _output(known)}
+    columns = jvm.java.util.ArrayList()
+    for attribute in _output(frame):
+        number = numbers.get(attribute.name())
+        if number is None or number.equals(attribute.exprId()):
+            columns.add(attribute)
+        else:
+            columns.add(_renumbered(jvm, attribute, number))
+    seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq(columns)
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(seq, frame._jdf.queryExecution().analyzed())
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+def _output(frame: Any) -> list[Any]:
+    attributes = frame._jdf.queryExecution().analyzed().output()
+    return [attributes.apply(i) for i in range(attributes.size())]
+
+
+def _renumbered(jvm: Any, attribute: Any, number: Any) -> Any:
+    nothing = jvm.org.apache.spark.api.python.PythonUtils.toSeq(jvm.java.util.ArrayList())
+    alias = getattr(jvm, f"{_EXPRESSIONS}.Alias")
+    return alias(attribute, attribute.name(), number, nothing, jvm.scala.Option.empty(), nothing)
