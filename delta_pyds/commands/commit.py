@@ -9,7 +9,7 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 from delta_pyds.errors import DeltaError, StorageError, UserError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
@@ -25,7 +26,19 @@ from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.transaction import Transaction
-from delta_pyds.tasks.write_state import MarkedFile, TaskOutput, WrittenFile
+from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+
+@dataclass(frozen=True)
+class MarkedFile:
+    """A file of the table some of whose rows leave. ``vector``: of all its deleted rows, those before included.
+
+    ``num_records``: all rows of the file.
+    """
+
+    file: AddFile
+    vector: DeletionVectorDescriptor
+    num_records: int
 
 
 @dataclass
@@ -45,15 +58,20 @@ class FileChanges:
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
-        """Add what tasks brought that were handed ``files``, to which the outputs' numbers refer."""
+        """Add the files that tasks brought which were handed ``files``, to which the outputs' numbers refer."""
         for output in outputs:
             (self.rewritten if output.copied_rows else self.written).extend(output.files)
             self.copied_rows += output.copied_rows
             self.change_files += [_change_file(file) for file in output.change_files]
-            self.marked += [_marked(files[marked.number], marked) for marked in output.marked]
-            for one in output.changed:
-                self.deleted_rows += one.deleted_rows
-                self.removes.append(removal(files[one.number], deletion_timestamp_ms=now_ms, data_change=True))
+            self.remove((files[one.number] for one in output.replaced), now_ms=now_ms)
+
+    def remove(self, files: Iterable[AddFile], *, now_ms: int) -> None:
+        """Take files out of the table, or their deletion vectors (see ``mark``)."""
+        self.removes += [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
+
+    def mark(self, marked: MarkedFile) -> None:
+        """Put a file that was removed back, with another deletion vector."""
+        self.marked.append(_marked(marked))
 
     def adds(self, *, data_change: bool = True) -> list[AddFile]:
         """The files that join the table."""
@@ -103,7 +121,7 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
         if output is not None:
             made.update(resolve_data_path(table_root, file.path) for file in output.written)
             made.update(
-                join(table_root, one.vector.relative_path()) for one in output.marked if one.vector.storage_type == "u"
+                join(table_root, vector.relative_path()) for vector in output.vectors if vector.storage_type == "u"
             )
     for path in sorted(made):
         with contextlib.suppress(StorageError):
@@ -128,12 +146,12 @@ def _change_file(file: WrittenFile) -> AddCDCFile:
     )
 
 
-def _marked(file: AddFile, marked: MarkedFile) -> AddFile:
+def _marked(marked: MarkedFile) -> AddFile:
     return msgspec.structs.replace(
-        file,
+        marked.file,
         deletion_vector=marked.vector,
         data_change=True,
-        stats=_wide_statistics(file.stats, marked.num_records),
+        stats=_wide_statistics(marked.file.stats, marked.num_records),
     )
 
 

@@ -23,16 +23,10 @@ class TableFile:
 
 @dataclass(frozen=True)
 class FindRows:
-    """Find the live rows for which ``scan.predicate`` is true, and say that they are deleted.
-
-    ``write_vectors``: into a deletion vector file; else the vectors come back inline, and the table's files are to be
-    written anew. ``random_prefix_length``: where that file lies, as in ``WriteState``.
-    """
+    """Find the live rows for which ``scan.predicate`` is true."""
 
     scan: ScanState
     files: tuple[TableFile, ...]
-    write_vectors: bool
-    random_prefix_length: int | None = None
 
 
 @dataclass(frozen=True)

@@ -141,72 +141,60 @@ class WrittenFile:
 
 
 @dataclass(frozen=True)
-class MarkedFile:
-    """A file of the table of which a task says that some rows are deleted, and some are not.
-
-    ``number``: its place among the files that the command handed out. ``vector``: of all its deleted rows, those that
-    were deleted before too; inline where nothing was written yet. ``num_records``: all rows of the file, deleted ones
-    too. ``deleted_rows``: how many the task has deleted.
-    """
-
-    number: int
-    vector: DeletionVectorDescriptor
-    num_records: int
-    deleted_rows: int
-
-
-@dataclass(frozen=True)
-class RemovedFile:
-    """A file of the table of which no row is left. ``number``, ``deleted_rows``: as for ``MarkedFile``."""
-
-    number: int
-    deleted_rows: int
-
-
-@dataclass(frozen=True)
 class FoundRows:
     """Live rows of a file of the table that a task found.
 
     ``file``: the number of the file among those that the command handed out, or the name that Spark has for it.
     ``positions``: of the rows that leave the table, a 64-bit roaring bitmap in the portable format; those that were
     deleted before are not among them. ``kept``: of the rows that a merge matched and leaves as they are.
+    ``num_records``: all rows of the file, deleted ones too, where the task has counted them in the file.
+    ``deleted_before``: the file's deletion vector, where the task has loaded it.
     """
 
     file: int | str
     positions: bytes
     kept: bytes | None = None
+    num_records: int | None = None
+    deleted_before: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ReplacedFile:
+    """A file of the table all of whose live rows a task has written anew, changed or not.
+
+    ``number``: its place among the files that the command handed out. ``live_rows``: counted in the file.
+    """
+
+    number: int
+    live_rows: int
 
 
 @dataclass(frozen=True)
 class TaskOutput:
     """All that one task did: what a commit needs of it.
 
-    Invariant: each file that it names is complete. ``files``: new data files. ``marked``, ``removed``: files of the
-    table that it changed. ``change_files``: of the change data feed. ``copied_rows``: rows of ``files`` that were in
-    the table before. ``identity_marks``: by logical column name, the value furthest along that it gave out.
-    ``found``: the rows of the table that it found, for the end of the command to mark. ``counts``: rows by
-    ``changed_rows.Action``. ``matched_source_rows``: numbers of the source's rows that a merge matched, a bitmap.
+    Invariant: each file that it names is complete. ``files``: new data files. ``change_files``: of the change data
+    feed. ``copied_rows``: rows of ``files`` that were in the table before and did not change. ``identity_marks``: by
+    logical column name, the value furthest along that it gave out. ``found``: the rows of the table that it found, for
+    the end of the command to mark. ``replaced``: files of the table whose rows are in ``files`` now. ``counts``: rows
+    by ``changed_rows.Action``. ``matched_source_rows``: numbers of the source's rows that a merge matched, a bitmap.
+    ``vectors``: in new files of deletion vectors.
     """
 
     files: tuple[WrittenFile, ...] = ()
     identity_marks: Mapping[str, int] = field(default_factory=dict)
-    marked: tuple[MarkedFile, ...] = ()
-    removed: tuple[RemovedFile, ...] = ()
     change_files: tuple[WrittenFile, ...] = ()
     copied_rows: int = 0
     found: tuple[FoundRows, ...] = ()
+    replaced: tuple[ReplacedFile, ...] = ()
     counts: Mapping[int, int] = field(default_factory=dict)
     matched_source_rows: bytes | None = None
+    vectors: tuple[DeletionVectorDescriptor, ...] = ()
 
     @property
     def written(self) -> tuple[WrittenFile, ...]:
         """All files that exist because of the task, but for deletion vectors."""
         return (*self.files, *self.change_files)
-
-    @property
-    def changed(self) -> tuple[MarkedFile | RemovedFile, ...]:
-        """The files of the table that lose rows."""
-        return (*self.marked, *self.removed)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The end of every command that changes rows.
 
-    result = run_again(options.max_runs, lambda: once())   # once: opens the snapshot, finds the rows, calls commit_rows
+    result = run_again(options.max_runs, once)   # once: opens the snapshot, finds the rows, calls commit_rows
 
 Invariant: after an error the table is as before, and the files of the outputs are deleted, but where the outcome of the
 commit is unknown: then they stay.
@@ -8,25 +8,31 @@ commit is unknown: then they stay.
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
+from delta_pyds.commands.commit import FileChanges, discard_files
+from delta_pyds.commands.row_changes.finish import Finish
+from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
-from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaError
+from delta_pyds.protocol.actions import Metadata
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
+from delta_pyds.table.scan.partition_match import partition_part
+from delta_pyds.table.transaction.adoption import IDENTITY_TAG
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import TaskOutput
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """``started_ms``: of the command, by ``time.monotonic() * 1000``. ``scan_ms``: until its rows were found."""
-
-    started_ms: float
-    scan_ms: int = 0
-    materialize_source_ms: int = 0
+logger = safe_logger(__name__)
 
 
 def commit_rows(
@@ -38,17 +44,158 @@ def commit_rows(
     timing: Timing | None = None,
     source_rows: int | None = None,
 ) -> RowChangeResult:
-    """Finish the command and commit it as one version; no commit where no row changes.
+    """Finish the command and commit it as one version; no commit where no row changes, as the reference does.
 
-    ``outputs``: of the tasks that took the changed rows (``ChangedRows.close``) or found rows (``find_rows``).
-    ``runner``: rewrites files where the table does not use deletion vectors. ``source_rows``: of a merge.
+    ``outputs``: of the tasks that took the changed rows (``ChangedRows.close``) or found rows (``find_rows``); theirs
+    are all files that were written for the command. ``runner``: rewrites files where the table does not use deletion
+    vectors. ``source_rows``: of a merge. ``timing``: begins with this call by default.
+
+    Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
+    the commit is in the log; UserError (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); DeltaError
+    (DELTA_NUM_RECORDS_MISMATCH) where rows went missing on the way; whatever a task raises.
     """
-    raise NotImplementedError
+    timing = timing or Timing(time.monotonic())
+    state, target = plan.state, plan.target
+    finish = Finish(
+        target,
+        state.write,
+        runner,
+        tells_deletions=plan.kind == "DELETE",
+        one_match=state.one_match,
+        # a merge that only deletes may match a row often, but change files would then tell it as often
+        repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
+    )
+    try:
+        changes, rows = _changes(plan, finish, outputs, source_rows)
+        transaction = _transaction(plan, changes, outputs)
+        timing = timing.ended()
+        if transaction is None:
+            # a file may have been written all the same, of rows that are as they were
+            _discard(plan, outputs, finish)
+            return _result(plan, None, rows, place)
+        operation = operation_of(plan, changes, rows, timing)
+    except BaseException:
+        _discard(plan, outputs, finish)  # no commit was tried
+        raise
+    try:
+        committed = transaction.commit(
+            operation,
+            user_metadata=plan.options.user_metadata,
+            isolation_level=plan.options.isolation_level,
+            tags={IDENTITY_TAG: "true"} if plan.metadata is None and _metadata(plan, outputs) is not None else None,
+        )
+    except CommitOutcomeUnknownError:
+        raise
+    except DeltaError:
+        _discard(plan, outputs, finish)
+        raise
+    return _result(plan, committed.version, rows, place)
 
 
 def run_again(max_runs: int, run: Callable[[], T]) -> T:
     """Call ``run`` until it does not lose against another commit, ``max_runs`` times at most.
 
-    Raises: the ConflictError of the last run; whatever else a run raises, at once.
+    Each run must read the table as it is then. Raises: the ConflictError of the last run; whatever else a run raises,
+    at once.
     """
-    raise NotImplementedError
+    for left in range(max(1, max_runs) - 1, -1, -1):
+        try:
+            return run()
+        except ConflictError as error:
+            if not left:
+                raise
+            logger.info("The command is run again, %d times at most: %s", left, error)
+    raise AssertionError("unreachable")
+
+
+def _changes(
+    plan: RowChangePlan, finish: Finish, outputs: Sequence[TaskOutput], source_rows: int | None
+) -> tuple[FileChanges, Counted]:
+    """What happens to files and rows, held against each other."""
+    now_ms = int(time.time() * 1000)
+    if plan.whole_files:
+        changes = FileChanges()
+        changes.remove(plan.target.files, now_ms=now_ms)
+        return changes, Counted({}, live_rows(plan))
+    changes = finish.run(outputs, now_ms=now_ms)
+    actions: Counter[int] = Counter()
+    for output in outputs:
+        actions.update(output.counts)
+    rows = Counted(actions, None, source_rows)
+    said = actions[Action.DELETE] + actions[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
+    # updated rows leave and come back, but where their task has written the whole file anew
+    marked = changes.deleted_rows - (0 if any(output.replaced for output in outputs) else rows.updated)
+    written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
+    told = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
+    expected = rows.updated + rows.inserted
+    if (
+        marked != said
+        or written != expected + changes.copied_rows
+        or (told and told != said + 2 * rows.updated + rows.inserted)
+    ):
+        raise DeltaError(
+            f"the tasks of the command say that they deleted {said} rows of the table "
+            f"{plan.target.snapshot.table_root}, updated {rows.updated} and inserted {rows.inserted}, but {marked} "
+            f"leave, {written} were written, {changes.copied_rows} of them copied, and {told} are in change files. "
+            "Nothing was committed; run the command again.",
+            code="DELTA_NUM_RECORDS_MISMATCH",
+            table=plan.target.snapshot.table_root,
+        )
+    return changes, replace(rows, deleted=said)
+
+
+def live_rows(plan: RowChangePlan) -> int | None:
+    """The rows that leave with whole files, by the log; None where it does not tell."""
+    total = 0
+    for file in plan.target.files:
+        count = row_counts(file.stats).num_records
+        if count is None:
+            return None
+        total += count - (0 if file.deletion_vector is None else file.deletion_vector.cardinality)
+    return total
+
+
+def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[TaskOutput]) -> Transaction | None:
+    """All that the command read and changes; None where nothing changes."""
+    metadata = _metadata(plan, outputs)
+    if not changes and metadata is None and plan.protocol is None:
+        return None
+    snapshot = plan.target.snapshot
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    part = partition_part(plan.read, snapshot.configuration.partition_columns)
+    transaction.record_where(part, time_zone=plan.options.time_zone)
+    transaction.record_files(plan.target.paths)
+    if metadata is not None:
+        transaction.set_metadata(metadata)
+    if plan.protocol is not None:
+        transaction.set_protocol(plan.protocol)
+    changes.put_into(transaction)
+    return transaction
+
+
+def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | None:
+    """The table's new metadata: what the command says of it, with the identity values that its tasks gave out."""
+    marks = furthest_marks([output.identity_marks for output in outputs], plan.state.write.schema)
+    if not marks:
+        return plan.metadata
+    before = plan.metadata or plan.target.snapshot.metadata
+    after = with_high_water_marks(before, marks)
+    return plan.metadata if after is before else after
+
+
+def _discard(plan: RowChangePlan, outputs: Sequence[TaskOutput], finish: Finish) -> None:
+    write = plan.state.write
+    discard_files(write.table_root, write.storage_options, [*outputs, *finish.made])
+
+
+def _result(plan: RowChangePlan, version: int | None, rows: Counted, place: Place) -> RowChangeResult:
+    known = rows.deleted is not None
+    return RowChangeResult(
+        version=version,
+        num_affected_rows=(rows.deleted or 0) + rows.updated + rows.inserted if known else -1,
+        num_updated_rows=rows.updated,
+        num_deleted_rows=-1 if rows.deleted is None else rows.deleted,
+        num_inserted_rows=rows.inserted,
+        num_files_read=0 if plan.whole_files else len(plan.target.files),
+        place=place,
+    )

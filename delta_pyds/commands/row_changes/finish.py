@@ -1,3 +1,281 @@
-"""Rows that were found become deletion vectors, or files without them. Nothing is committed here."""
+"""Rows that were found become deletion vectors, or files without them. Nothing is committed here.
+
+Invariants: a row leaves once, and is none that was deleted before; of a file all of whose rows leave nothing stays;
+rows that stay are all in the new files, with their row ids. A file's rows are counted in the file before it is removed
+for having none left: statistics may be wrong.
+
+Protocol: "Deletion Vectors", "Row Tracking", "Add File and Remove File", "Change Data Files".
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import deserialize, serialize
+from delta_pyds.commands.commit import FileChanges, MarkedFile
+from delta_pyds.commands.row_changes.plan import TargetFiles, marks_deletions
+from delta_pyds.commands.task_runner import TaskRunner, bundles
+from delta_pyds.data.read.deletion_vector import load_deletion_vector
+from delta_pyds.data.read.reader import open_rows
+from delta_pyds.data.row_changes.change_files import write_change_files
+from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.found_rows import several_matches
+from delta_pyds.data.row_changes.rewrite import rewrite_files
+from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
+from delta_pyds.errors import DeltaError
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WriteChangeFiles
+from delta_pyds.tasks.scan_file import scan_file, written_scan_file
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, WrittenFile
+
+T = TypeVar("T")
+# of deletion vectors: each is a request of its own to the store
+_LOADED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class _Leaving:
+    """Rows of a file that leave. ``gone``: those that were deleted before too; ``num_records``: all of the file."""
+
+    number: int
+    rows: BitMap64
+    gone: BitMap64
+    num_records: int
+
+    @property
+    def whole(self) -> bool:
+        return len(self.gone) >= self.num_records
+
+
+class Finish:
+    """The end of one command, but for the commit.
+
+    ``write``: how files of the table are written. ``tells_deletions``: the command's tasks wrote no change files, and
+    where files are rewritten on a table with a change data feed, change files are written here of all rows that left.
+    ``one_match``: a row that two tasks found is an error of the merge; else of ours, but with ``repeats``: then such
+    rows leave, and are counted in ``repeated_rows`` once for each task too many.
+
+    ``made``: what was written here, also after an error: whoever does not commit discards it. What a round of tasks has
+    written that failed is the runner's to discard (see ``TaskRunner``).
+    """
+
+    def __init__(
+        self,
+        target: TargetFiles,
+        write: WriteState,
+        runner: TaskRunner,
+        *,
+        tells_deletions: bool = False,
+        one_match: bool = False,
+        repeats: bool = False,
+    ) -> None:
+        self.made: list[TaskOutput] = []
+        self.repeated_rows = 0
+        self._target = target
+        self._write = write
+        self._runner = runner
+        self._tells_deletions = tells_deletions
+        self._one_match = one_match
+        self._repeats = repeats
+        self._root = target.snapshot.table_root
+        self._storage = resolve_storage(self._root, write.storage_options)
+
+    def run(self, outputs: Sequence[TaskOutput], *, now_ms: int, written: Sequence[WrittenFile] = ()) -> FileChanges:
+        """Let the tasks run that are needed. ``outputs``: of the tasks that found rows, and wrote new ones.
+
+        ``written``: new files of the same commit that are in no output, whose rows change files must tell too.
+        Raises: DeltaError for outputs that contradict each other or the table; whatever a task raises.
+        """
+        files = self._target.files
+        changes = FileChanges()
+        changes.take(outputs, files, now_ms=now_ms)
+        leaving = self._leaving(outputs)
+        changes.deleted_rows = sum(len(one.rows) for one in leaving)
+        changes.remove((files[one.number] for one in leaving), now_ms=now_ms)
+        partial = [one for one in leaving if not one.whole]
+        if marks_deletions(self._target.snapshot.configuration):
+            self._mark(changes, partial)
+            return changes
+        if partial:
+            changes.take(self._rewritten(partial), files, now_ms=now_ms)
+            if self._tells_deletions and self._target.snapshot.configuration.properties.change_data_feed:
+                changes.take(self._told(leaving, written), files, now_ms=now_ms)
+        return changes
+
+    # --- which rows leave
+
+    def _leaving(self, outputs: Sequence[TaskOutput]) -> list[_Leaving]:
+        found: dict[int, BitMap64] = {}
+        deleted: dict[int, BitMap64] = {}
+        counted: dict[int, int] = {}
+        for output in outputs:
+            for one in output.found:
+                number = self._target.number_of(one.file)
+                rows = self._united(found, number, one)
+                if rows:
+                    found[number] = rows
+                if one.num_records is not None:
+                    counted[number] = one.num_records
+                if one.deleted_before is not None:
+                    deleted[number] = deserialize(one.deleted_before)
+        self._check_kept(found, outputs)
+        for output in outputs:
+            for replaced in output.replaced:
+                if replaced.number in found:
+                    raise self._contradiction(replaced.number, "has rows that are found twice")
+        numbers = sorted(found)
+        deleted |= self._deleted_before([n for n in numbers if n not in deleted])
+        return [self._one(n, found[n], deleted.get(n), counted.get(n)) for n in numbers]
+
+    def _united(self, found: Mapping[int, BitMap64], number: int, one: FoundRows) -> BitMap64:
+        rows = deserialize(one.positions)
+        before = found.get(number)
+        if before is None:
+            return rows
+        if rows.intersect(before):
+            if not self._repeats:
+                raise self._found_twice(number)
+            self.repeated_rows += len(rows & before)
+        return before | rows
+
+    def _check_kept(self, found: Mapping[int, BitMap64], outputs: Sequence[TaskOutput]) -> None:
+        """Rows that a merge matched and keeps count as matched: no other task may have matched them."""
+        seen: dict[int, BitMap64] = {}
+        for output in outputs:
+            for one in output.found:
+                if one.kept is None:
+                    continue
+                number, rows = self._target.number_of(one.file), deserialize(one.kept)
+                for others in (found.get(number), seen.get(number)):
+                    if others is not None and rows.intersect(others):
+                        raise self._found_twice(number)
+                seen[number] = seen[number] | rows if number in seen else rows
+
+    def _found_twice(self, number: int) -> DeltaError:
+        if self._one_match:
+            return several_matches(self._root)
+        return self._contradiction(number, "has rows that two tasks found")
+
+    def _contradiction(self, number: int, problem: str) -> DeltaError:
+        path = self._target.files[number].path
+        return DeltaError(
+            f"the file {path} of the table {self._root} {problem}. Nothing was committed; run the command again, and "
+            "verify the table if it happens again.",
+            table=self._root,
+            file=path,
+        )
+
+    def _deleted_before(self, numbers: Sequence[int]) -> dict[int, BitMap64]:
+        vectors = [(n, v) for n in numbers if (v := self._target.files[n].deletion_vector) is not None]
+
+        def load(vector: DeletionVectorDescriptor) -> BitMap64:
+            return load_deletion_vector(self._storage, self._root, vector).positions
+
+        if len(vectors) < _LOADED_AT_ONCE:
+            return {n: load(vector) for n, vector in vectors}
+        with ThreadPoolExecutor(_LOADED_AT_ONCE, thread_name_prefix="deltapy-vectors") as pool:
+            return dict(zip((n for n, _ in vectors), pool.map(load, (v for _, v in vectors)), strict=True))
+
+    def _one(self, number: int, rows: BitMap64, deleted: BitMap64 | None, counted: int | None) -> _Leaving:
+        gone = rows if deleted is None else rows | deleted
+        if deleted is not None and len(gone) < len(rows) + len(deleted):
+            raise self._contradiction(number, "has rows that were found and had been deleted before")
+        num_records = counted
+        if num_records is None:
+            num_records = row_counts(self._target.files[number].stats).num_records
+            if num_records is None or len(gone) >= num_records or gone.max() >= num_records:
+                num_records = self._count(number)
+        if gone.max() >= num_records:
+            raise self._contradiction(number, f"has {num_records} rows, and row {gone.max()} was found in it")
+        return _Leaving(number, rows, gone, num_records)
+
+    def _count(self, number: int) -> int:
+        scan = replace(self._target.scan, output=StructType(()), inputs=StructType(()), row_ids=None)
+        with open_rows(scan, scan_file(self._target.files[number], scan, None)) as rows:
+            return rows.num_records()
+
+    # --- what becomes of their files
+
+    def _mark(self, changes: FileChanges, partial: Sequence[_Leaving]) -> None:
+        vectors = write_deletion_vectors(
+            self._storage,
+            self._root,
+            (one.gone for one in partial),
+            random_prefix_length=self._write.random_prefix_length,
+        )
+        self.made.append(TaskOutput(vectors=tuple(vectors)))
+        for one, vector in zip(partial, vectors, strict=True):
+            changes.mark(MarkedFile(self._target.files[one.number], vector, one.num_records))
+
+    def _rewritten(self, partial: Sequence[_Leaving]) -> list[TaskOutput]:
+        scan = self._target.scan
+        # rows that stay are read in the table's present schema, which a merged one only extends
+        write = with_row_ids(replace(self._write, schema=self._target.snapshot.schema), self._target.row_id_columns)
+        staying = [
+            TableFile(one.number, scan_file(self._target.files[one.number], scan, _inline(one.gone))) for one in partial
+        ]
+        tasks = [RewriteFiles(scan, write, some) for some in self._bundles(staying, lambda f: f.scan.size_bytes)]
+        outputs = self._run(rewrite_files, tasks)
+        copied = sum(output.copied_rows for output in outputs)
+        expected = sum(one.num_records - len(one.gone) for one in partial)
+        if copied != expected:
+            raise DeltaError(
+                f"{expected} rows of the table {self._root} were to be copied to new files, and {copied} were: the "
+                "statistics of a file may promise another number of rows than it has. Nothing was committed; verify "
+                "the table.",
+                code="DELTA_NUM_RECORDS_MISMATCH",
+                table=self._root,
+            )
+        return outputs
+
+    def _told(self, leaving: Sequence[_Leaving], written: Sequence[WrittenFile]) -> list[TaskOutput]:
+        """Change files of all rows of the commit: readers of changes look at nothing else of it."""
+        scan, state = replace(self._target.scan, row_ids=None), self._write
+        deleted = [self._selected(one, scan) for one in leaving]
+        inserted_scan = _as_written(scan, state)
+        inserted = [written_scan_file(file, inserted_scan) for file in written]
+        deletes = replace(state, schema=scan.output)
+        tasks = [
+            *(WriteChangeFiles(scan, deletes, some, "delete") for some in self._bundles(deleted, _size)),
+            *(WriteChangeFiles(inserted_scan, state, some, "insert") for some in self._bundles(inserted, _size)),
+        ]
+        return self._run(write_change_files, tasks)
+
+    def _selected(self, one: _Leaving, scan: ScanState) -> ScanFile:
+        file = self._target.files[one.number]
+        return replace(scan_file(file, scan, file.deletion_vector), selected=_inline(one.rows))
+
+    def _run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+        outputs = self._runner.run(function, tasks)
+        self.made += outputs
+        return outputs
+
+    def _bundles(self, files: Sequence[T], size: Callable[[T], int]) -> Iterable[tuple[T, ...]]:
+        return bundles(files, self._runner.parallelism, size)
+
+
+def _as_written(scan: ScanState, state: WriteState) -> ScanState:
+    return replace(
+        scan,
+        output=state.schema,
+        inputs=StructType(()),
+        partition_columns=tuple(f.physical_name for f in state.schema if f.name in state.partition_columns),
+    )
+
+
+def _size(file: ScanFile) -> int:
+    return file.size_bytes
+
+
+def _inline(positions: BitMap64) -> DeletionVectorDescriptor:
+    data = serialize(positions)
+    return DeletionVectorDescriptor("i", z85_encode(data), len(data), len(positions))

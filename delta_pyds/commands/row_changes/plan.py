@@ -1,27 +1,23 @@
-"""What a command that changes rows is to do, decided before a row is read. All of it stays in the user's process.
-
-    snapshot = load_snapshot(path)
-    target = target_files(snapshot, files, options)                     # files: those that may hold rows of interest
-    state = ChangeState(write=write_state(snapshot.configuration, ingest, options), ...)  # goes to the tasks
-    plan = RowChangePlan("DELETE", target, state, options, parameters={"predicate": [text]}, read=predicate)
-    outputs = ...                                                       # of the tasks that found and wrote rows
-    result = commit_rows(plan, outputs, runner=runner, place=Place("spark", "..."))
-
-Protocol: "Add File and Remove File", "Deletion Vectors".
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
+from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
+from delta_pyds.protocol.features import Feature
 from delta_pyds.redaction import Concealing
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.write_state import write_state
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ChangeState
-from delta_pyds.tasks.scan_state import ScanState
+from delta_pyds.tasks.scan_state import RowIdColumns, ScanState
+from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 CommandKind = Literal["DELETE", "UPDATE", "MERGE"]
 
@@ -61,7 +57,25 @@ class TargetFiles(Concealing):
 
     def number_of(self, file: int | str) -> int:
         """The number of a file by its number or name. Raises: DeltaError for one that is not among them."""
-        raise NotImplementedError
+        number = file if isinstance(file, int) else self.names.get(file)
+        if number is None or not 0 <= number < len(self.files):
+            raise DeltaError(
+                f"rows came of the file {file!r}, which is none of those that the command reads of the table "
+                f"{self.snapshot.table_root}. Nothing was committed.",
+                table=self.snapshot.table_root,
+                file=str(file),
+            )
+        return number
+
+    @property
+    def row_id_columns(self) -> RowIdColumns | None:
+        """Where the table tracks rows, the columns that keep a moved row's id and commit version."""
+        return self.scan.row_ids
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """As the log has them."""
+        return frozenset(file.path for file in self.files)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +85,8 @@ class RowChangePlan(Concealing):
     ``state``: what its tasks were given that took changed rows. ``parameters``: ``commitInfo.operationParameters``.
     ``read``: a predicate, bound to the table's columns, that every row satisfies on which the result depends; its part
     over partition columns is what may not change meanwhile. TRUE where that is not known. ``metadata``, ``protocol``:
-    what the commit says of the table besides, where the command changes its schema.
+    what the commit says of the table besides, where the command changes its schema. ``whole_files``: all files leave,
+    unread.
     """
 
     kind: CommandKind
@@ -82,3 +97,87 @@ class RowChangePlan(Concealing):
     read: Expr = TRUE
     metadata: Metadata | None = None
     protocol: Protocol | None = None
+    whole_files: bool = False
+
+
+def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
+    """Refuse before anything is read what would be refused at the end.
+
+    Raises: UnsupportedFeatureError where we cannot write the table; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY), but
+        not for a merge, which may only insert; StorageError for a store without put-if-absent.
+    """
+    configuration = snapshot.configuration
+    configuration.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
+    if configuration.properties.append_only and kind != "MERGE":
+        raise UserError(
+            f"the table {snapshot.table_root} is append-only (delta.appendOnly=true), so no row of it can be "
+            f"{'deleted' if kind == 'DELETE' else 'updated'}. Change the property, or leave the rows as they are.",
+            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            table=snapshot.table_root,
+        )
+
+
+def target_files(
+    snapshot: Snapshot, files: Sequence[AddFile], options: CommandOptions, names: Mapping[str, int] | None = None
+) -> TargetFiles:
+    """``files`` with all fields of their ``add``, as ``live_files`` gives them."""
+    configuration = snapshot.configuration
+    scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
+    # asked for here: the names that a user's scan gives to row ids may be columns of this table
+    scan = replace(scan, row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None)
+    return TargetFiles(snapshot, files, scan, names or {})
+
+
+def files_state(
+    snapshot: Snapshot,
+    options: CommandOptions,
+    columns: Sequence[ColumnSource] | None = None,
+    checks: Sequence[Check] = (),
+    configuration: TableConfiguration | None = None,
+) -> WriteState:
+    """How the command writes files of the table.
+
+    ``columns``, ``checks``: of ``plan_ingest``; without them rows are written as they were read. ``configuration``:
+    the table as the command leaves it, where it changes the schema.
+    """
+    after = configuration or snapshot.configuration
+    domains = snapshot.domain_metadata if after.supports(Feature.CLUSTERING) else {}
+    if columns is None:
+        columns = tuple(ColumnSource(f, "input", i) for i, f in enumerate(after.schema))
+    return write_state(
+        after,
+        columns,
+        checks,
+        clustering=clustering_columns(domains),
+        storage_options=options.storage_options,
+        time_zone=options.time_zone,
+        target_file_bytes=options.target_file_bytes,
+        max_records_per_file=options.max_records_per_file,
+        compression=options.compression,
+    )
+
+
+def change_state(target: TargetFiles, write: WriteState, *, one_match: bool = False, **more: Any) -> ChangeState:
+    """What tasks are given that take changed rows of a command that writes rows (update, merge).
+
+    ``more``: other fields of ``ChangeState``.
+    """
+    base = {file: target.files[n].base_row_id for file, n in _all_names(target).items()}
+    return ChangeState(
+        write,
+        change_data=target.snapshot.configuration.properties.change_data_feed,
+        row_id_columns=target.row_id_columns,
+        base_row_ids={} if target.row_id_columns is None else {f: b for f, b in base.items() if b is not None},
+        one_match=one_match,
+        **more,
+    )
+
+
+def _all_names(target: TargetFiles) -> Mapping[str, int]:
+    return target.names or {str(n): n for n in range(len(target.files))}
+
+
+def marks_deletions(configuration: TableConfiguration) -> bool:
+    """Whether rows leave by deletion vectors, so that no file is rewritten."""
+    return configuration.properties.deletion_vectors and configuration.supports(Feature.DELETION_VECTORS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Literal
 
 WhereRun = Literal["process", "tasks", "spark"]
@@ -21,8 +22,36 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """When a command began, by ``time.monotonic()``, and how long its parts took; for its metrics alone."""
+
+    started_s: float
+    scan_ms: int = 0
+    materialize_source_ms: int = 0
+    execution_ms: int = 0
+
+    def found(self) -> Timing:
+        """The rows are found now."""
+        return replace(self, scan_ms=self._since())
+
+    def ended(self) -> Timing:
+        """All is done now but the commit."""
+        return replace(self, execution_ms=self._since())
+
+    @property
+    def rewrite_ms(self) -> int:
+        return max(0, self.execution_ms - self.scan_ms)
+
+    def _since(self) -> int:
+        return int(1000 * (time.monotonic() - self.started_s))
+
+
+@dataclass(frozen=True)
 class RowChangeResult:
-    """``version``: that the command made, None where nothing changed. ``num_files_read``: of the candidate files."""
+    """``version``: that the command made, None where nothing changed. ``num_files_read``: of the candidate files.
+
+    -1 stands for a number of rows that nobody has counted: files left as a whole, and the log does not tell.
+    """
 
     version: int | None
     num_affected_rows: int

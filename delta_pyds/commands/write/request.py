@@ -13,7 +13,6 @@ from delta_pyds.redaction import Concealing
 SaveMode = Literal["append", "overwrite"]
 CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists"]
 
-DEFAULT_TARGET_FILE_BYTES = 256 * 1024 * 1024
 DEFAULT_MAX_ATTEMPTS = 1_000
 DEFAULT_MAX_BACKOFF_MS = 5_000
 

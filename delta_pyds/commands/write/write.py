@@ -14,7 +14,7 @@ from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.replace_rows import RowRemoval
-from delta_pyds.commands.write.request import DEFAULT_TARGET_FILE_BYTES, WriteRequest
+from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
     ConcurrentTransactionError,
@@ -27,12 +27,11 @@ from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import Metadata
-from delta_pyds.protocol.features import Feature
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.definition.ingest_plan import plan_ingest
-from delta_pyds.table.definition.statistics_columns import statistics_columns
+from delta_pyds.table.definition.write_state import write_state
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
 from delta_pyds.table.scan.partition_match import (
     files_matching,
@@ -105,30 +104,16 @@ def plan_write(request: WriteRequest) -> WritePlan:
         supports=configuration.supports,
         table=request.table_root,
     )
-    properties = configuration.properties
-    mapped = configuration.column_mapping_mode != "none"
-    state = WriteState(
-        table_root=request.table_root,
-        storage_options=dict(request.storage_options),
-        schema=configuration.schema,
-        columns=ingest.columns,
-        partition_columns=configuration.partition_columns,
-        column_mapping_mode=configuration.column_mapping_mode,
-        checks=ingest.checks,
-        stats_columns=statistics_columns(
-            configuration.schema, properties, configuration.partition_columns, target.clustering
-        ),
-        string_prefix_length=properties.string_prefix_length,
-        tight_bounds=configuration.supports(Feature.DELETION_VECTORS),
-        random_prefix_length=properties.random_prefix_length if mapped or properties.random_file_prefixes else None,
-        partition_columns_in_files=properties.partition_columns_in_files
-        or properties.iceberg_compat is not None
-        or configuration.supports(Feature.MATERIALIZE_PARTITION_COLUMNS),
-        nested_field_ids=properties.iceberg_compat == 2,
-        target_file_bytes=request.target_file_bytes or properties.target_file_bytes or DEFAULT_TARGET_FILE_BYTES,
+    state = write_state(
+        configuration,
+        ingest.columns,
+        ingest.checks,
+        clustering=target.clustering,
+        storage_options=request.storage_options,
+        time_zone=request.time_zone,
+        target_file_bytes=request.target_file_bytes,
         max_records_per_file=request.max_records_per_file,
         compression=request.compression,
-        time_zone=request.time_zone,
     )
     if snapshot is None:
         return WritePlan(request, state, target)
@@ -279,7 +264,7 @@ def _leaving(
         predicate = scan.filters[0]
         transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
         if not is_partition_predicate(predicate, partitions):
-            rows = RowRemoval(snapshot, scan, state, runner)
+            rows = RowRemoval(scan, state, runner)
             try:
                 changes = rows.run(written, now_ms=now_ms)
             except BaseException:

@@ -7,7 +7,8 @@ import string
 import struct
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from pyroaring import BitMap64
 
@@ -18,41 +19,76 @@ from delta_pyds.storage.base import Storage
 
 _FORMAT_VERSION = b"\x01"
 _WORD = struct.Struct(">I")
+# what one file holds: many small files would each cost a request, of a large one every reader reads a part
+FILE_BYTES = 2 << 20
 
 
 def write_deletion_vectors(
-    storage: Storage, table_root: str, bitmaps: Sequence[BitMap64], *, random_prefix_length: int | None = None
+    storage: Storage,
+    table_root: str,
+    bitmaps: Iterable[BitMap64],
+    *,
+    random_prefix_length: int | None = None,
+    file_bytes: int = FILE_BYTES,
 ) -> list[DeletionVectorDescriptor]:
-    """Write bitmaps of row positions into one new file, in the portable format.
+    """Write bitmaps of row positions, in the portable format, into new files of about ``file_bytes``.
 
-    The file is complete before a descriptor of it exists; without a commit
-    that names it, it is an orphan. No bitmap may be empty.
+    A file is complete before a descriptor of it leaves here; without a commit
+    that names it, it is an orphan. No bitmap may be empty. After an error none of the files stays, as far as the
+    storage lets them be deleted.
 
     Returns: a descriptor for each bitmap, in order.
     Protocol: "Deletion Vector File Storage Format".
     """
-    if not bitmaps:
-        return []
-    name = uuid.uuid4()
-    alphabet = string.ascii_letters + string.digits
-    prefix = "".join(random.choices(alphabet, k=random_prefix_length or 0))
-    descriptors = []
-    blocks = [_FORMAT_VERSION]
-    offset = len(_FORMAT_VERSION)
-    for bitmap in bitmaps:
-        data = serialize(bitmap)
-        blocks += [_WORD.pack(len(data)), data, _WORD.pack(zlib.crc32(data))]
-        descriptors.append(
-            DeletionVectorDescriptor(
-                storage_type="u",
-                path_or_inline_dv=prefix + z85_encode(name.bytes),
-                size_in_bytes=len(data),
-                cardinality=len(bitmap),
-                offset=offset,
-            )
-        )
-        offset += len(data) + 2 * _WORD.size
-    relative = descriptors[0].relative_path()
-    with storage.open_output(join(table_root, relative)) as file:
-        file.write(b"".join(blocks))
+    descriptors: list[DeletionVectorDescriptor] = []
+    made: list[str] = []
+    pending: list[tuple[bytes, int]] = []
+    size = 0
+
+    def write() -> None:
+        nonlocal pending, size
+        name = _name(random_prefix_length)
+        new = list(_descriptors(name, pending))
+        path = join(table_root, new[0].relative_path())
+        made.append(path)
+        with storage.open_output(path) as file:
+            file.write(_content(pending))
+        descriptors.extend(new)
+        pending, size = [], 0
+
+    try:
+        for bitmap in bitmaps:
+            data = serialize(bitmap)
+            if pending and size + len(data) > file_bytes:
+                write()
+            pending.append((data, len(bitmap)))
+            size += len(data)
+        if pending:
+            write()
+    except BaseException:
+        for path in made:
+            with suppress(Exception):
+                storage.delete(path, below=table_root)
+        raise
     return descriptors
+
+
+def _name(random_prefix_length: int | None) -> str:
+    """How descriptors name a new file."""
+    prefix = "".join(random.choices(string.ascii_letters + string.digits, k=random_prefix_length or 0))
+    return prefix + z85_encode(uuid.uuid4().bytes)
+
+
+def _descriptors(name: str, bitmaps: Sequence[tuple[bytes, int]]) -> Iterator[DeletionVectorDescriptor]:
+    """``bitmaps``: serialized, and how many rows each names."""
+    offset = len(_FORMAT_VERSION)
+    for data, cardinality in bitmaps:
+        yield DeletionVectorDescriptor("u", name, len(data), cardinality, offset)
+        offset += len(data) + 2 * _WORD.size
+
+
+def _content(bitmaps: Sequence[tuple[bytes, int]]) -> bytes:
+    blocks = [_FORMAT_VERSION]
+    for data, _ in bitmaps:
+        blocks += [_WORD.pack(len(data)), data, _WORD.pack(zlib.crc32(data))]
+    return b"".join(blocks)

@@ -13,4 +13,5 @@
 - ``ingest_plan``: how incoming rows become rows of the table
 - ``identity``: high-water marks of identity columns
 - ``statistics_columns``: which columns statistics are collected of
+- ``write_state``: what the tasks of a write need to know of a table
 """

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from delta_pyds.commands.row_changes import finish
 from delta_pyds.commands.task_runner import LocalRunner
-from delta_pyds.commands.write import replace_rows
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import commit_write, discard_write, plan_write
 from delta_pyds.data.write.task import write
@@ -60,7 +60,7 @@ def test_many_files_are_dealt_out_to_tasks(tmp_path: Path, properties: dict[str,
     assert metrics["numDeletedRows"] == str(100 - len(stay))
     assert list(verify(str(tmp_path)).findings) == []
     vectors = [f for f in files(tmp_path) if f.endswith(".bin")]
-    assert len(vectors) == (threads if properties == VECTORS else 0)
+    assert len(vectors) == (1 if properties == VECTORS else 0)
 
 
 def test_a_task_that_fails_leaves_the_table_and_the_folder_as_they_were(
@@ -68,7 +68,7 @@ def test_a_task_that_fails_leaves_the_table_and_the_folder_as_they_were(
 ) -> None:
     table(tmp_path)
     before = files(tmp_path)
-    rewrite = replace_rows.rewrite_files
+    rewrite = finish.rewrite_files
     calls: list[int] = []
 
     def full(task: Any) -> TaskOutput:
@@ -77,7 +77,7 @@ def test_a_task_that_fails_leaves_the_table_and_the_folder_as_they_were(
             raise StorageError("the disk is full")
         return rewrite(task)
 
-    monkeypatch.setattr(replace_rows, "rewrite_files", full)
+    monkeypatch.setattr(finish, "rewrite_files", full)
     with pytest.raises(StorageError, match="full"):
         replaced(tmp_path, "id % 2 = 0", [], threads=3)
     assert len(calls) == 3
