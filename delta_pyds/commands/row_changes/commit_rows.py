@@ -19,7 +19,7 @@ from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import CommitOutcomeUnknownError, ConflictError, DeltaError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.redaction import safe_logger
@@ -90,6 +90,12 @@ def commit_rows(
         _discard(plan, outputs, finish)
         raise
     return _result(plan, committed.version, rows, place)
+
+
+def local_runner(plan: RowChangePlan, threads: int | None = None) -> LocalRunner:
+    """Threads of this process, which leave no file behind where one of them fails."""
+    write = plan.state.write
+    return LocalRunner(threads, discard=lambda outputs: discard_files(write.table_root, write.storage_options, outputs))
 
 
 def run_again(max_runs: int, run: Callable[[], T]) -> T:

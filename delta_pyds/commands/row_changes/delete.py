@@ -1,31 +1,89 @@
 """Delete by our own evaluator: in the user's process, or in tasks that Spark hands files to.
 
-plan = plan_delete(snapshot, "id > 3", options)    # ExpressionError where our evaluator does not know the condition
-plan.bytes_to_read                                 # 0 where partition values alone decide: whole files leave
-result = run_delete(plan, LocalRunner(), Place("process", "..."))
+    plan = plan_delete(snapshot, "id > 3", options)    # ExpressionError where our evaluator does not know the condition
+    plan.bytes_to_read                                 # 0 where partition values alone decide: whole files leave
+    result = run_delete(plan, Place("process", "..."))             # in this process
+    result = run_delete(plan, Place("tasks", "..."), SparkRunner(spark))
+
+Protocol: "Deletion Vectors", "Add File and Remove File".
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
+from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
+from delta_pyds.commands.row_changes.find_rows import run_find
+from delta_pyds.commands.row_changes.operation import condition_for_the_log
+from delta_pyds.commands.row_changes.plan import (
+    CommandOptions,
+    RowChangePlan,
+    change_state,
+    check_may_change,
+    files_state,
+    target_files,
+)
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.expr.nodes import TRUE
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.scan_state import ScanState
 
 
 @dataclass(frozen=True)
 class DeletePlan:
-    """``bytes_to_read``: of the candidate files, 0 where whole files leave unread."""
+    """``scan``: finds the rows. ``bytes_to_read``: of the candidate files, 0 where whole files leave unread."""
 
+    change: RowChangePlan
+    scan: ScanState
     bytes_to_read: int
+    timing: Timing
 
 
-def plan_delete(snapshot: Snapshot, condition: str | None, options: CommandOptions) -> DeletePlan:
-    """Raises: ExpressionError, ColumnNotFoundError; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY)."""
-    raise NotImplementedError
+def plan_delete(
+    snapshot: Snapshot, condition: str | None, options: CommandOptions, *, shown_condition: str | None = None
+) -> DeletePlan:
+    """Bind the condition, and find the candidate files by partition values and statistics.
+
+    ``shown_condition``: what history shows instead of ``condition``.
+
+    Raises: ExpressionError for what our evaluator does not know exactly; ColumnNotFoundError; UserError
+        (DELTA_CANNOT_MODIFY_APPEND_ONLY); what ``check_may_change`` raises.
+    """
+    timing = Timing(time.monotonic())
+    check_may_change(snapshot, "DELETE")
+    predicate = bind_condition(condition, snapshot.schema, options)
+    scan = scan_where(snapshot, predicate, options)
+    files = live_files(scan)
+    whole = is_partition_predicate(predicate, snapshot.configuration.partition_columns)
+    if whole and predicate != TRUE:
+        # skipping may keep a file too many, so that it never decides what is removed
+        files = files_matching(
+            files, predicate, snapshot.schema, table=snapshot.table_root, time_zone=options.time_zone
+        )
+    target = target_files(snapshot, list(files), options)
+    change = RowChangePlan(
+        "DELETE",
+        target,
+        change_state(target, files_state(snapshot, options)),
+        options,
+        {"predicate": [condition_for_the_log(shown_condition or condition or "true")]},
+        predicate,
+        whole_files=whole,
+    )
+    read = 0 if whole else sum(file.size or 0 for file in target.files)
+    return DeletePlan(change, scan.state, read, timing)
 
 
-def run_delete(plan: DeletePlan, runner: TaskRunner, place: Place) -> RowChangeResult:
-    raise NotImplementedError
+def run_delete(plan: DeletePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
+    """Find the rows and commit. ``runner``: None runs in threads of this process.
+
+    Raises: whatever a task and ``commit_rows`` raise.
+    """
+    runner = runner or local_runner(plan.change)
+    found = [] if plan.change.whole_files else run_find(plan.change.target, plan.scan, runner)
+    return commit_rows(plan.change, found, runner=runner, place=place, timing=plan.timing.found())

@@ -26,6 +26,7 @@ from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
 from delta_pyds.data.read.output import RowNumbers, default_or_stored, output_schema
 from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
+from delta_pyds.expr.nodes import Expr, may_fail
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
@@ -185,13 +186,25 @@ class _FileReader:
             with self._naming():
                 mask = None if live is None else live.between(at, length)
                 if self._state.predicate is not None and (mask is None or mask.true_count):
-                    found = matches(self._state.predicate, self._plan.predicate_batch(arrays, length), length)
-                    mask = found if mask is None else pc.and_(mask, found)
+                    mask = self._matching(self._state.predicate, arrays, length, mask)
                 count = length if mask is None else mask.true_count
                 if mask is not None and count < length:
                     arrays = filter_arrays(arrays, mask, count)
             yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
             at += length
+
+    def _matching(
+        self, predicate: Expr, arrays: Sequence[pa.Array], length: int, live: pa.BooleanArray | None
+    ) -> pa.BooleanArray:
+        """Which rows are live and match."""
+        batch = self._plan.predicate_batch(arrays, length)
+        if live is None:
+            return matches(predicate, batch, length)
+        if may_fail(predicate) and live.true_count < length:
+            # a deleted row must not be an error: it is not there
+            found = matches(predicate, batch.filter(live), live.true_count)
+            return pc.replace_with_mask(live, live, found)
+        return pc.and_(live, matches(predicate, batch, length))
 
     def _late(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
         """Decode the second pass for the rows that the first one left; not at all when it left none."""

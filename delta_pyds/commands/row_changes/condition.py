@@ -1,0 +1,54 @@
+"""The condition of a command, bound, and the files that may hold rows for which it is true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.nodes import FALSE, TRUE, Expr, type_of
+from delta_pyds.expr.parse import parse_expression, parse_predicate
+from delta_pyds.protocol.schema import BOOLEAN, VOID, StructType, display
+from delta_pyds.table.scan.scan import Scan, plan_scan
+from delta_pyds.table.snapshot import Snapshot
+
+
+def bind_condition(condition: str | None, schema: StructType, options: CommandOptions) -> Expr:
+    """The condition, exactly as the session understands it; TRUE for none.
+
+    Raises: ExpressionError for what our evaluator does not know exactly; ColumnNotFoundError.
+    """
+    if condition is None or not condition.strip():
+        return TRUE
+    try:
+        return parse_predicate(condition, schema, time_zone=options.time_zone).expr
+    except ExpressionError as refused:
+        if refused.code != ExpressionError.default_code:
+            raise
+    # more is known of expressions than what skips files
+    bound = parse_expression(condition, schema, time_zone=options.time_zone, ansi=options.ansi)
+    found = type_of(bound.expr)
+    if found == VOID:
+        return FALSE
+    if found != BOOLEAN:
+        raise ExpressionError(
+            f"the condition {condition} is of type {display(found).upper()}, not BOOLEAN.",
+            code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+            expression=condition,
+        )
+    return bound.expr
+
+
+def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> Scan:
+    """A scan of all columns and of the rows for which the predicate is true, row ids too where the table has them."""
+    scan = plan_scan(
+        snapshot, pushed=(predicate,), time_zone=options.time_zone, storage_options=options.storage_options
+    )
+    configuration = snapshot.configuration
+    state = replace(
+        scan.state,
+        predicate=None if predicate == TRUE else predicate,
+        # asked for here: the names that a user's scan gives to row ids may be columns of this table
+        row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
+    )
+    return replace(scan, selection=replace(scan.selection, state=state))
