@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from delta_pyds.tasks.changed_rows import ChangeState
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
-from delta_pyds.tasks.write_state import WriteState
+from delta_pyds.tasks.write_state import ColumnSource, WriteState
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,25 @@ class FindRows:
 
     scan: ScanState
     files: tuple[TableFile, ...]
+
+
+@dataclass(frozen=True)
+class UpdateRows:
+    """Give the live rows for which ``scan.predicate`` is true other values, and write them to new files.
+
+    ``scan`` reads all columns, and row ids where the table tracks rows. ``assigned``: the columns that get a value, by
+    position in ``change.write.schema``, with the expression of it over the old row. ``rewrite``: whole files are
+    written anew, with the rows that do not change; else only the rows that do. ``number``: of the task among its like.
+    ``ansi``: as in ``TaskSession``.
+    """
+
+    number: int
+    scan: ScanState
+    change: ChangeState
+    files: tuple[TableFile, ...]
+    assigned: tuple[tuple[int, ColumnSource], ...]
+    rewrite: bool
+    ansi: bool = True
 
 
 @dataclass(frozen=True)

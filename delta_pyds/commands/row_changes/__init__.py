@@ -3,6 +3,7 @@
 - ``delete``: the rows for which a condition is true leave, found by our own evaluator
 - ``update``: the rows for which a condition is true get other values, found and computed by our own evaluator
 - ``commit_rows``: the end of every such command: what its tasks brought becomes one version of the table
+- ``assignments``: the values that an update assigns
 - ``condition``: the condition of a command, and the files that may hold its rows
 - ``find_rows``: files are dealt out to tasks that find rows
 - ``finish``: rows that were found become deletion vectors, or files without them

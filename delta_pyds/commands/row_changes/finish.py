@@ -35,7 +35,7 @@ from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WriteChangeFiles
 from delta_pyds.tasks.scan_file import scan_file, written_scan_file
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
-from delta_pyds.tasks.write_state import FoundRows, TaskOutput, WriteState, WrittenFile
+from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput, WriteState, WrittenFile
 
 T = TypeVar("T")
 # of deletion vectors: each is a request of its own to the store
@@ -132,6 +132,7 @@ class Finish:
             for replaced in output.replaced:
                 if replaced.number in found:
                     raise self._contradiction(replaced.number, "has rows that are found twice")
+                self._check_live(replaced)
         numbers = sorted(found)
         deleted |= self._deleted_before([n for n in numbers if n not in deleted])
         return [self._one(n, found[n], deleted.get(n), counted.get(n)) for n in numbers]
@@ -159,6 +160,19 @@ class Finish:
                     if others is not None and rows.intersect(others):
                         raise self._found_twice(number)
                 seen[number] = seen[number] | rows if number in seen else rows
+
+    def _check_live(self, replaced: ReplacedFile) -> None:
+        file = self._target.files[replaced.number]
+        promised = row_counts(file.stats).num_records
+        deleted = 0 if file.deletion_vector is None else file.deletion_vector.cardinality
+        if promised is not None and promised - deleted != replaced.live_rows:
+            raise DeltaError(
+                f"the log promises {promised} rows in the file {file.path} of the table {self._root}, {deleted} of "
+                f"them deleted, and {replaced.live_rows} were read of it. Nothing was committed; verify the table.",
+                code="DELTA_NUM_RECORDS_MISMATCH",
+                table=self._root,
+                file=file.path,
+            )
 
     def _found_twice(self, number: int) -> DeltaError:
         if self._one_match:

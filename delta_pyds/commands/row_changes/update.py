@@ -1,33 +1,109 @@
 """Update by our own evaluator: in the user's process, or in tasks that Spark hands files to.
 
-plan = plan_update(snapshot, "id > 3", {"v": "v + 1"}, options)   # ExpressionError: our evaluator does not know
-result = run_update(plan, LocalRunner(), Place("process", "..."))
+    plan = plan_update(snapshot, "id > 3", {"v": "v + 1"}, options)   # ExpressionError: our evaluator does not know
+    plan.bytes_to_read
+    result = run_update(plan, Place("process", "..."))                # in this process
+    result = run_update(plan, Place("tasks", "..."), SparkRunner(spark))
+
+Values see the old row. A generated column of which an assigned column is a part is computed anew.
+
+Protocol: "Deletion Vectors", "Add File and Remove File", "Generated Columns".
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_pyds.commands.row_changes.plan import CommandOptions
-from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.commands.row_changes.assignments import plan_assignments
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
+from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
+from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.operation import condition_for_the_log
+from delta_pyds.commands.row_changes.plan import (
+    CommandOptions,
+    RowChangePlan,
+    change_state,
+    check_may_change,
+    files_state,
+    marks_deletions,
+    target_files,
+)
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.data.row_changes.update import update_rows
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.partition_match import is_partition_predicate
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.row_changes import UpdateRows
+from delta_pyds.tasks.scan_state import ScanState
+from delta_pyds.tasks.write_state import ColumnSource
 
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """``bytes_to_read``: of the candidate files."""
+    """``scan``: finds the rows. ``assigned``: see ``tasks.row_changes.UpdateRows``. ``bytes_to_read``: of the files."""
 
+    change: RowChangePlan
+    scan: ScanState
+    assigned: tuple[tuple[int, ColumnSource], ...]
+    rewrite: bool
     bytes_to_read: int
+    timing: Timing
 
 
 def plan_update(
-    snapshot: Snapshot, condition: str | None, assignments: Mapping[str, str], options: CommandOptions
+    snapshot: Snapshot,
+    condition: str | None,
+    assignments: Mapping[str, str],
+    options: CommandOptions,
+    *,
+    shown_condition: str | None = None,
 ) -> UpdatePlan:
-    """Raises: ExpressionError, ColumnNotFoundError; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY)."""
-    raise NotImplementedError
+    """Bind condition and values, and find the candidate files by partition values and statistics.
+
+    ``assignments``: column, whatever its case, to the SQL text of its value. ``shown_condition``: what history shows
+    instead of ``condition``.
+
+    Raises: ExpressionError for what our evaluator does not know exactly, a nested field to assign to among it;
+        ColumnNotFoundError; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY, DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED);
+        what ``check_may_change`` raises.
+    """
+    timing = Timing(time.monotonic())
+    check_may_change(snapshot, "UPDATE")
+    predicate = bind_condition(condition, snapshot.schema, options)
+    assigned, ingest = plan_assignments(snapshot, assignments, options)
+    scan = scan_where(snapshot, predicate, options)
+    target = target_files(snapshot, list(live_files(scan)), options)
+    change = RowChangePlan(
+        "UPDATE",
+        target,
+        change_state(target, files_state(snapshot, options, ingest.columns, ingest.checks)),
+        options,
+        {"predicate": [condition_for_the_log(shown_condition or condition)] if condition else []},
+        predicate,
+    )
+    # where whole files change nothing of them stays, and nothing need be marked
+    rewrite = not marks_deletions(snapshot.configuration) or is_partition_predicate(
+        predicate, snapshot.configuration.partition_columns
+    )
+    read = sum(file.size or 0 for file in target.files)
+    return UpdatePlan(change, scan.state, assigned, rewrite, read, timing)
 
 
-def run_update(plan: UpdatePlan, runner: TaskRunner, place: Place) -> RowChangeResult:
-    raise NotImplementedError
+def run_update(plan: UpdatePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
+    """Update the rows and commit. ``runner``: None runs in threads of this process.
+
+    Raises: whatever a task and ``commit_rows`` raise.
+    """
+    change = plan.change
+    runner = runner or local_runner(change)
+    files = file_bundles(table_files(change.target, plan.scan), runner)
+    ansi = change.options.ansi
+    tasks = [
+        UpdateRows(number, plan.scan, change.state, some, plan.assigned, plan.rewrite, ansi)
+        for number, some in enumerate(files)
+    ]
+    outputs = runner.run(update_rows, tasks)
+    return commit_rows(change, outputs, runner=runner, place=place, timing=plan.timing.found())

@@ -7,8 +7,9 @@ they can be, and the error goes up; what is left over is in no commit, and vacuu
 - ``new_rows``: the values that rows get, as rows of the table
 - ``found_rows``: positions of rows, by file
 - ``find``: files of the table to the positions of the rows for which a predicate is true
+- ``update``: files of the table to new values of their rows
 - ``rewrite``: files of the table to new files with the rows that stay
-- ``change_files``: rows of files as change rows, for commands that change whole files
+- ``change_files``: changed rows to files of the change data feed
 - ``files``: batches to complete files, or to none
 - ``join``: the rows of a merge's source, and which of them meet rows of the table
 - ``clauses``: the clauses of a merge over rows that met, or did not

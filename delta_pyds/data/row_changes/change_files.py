@@ -1,16 +1,44 @@
-"""Rows of files as change rows, for commands that change whole files. Protocol: "Change Data Files"."""
+"""Changed rows to files of the change data feed. Protocol: "Change Data Files"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.row_changes.files import of_change_files, write_files
+from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.tasks.row_changes import WriteChangeFiles
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
-from delta_pyds.tasks.write_state import TaskOutput
+from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
+
+
+class ChangeFiles:
+    """The change rows of one task. ``write``: how files of the table are written, whose columns the rows have."""
+
+    def __init__(self, write: WriteState, partition_id: int) -> None:
+        self._state = of_change_files(write)
+        self._partition_id = partition_id
+        self._writer: DataFileWriter | None = None
+
+    def tell(self, columns: Sequence[pa.Array], num_rows: int, change: str) -> None:
+        """Take rows to which that happened."""
+        if not num_rows:
+            return
+        if self._writer is None:
+            self._writer = DataFileWriter(self._state, self._partition_id)
+        kind = pa.repeat(pa.scalar(change, pa.string()), num_rows)
+        self._writer.write(pa.RecordBatch.from_arrays([*columns, kind], names=list(self._state.schema.names)))
+
+    def close(self) -> tuple[WrittenFile, ...]:
+        """Finish the files; none for no rows."""
+        return () if self._writer is None else self._writer.close()
+
+    def discard(self) -> None:
+        """Delete the files, as far as the storage lets it."""
+        if self._writer is not None:
+            self._writer.discard()
 
 
 def write_change_files(task: WriteChangeFiles) -> TaskOutput:

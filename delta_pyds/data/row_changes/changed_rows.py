@@ -43,7 +43,8 @@ from pyroaring import BitMap64
 from delta_pyds.columnar.roaring import bitmap_of, serialize
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.columns import null_column
-from delta_pyds.data.row_changes.files import of_change_files, with_row_ids
+from delta_pyds.data.row_changes.change_files import ChangeFiles
+from delta_pyds.data.row_changes.files import with_row_ids
 from delta_pyds.data.row_changes.found_rows import Positions, several_matches
 from delta_pyds.data.row_changes.new_rows import NewRows
 from delta_pyds.data.write.store_assignment import plan_assignment
@@ -80,14 +81,13 @@ class ChangedRows:
         self._state = state
         self._session = session
         self._of_files = with_row_ids(state.write, state.row_id_columns)
-        self._of_change_files = of_change_files(state.write)
         self._positions, self._kept = Positions(), Positions()
         self._counts: Counter[int] = Counter()
         self._source_rows: BitMap64 | None = None
         self._updated: NewRows | None = None
         self._inserted: NewRows | None = None
         self._files: DataFileWriter | None = None
-        self._change_files: DataFileWriter | None = None
+        self._change_files = ChangeFiles(state.write, session.partition_id)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Take rows on their way: see the module for the columns.
@@ -117,7 +117,7 @@ class ChangedRows:
     def close(self) -> TaskOutput:
         """Finish all files."""
         files = () if self._files is None else self._files.close()
-        change_files = () if self._change_files is None else self._change_files.close()
+        change_files = self._change_files.close()
         marks: dict[str, int] = {}
         for rows in (self._updated, self._inserted):
             # updated rows keep their identity values, so that no column is in both
@@ -198,7 +198,7 @@ class ChangedRows:
         names = self._of_files.schema.names
         self._files.write(pa.RecordBatch.from_arrays([*rows.columns, *extra], names=list(names)))
         if self._state.change_data:
-            self._tell(list(rows.columns), rows.num_rows, change)
+            self._change_files.tell(rows.columns, rows.num_rows, change)
 
     def _change(self, batch: pa.RecordBatch, change: str) -> None:
         """Tell a change of rows with the values that they had."""
@@ -213,14 +213,7 @@ class ChangedRows:
             array = batch.column(column)
             convert = plan_assignment(array.type, field.data_type, field.name, self._state.write.table_root).convert
             arrays.append(array if convert is None else convert(array))
-        self._tell(arrays, batch.num_rows, change)
-
-    def _tell(self, arrays: Sequence[pa.Array], num_rows: int, change: str) -> None:
-        if self._change_files is None:
-            self._change_files = DataFileWriter(self._of_change_files, self._session.partition_id)
-        column = pa.repeat(pa.scalar(change, pa.string()), num_rows)
-        names = list(self._of_change_files.schema.names)
-        self._change_files.write(pa.RecordBatch.from_arrays([*arrays, column], names=names))
+        self._change_files.tell(arrays, batch.num_rows, change)
 
 
 def _with_action(batch: pa.RecordBatch, actions: Sequence[Action]) -> pa.RecordBatch:

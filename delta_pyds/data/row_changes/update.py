@@ -1,0 +1,216 @@
+"""Files of the table to new values of their rows, by our own evaluator.
+
+Two ways: rows that change are written to new files, and marked in the old ones; or a file with such rows is written
+anew, all of it. Values are computed of the old row, and for rows that change alone: for others they may be an error.
+
+Protocol: "Deletion Vectors", "Row Tracking", "Change Data Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.evaluate import matches
+from delta_pyds.columnar.roaring import serialize
+from delta_pyds.columnar.rows import batch_resolver
+from delta_pyds.data.read.reader import OpenRows, open_rows, read
+from delta_pyds.data.row_changes.change_files import ChangeFiles
+from delta_pyds.data.row_changes.changed_rows import ChangedRows
+from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.new_rows import NewRows
+from delta_pyds.data.write.derived_columns import computed_column
+from delta_pyds.data.write.task_session import TaskSession, check_time_zone
+from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.tasks.changed_rows import (
+    ACTION_COLUMN,
+    FILE_COLUMN,
+    NEW_PREFIX,
+    OLD_PREFIX,
+    POSITION_COLUMN,
+    ROW_ID_COLUMN,
+    Action,
+)
+from delta_pyds.tasks.row_changes import TableFile, UpdateRows
+from delta_pyds.tasks.write_state import FoundRows, ReplacedFile, TaskOutput
+
+
+def update_rows(task: UpdateRows) -> TaskOutput:
+    """Update the rows of some files. Raises: whatever ``read``, ``ChangedRows`` and ``DataFileWriter`` raise."""
+    return _Rewriting(task).run() if task.rewrite else _marking(task)
+
+
+class _Values:
+    """The new values of rows: the columns ``NEW_PREFIX``, by position in the table's schema."""
+
+    def __init__(self, task: UpdateRows, session: TaskSession) -> None:
+        table = task.change.write.table_root
+        self._names = list(task.scan.output.names)
+        self._assigned = {
+            i: computed_column(source, session, table, "the new value of column") for i, source in task.assigned
+        }
+        computed = {i for i, source in enumerate(task.change.write.columns) if source.input is None}
+        # columns that rows keep: all that are neither assigned nor computed of others
+        self.changing = sorted(self._assigned.keys() | computed)
+        self._brought = [i for i in range(len(self._names)) if i not in computed]
+
+    def table_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The table's columns of a batch that was read, by logical name."""
+        return pa.RecordBatch.from_arrays(batch.columns[: len(self._names)], names=self._names)
+
+    def of(self, rows: pa.RecordBatch) -> tuple[list[pa.Array], list[str]]:
+        """The new columns of rows of the table, and their names."""
+        columns = batch_resolver(rows)
+        arrays = [
+            self._assigned[i](columns, rows.num_rows) if i in self._assigned else rows.column(i) for i in self._brought
+        ]
+        return arrays, [f"{NEW_PREFIX}{i}" for i in self._brought]
+
+
+def _marking(task: UpdateRows) -> TaskOutput:
+    session = TaskSession(task.number, task.ansi)
+    values = _Values(task, session)
+    changed = ChangedRows(task.change, session)
+    state = replace(task.scan, row_position=True)
+    files: dict[int | str, FoundRows] = {}
+    try:
+        for file in task.files:
+            with open_rows(state, file.scan) as rows:
+                for batch in rows.batches():
+                    changed.take(_changed(task, values, file.number, batch))
+                    files[file.number] = _about(file.number, rows)
+        output = changed.close()
+    except BaseException:
+        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        changed.discard()
+        raise
+    return replace(output, found=tuple(replace(files[one.file], positions=one.positions) for one in output.found))
+
+
+def _about(number: int, rows: OpenRows) -> FoundRows:
+    """What the end of the command would have to open the file for."""
+    before = None if rows.deleted is None else serialize(rows.deleted.positions)
+    return FoundRows(number, b"", num_records=rows.num_records(), deleted_before=before)
+
+
+def _changed(task: UpdateRows, values: _Values, number: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that were read, on their way."""
+    width, count = len(task.scan.output.fields), batch.num_rows
+    rows = values.table_rows(batch)
+    arrays, names = values.of(rows)
+    arrays += [
+        pa.repeat(pa.scalar(number, pa.int32()), count),
+        batch.column(width + 1),  # behind the file's path
+        pa.repeat(pa.scalar(int(Action.UPDATE), pa.int8()), count),
+    ]
+    names += [FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN]
+    if task.change.row_id_columns is not None:
+        arrays.append(batch.column(width + 2))
+        names.append(ROW_ID_COLUMN)
+    if task.change.change_data:
+        arrays += rows.columns
+        names += [f"{OLD_PREFIX}{i}" for i in range(width)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+class _Rewriting:
+    """Files with rows that change are written anew."""
+
+    def __init__(self, task: UpdateRows) -> None:
+        write = task.change.write
+        session = TaskSession(task.number, task.ansi)
+        check_time_zone(write, session)
+        self._task = task
+        self._session = session
+        self._values = _Values(task, session)
+        self._files = with_row_ids(write, task.change.row_id_columns)
+        self._writer = DataFileWriter(self._files, task.number)
+        self._change_files = ChangeFiles(write, task.number)
+        self._new_rows: NewRows | None = None
+        self._updated = self._copied = 0
+
+    def run(self) -> TaskOutput:
+        replaced = []
+        try:
+            for file in self._task.files:
+                if self._matches_any(file):
+                    before = self._updated + self._copied
+                    for batch in read(replace(self._task.scan, predicate=None, skip=None), file.scan):
+                        self._write(batch)
+                    replaced.append(ReplacedFile(file.number, self._updated + self._copied - before))
+            files, change_files = self._writer.close(), self._change_files.close()
+        except BaseException:
+            for writer in (self._writer, self._change_files):
+                with suppress(Exception):
+                    writer.discard()
+            raise
+        return TaskOutput(
+            files,
+            change_files=change_files,
+            copied_rows=self._copied,
+            replaced=tuple(replaced),
+            counts={int(Action.UPDATE): self._updated} if self._updated else {},
+        )
+
+    def _matches_any(self, file: TableFile) -> bool:
+        """Whether a row changes: most of the file is left alone as soon as one is found, and all of it before."""
+        state = replace(self._task.scan, output=StructType(()), row_ids=None)
+        batches: Iterator[pa.RecordBatch] = read(state, file.scan)
+        return next(batches, None) is not None
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        rows = self._values.table_rows(batch)
+        predicate = self._task.scan.predicate
+        mask = None if predicate is None else matches(predicate, rows, rows.num_rows)
+        count = rows.num_rows if mask is None else mask.true_count
+        columns = list(rows.columns)
+        if count:
+            old = rows if count == rows.num_rows else rows.filter(mask)
+            new = self._new(old)
+            for i in self._values.changing:
+                columns[i] = new.column(i) if count == rows.num_rows else _placed(columns[i], mask, new.column(i))
+            if self._task.change.change_data:
+                self._change_files.tell(old.columns, count, "update_preimage")
+                self._change_files.tell(new.columns, count, "update_postimage")
+        columns += self._row_tracking(batch, mask, count)
+        self._writer.write(pa.RecordBatch.from_arrays(columns, names=list(self._files.schema.names)))
+        self._updated += count
+        self._copied += batch.num_rows - count
+
+    def _new(self, old: pa.RecordBatch) -> pa.RecordBatch:
+        arrays, names = self._values.of(old)
+        values = pa.RecordBatch.from_arrays(arrays, names=names)
+        if self._new_rows is None:
+            self._new_rows = NewRows(self._task.change.write, self._session, values.schema)
+        return self._new_rows.apply(values)
+
+    def _row_tracking(self, batch: pa.RecordBatch, mask: pa.Array | None, count: int) -> Sequence[pa.Array]:
+        """The ids stay; the commit version of a row that changed is the new commit's, which is the default."""
+        columns = self._task.change.row_id_columns
+        if columns is None:
+            return ()
+        width = len(self._task.scan.output.fields)
+        row_id, version = batch.column(width), batch.column(width + 1)
+        if count == batch.num_rows:
+            version = pa.nulls(count, pa.int64())
+        elif count:
+            version = pc.if_else(mask, pa.scalar(None, pa.int64()), version)
+        pairs = ((columns.row_id, row_id), (columns.row_commit_version, version))
+        return [array for name, array in pairs if name is not None]
+
+
+def _placed(column: pa.Array, mask: pa.Array, new: pa.Array) -> pa.Array:
+    """The column with the new values where the mask is true, in their order."""
+    if new.type != column.type:
+        new = new.cast(column.type)
+    if not pa.types.is_nested(column.type):
+        return pc.replace_with_mask(column, mask, new)
+    # of these there is no such kernel
+    number = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
+    taken = pc.if_else(mask, pc.add(number, len(column)), pa.array(range(len(column)), pa.int64()))
+    return pa.concat_arrays([column, new]).take(taken)
