@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         MetadataChangedError,
         ProtocolChangedError,
     )
+    from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
+    from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
@@ -37,6 +39,8 @@ _EXPORTS = {
     "register": "delta_pyds.spark.session",
     "read": "delta_pyds.spark.session",
     "write": "delta_pyds.spark.session",
+    "DeltaTable": "delta_pyds.spark.delta_table.table",
+    "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "explain": "delta_pyds.api",
     "checkpoint": "delta_pyds.commands.maintain",
     "compact_log": "delta_pyds.commands.maintain",
@@ -69,6 +73,8 @@ __all__ = [
     "ConcurrentWriteError",
     "ConflictError",
     "DeltaError",
+    "DeltaMergeBuilder",
+    "DeltaTable",
     "MetadataChangedError",
     "ProtocolChangedError",
     "Snapshot",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, overload
 
+from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.read_report import ReadReport, report_of
 from delta_pyds.table.scan.scan import ScanReport, plan_scan
@@ -35,7 +36,7 @@ def explain(
 
 
 @overload
-def explain(path: SupportsInputFiles) -> ReadReport: ...
+def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult: ...
 
 
 def explain(
@@ -48,11 +49,12 @@ def explain(
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
-) -> ScanReport | ReadReport:
+) -> ScanReport | ReadReport | RowChangeResult:
     """Report which files a read would open, and which part of ``where`` ruled out the others. Reads the log only.
     ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
     ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
-    With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why.
+    With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why. With one that
+    ``DeltaTable.delete``, ``update`` or a merge returned: what the command did, where it ran, and why there.
 
     >>> print(delta_pyds.explain("/data/events", where="day = DATE'2026-01-31'"))
     >>> delta_pyds.explain(delta_pyds.read(spark, "/data/events")).engine
@@ -60,11 +62,12 @@ def explain(
 
     Returns: a report; ``print`` it. That of a path has ``files``, an Arrow table
         with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``; that of a
-        DataFrame has ``engine`` and ``reasons``.
+        DataFrame has ``engine`` and ``reasons``, that of a command ``version``, ``place`` and numbers of rows.
     Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
     """
     if not isinstance(path, str | os.PathLike):
-        return report_of(path)
+        report: ReadReport | RowChangeResult = report_of(path)
+        return report
     snapshot = load_snapshot(
         path,
         version=version,

@@ -1,5 +1,6 @@
 """The thin layer over the core: the only package that imports pyspark.
 
+- ``delta_table``: ``DeltaTable``, with delete, update and merge
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
 - ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
 - ``incoming``: rows that a user has, as a DataFrame

@@ -6,6 +6,7 @@
 - ``history``: when each version was committed, and by what
 - ``snapshot``: a table at one version: protocol, metadata and the way to its files, never a list of them
 - ``definition``: what a table is and may become
+- ``detail``: what a table is, in one line
 - ``scan``: planning a read
 - ``change_feed``: the changes of a range of versions
 - ``stream``: a table as the source of a stream

@@ -54,6 +54,7 @@ def main() -> int:
     try:
         _make_environment(wanted)
         _fetch_jars(wanted)
+        _install_python_package()
     except UnavailableError as e:
         print(f"make interop: {e}", file=sys.stderr)
         return EX_UNAVAILABLE
@@ -122,6 +123,19 @@ def _copy_dependencies(maven: str, artifact: str, version: str, folder: Path) ->
         return ""
     lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
     return lines[0].partition("ERROR]")[2].strip() if lines else f"it ended with status {done.returncode}."
+
+
+def _install_python_package() -> None:
+    """``delta.tables``, of the same version as the JARs; without its dependencies, which would move Spark's version."""
+    (jar,) = JARS.glob("delta-spark_*.jar")
+    wanted = f"delta-spark=={jar.stem.rpartition('-')[2]}"
+    stamp = VENV / ".delta-spark"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wanted]
+    if subprocess.run(pip, check=False).returncode:
+        raise UnavailableError(f"pip cannot install {wanted} (see above).")
+    stamp.write_text(wanted)
 
 
 def _drop_what_spark_has(folder: Path) -> None:

@@ -60,3 +60,17 @@ class RowChangeResult:
     num_inserted_rows: int
     num_files_read: int
     place: Place
+
+    def __str__(self) -> str:
+        did = "changed nothing" if self.version is None else f"made version {self.version}"
+        counts = [
+            f"{number} rows {what}"
+            for number, what in (
+                (self.num_updated_rows, "updated"),
+                (self.num_deleted_rows, "deleted"),
+                (self.num_inserted_rows, "inserted"),
+            )
+            if number > 0
+        ]
+        rows = f": {', '.join(counts)}" if counts else ""
+        return f"{did}{rows}; {self.num_files_read} files read; ran in {self.place.where_run}, {self.place.reason}"

@@ -33,24 +33,24 @@ class ReadReport(Concealing):
         return f"{shown(self.path)}{at}: engine {self.engine}{files}{why}"
 
 
-_reports: WeakKeyDictionary[Any, ReadReport] = WeakKeyDictionary()
+_reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def remember(frame: Any, report: ReadReport) -> None:
-    """Keep the report of a DataFrame."""
+def remember(frame: Any, report: Any) -> None:
+    """Keep the report of a DataFrame: of a read, or of the command that it is the result of."""
     _reports[frame] = report
 
 
-def report_of(frame: Any) -> ReadReport:
-    """The report of a DataFrame that ``delta_pyds.read`` returned.
+def report_of(frame: Any) -> Any:
+    """The report of a DataFrame that ``delta_pyds.read`` or a command of ``DeltaTable`` returned.
 
     Raises: OptionError for any other object.
     """
     report = _reports.get(frame) if _is_hashable(frame) else None
     if report is None:
         raise OptionError(
-            f"a {type(frame).__name__} is not what delta_pyds.read returned: explain takes the path of a table, "
-            "or that very DataFrame, not one that was made of it.",
+            f"a {type(frame).__name__} is not what delta_pyds.read or a command of DeltaTable returned: explain takes "
+            "the path of a table, or that very DataFrame, not one that was made of it.",
             option="path",
         )
     return report

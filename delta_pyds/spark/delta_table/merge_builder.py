@@ -1,0 +1,149 @@
+"""``DeltaMergeBuilder``: a merge, clause by clause.
+
+Invariant: a builder never changes. Each method returns a new one with one clause more, so two merges may be built from
+the same beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, overload
+
+from delta_pyds.commands.row_changes.result import RowChangeResult
+from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
+from delta_pyds.spark.delta_table.results import merged_rows
+from delta_pyds.spark.delta_table.settings import merges_schema
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.merge_clauses import ClauseAction, ClauseKind, MergeClause
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class DeltaMergeBuilder:
+    """What becomes of the rows of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
+
+    Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only
+    the last may lack a condition. A row for which none is true stays as it is, or is not inserted. Conditions and
+    values are SQL text or Columns, over the aliases of table and source.
+
+    >>> (
+    ...     table.alias("t")
+    ...     .merge(updates.alias("u"), "t.id = u.id")
+    ...     .whenMatchedDelete("u.deleted")
+    ...     .whenMatchedUpdate(set={"name": "u.name", "version": "t.version + 1"})
+    ...     .whenNotMatchedInsertAll("NOT u.deleted")
+    ...     .execute()
+    ... )
+    """
+
+    _table: Callable[[], TableHandle]
+    _source: DataFrame
+    _condition: Column | str
+    _clauses: tuple[MergeClause, ...] = ()
+    _evolves: bool = False
+
+    @overload
+    def whenMatchedUpdate(self, condition: ExpressionOrColumn | None, set: ColumnMapping) -> DeltaMergeBuilder: ...
+
+    @overload
+    def whenMatchedUpdate(self, *, set: ColumnMapping) -> DeltaMergeBuilder: ...
+
+    def whenMatchedUpdate(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    ) -> DeltaMergeBuilder:
+        """Update a row that matched. ``set``: column names of the table, nested ones with dots, to new values."""
+        return self._with("matched", "update", condition, checks.assignments(set, "'set' in whenMatchedUpdate"))
+
+    def whenMatchedUpdateAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Update a row that matched: every column from the source's column of that name."""
+        return self._with("matched", "update", condition)
+
+    def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Delete a row that matched."""
+        return self._with("matched", "delete", condition)
+
+    @overload
+    def whenNotMatchedInsert(self, condition: ExpressionOrColumn, values: ColumnMapping) -> DeltaMergeBuilder: ...
+
+    @overload
+    def whenNotMatchedInsert(self, *, values: ColumnMapping = ...) -> DeltaMergeBuilder: ...
+
+    def whenNotMatchedInsert(
+        self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert a row of the source that matched none. ``values``: column names of the table to values."""
+        return self._with(
+            "not_matched", "insert", condition, checks.assignments(values, "'values' in whenNotMatchedInsert")
+        )
+
+    def whenNotMatchedInsertAll(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Insert a row of the source that matched none: every column from the source's column of that name."""
+        return self._with("not_matched", "insert", condition)
+
+    @overload
+    def whenNotMatchedBySourceUpdate(
+        self, condition: ExpressionOrColumn | None, set: ColumnMapping
+    ) -> DeltaMergeBuilder: ...
+
+    @overload
+    def whenNotMatchedBySourceUpdate(self, *, set: ColumnMapping) -> DeltaMergeBuilder: ...
+
+    def whenNotMatchedBySourceUpdate(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    ) -> DeltaMergeBuilder:
+        """Update a row of the table that no row of the source matched; its values see the table's columns only."""
+        return self._with(
+            "not_matched_by_source",
+            "update",
+            condition,
+            checks.assignments(set, "'set' in whenNotMatchedBySourceUpdate"),
+        )
+
+    def whenNotMatchedBySourceDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Delete a row of the table that no row of the source matched."""
+        return self._with("not_matched_by_source", "delete", condition)
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Let the merge add columns to the table that the source has and the clauses assign."""
+        return replace(self, _evolves=True)
+
+    def execute(self) -> DataFrame:
+        """Run the merge as one commit, or none where nothing changes.
+
+        Returns: one row with ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
+            ``num_inserted_rows``; ``delta_pyds.explain`` of it says where the merge ran, and why there.
+        Raises: UserError for clauses that are no merge; UnsupportedOperationError
+            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError where another commit was first;
+            ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
+        """
+        merge_rows = import_module("delta_pyds.spark.row_changes.merge").merge_rows
+        with errors_of_spark():
+            handle = self._table()
+            result: RowChangeResult = merge_rows(
+                handle,
+                self._source,
+                self._condition,
+                self._clauses,
+                schema_evolution=self._evolves or merges_schema(handle.spark),
+            )
+            return merged_rows(handle.spark, result)
+
+    def _with(
+        self,
+        kind: ClauseKind,
+        action: ClauseAction,
+        condition: ExpressionOrColumn | None,
+        assignments: Mapping[str, ExpressionOrColumn] | None = None,
+    ) -> DeltaMergeBuilder:
+        clause = MergeClause(kind, action, checks.optional_expression(condition), assignments)
+        return replace(self, _clauses=(*self._clauses, clause))

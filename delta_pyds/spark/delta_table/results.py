@@ -1,0 +1,34 @@
+"""What a command did, as the DataFrame that the reference returns; ``delta_pyds.explain`` of it says where and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_pyds.commands.row_changes.result import RowChangeResult
+from delta_pyds.table.scan.read_report import remember
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AFFECTED = ("num_affected_rows",)
+_OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+
+
+def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
+    """Of a delete or an update: one row, one number."""
+    return _frame(spark, result, _AFFECTED)
+
+
+def merged_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
+    """Of a merge: one row, four numbers."""
+    return _frame(spark, result, _OF_MERGE)
+
+
+def _frame(spark: SparkSession, result: RowChangeResult, names: tuple[str, ...]) -> DataFrame:
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    row = {name: getattr(result, name) for name in names}
+    frame = spark.createDataFrame(pa.Table.from_pylist([row], schema=schema))
+    remember(frame, result)
+    return frame

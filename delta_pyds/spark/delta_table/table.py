@@ -1,0 +1,245 @@
+"""``DeltaTable``: one table at a path, and the commands that change its rows.
+
+Invariant: an object holds no state of the table. Each method looks at the table as it is then; an object and its
+aliases are the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast, overload
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
+from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
+from delta_pyds.spark.delta_table.descriptions import detail_frame, history_frame
+from delta_pyds.spark.delta_table.identifiers import is_table, path_in_name, storage_options_of
+from delta_pyds.spark.delta_table.later import LaterMethods
+from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
+from delta_pyds.spark.delta_table.results import affected_rows
+from delta_pyds.spark.delta_table.same_files import require_same_files
+from delta_pyds.spark.delta_table.settings import for_one_command
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
+from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.session import read, register
+from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.table.detail import table_detail
+from delta_pyds.table.history import history
+from delta_pyds.table.scan.read_report import remember, report_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ENGINES = ("auto", "process", "tasks", "spark")
+
+
+class DeltaTable(LaterMethods):
+    """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
+
+    >>> from delta_pyds import DeltaTable
+    >>> table = DeltaTable.forPath(spark, "/data/events")
+    >>> table.delete("day < '2026-01-01'")
+    >>> table.update("city = 'Bern'", {"visits": "visits + 1"})
+    >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenMatchedUpdateAll().execute()
+
+    Works on classic sessions and on Spark Connect, where the server needs nothing but this package for its tasks.
+    Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
+    """
+
+    def __init__(self, handle: TableHandle, frames: list[DataFrame] | None = None) -> None:
+        # use forPath: the handle is checked there
+        self._handle = handle
+        # what toDF gave first, shared with all aliases: Columns that the user made of any of them mean this table
+        self._frames: list[DataFrame] = [] if frames is None else frames
+
+    @classmethod
+    def forPath(
+        cls,
+        sparkSession: SparkSession,
+        path: PathLike,
+        hadoopConf: Mapping[str, str] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        engine: Engine = "auto",
+        process_bytes: int = DEFAULT_PROCESS_BYTES,
+        max_runs: int = 1,
+        isolation_level: str | None = None,
+        user_metadata: str | None = None,
+    ) -> DeltaTable:
+        """The table at a path.
+
+        ``hadoopConf``: see ``identifiers.storage_options_of`` for what is taken; ``storage_options`` is the way of
+        delta_pyds. ``engine``: where commands run. ``process``: in this process, with our own evaluator; ``tasks``: the
+        same in tasks of the session; ``spark``: a query of the session finds the rows; ``auto`` takes the first where
+        what is to be read has at most ``process_bytes``, and ``spark`` where the expressions are not certain to mean
+        the same. ``max_runs``: a command that lost against another commit runs again, so often in all.
+        ``isolation_level``: ``Serializable``, ``WriteSerializable`` or ``SnapshotIsolation``; by default the table's.
+        ``user_metadata``: for every commit; by default the session's, as the reference names it.
+
+        >>> DeltaTable.forPath(spark, "s3://lake/events", storage_options={"key": "...", "secret": "..."}, max_runs=5)
+
+        Raises: TableNotFoundError, an AnalysisException too; OptionError for arguments that are none;
+            UnsupportedOperationError for settings of Hadoop that are not taken, and on Spark Connect for a path without
+            a scheme that is not the same on the server; what opening a table raises.
+        """
+        assert sparkSession is not None
+        with errors_of_spark():
+            remote = is_remote(sparkSession)
+            root = absolute_table_path(path, remote=remote)
+            number_argument("process_bytes", process_bytes, least=0)
+            number_argument("max_runs", max_runs, least=1)
+            handle = TableHandle(
+                sparkSession,
+                root,
+                storage_options=storage_options_of(root, hadoopConf, storage_options),
+                engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
+                process_bytes=process_bytes,
+                max_runs=max_runs,
+                isolation_level=text_argument("isolation_level", isolation_level),
+                user_metadata=text_argument("user_metadata", user_metadata),
+            )
+            if remote and not has_scheme(path) and scheme_of(root) == "file":
+                require_same_files(sparkSession, root)
+            handle.open()
+            register(sparkSession)
+            return cls(handle)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table whose path is in the name: ``delta.`/data/events```. Names of a catalog come later.
+
+        Raises: UnsupportedOperationError for any other name; what ``forPath`` raises.
+        """
+        assert sparkSession is not None
+        with errors_of_spark():
+            return cls.forPath(sparkSession, path_in_name(tableOrViewName))
+
+    @classmethod
+    def isDeltaTable(
+        cls, sparkSession: SparkSession, identifier: PathLike, *, storage_options: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Whether a Delta table is at the path, or above it.
+
+        On Spark Connect this process looks, as it is the one that commits.
+        """
+        assert sparkSession is not None
+        with errors_of_spark():
+            root = absolute_table_path(identifier, remote=is_remote(sparkSession))
+            return is_table(root, storage_options or {})
+
+    def toDF(self) -> DataFrame:
+        """The rows of the table as it is now: a DataFrame that stays at this version.
+
+        Its columns may be used in conditions of this object's commands, and of its aliases'.
+
+        >>> table.delete(table.toDF().id == 7)
+        """
+        handle = self._handle
+        with errors_of_spark():
+            # an absolute path without a scheme was proved to be the server's, too
+            path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
+            frame = read(handle.spark, path, storage_options=handle.storage_options)
+            if not self._frames:
+                self._frames.append(frame)
+            same = answering_to(frame, self._frames[0])
+            shown = same if handle.alias is None else same.alias(handle.alias)
+            remember(shown, report_of(frame))
+            return shown
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name, by which conditions, values and ``toDF`` may call it."""
+        return type(self)(replace(self._handle, alias=aliasName), self._frames)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits that the log still has, newest first, at most ``limit``.
+
+        >>> table.history(1).select("operation", "operationMetrics").show()
+        """
+        count = checks.row_limit(limit)
+        handle = self._handle
+        with errors_of_spark():
+            snapshot = handle.open()
+            records = history(
+                snapshot.storage,
+                snapshot.table_root,
+                count,
+                metadata_configuration_of_latest=snapshot.configuration.configuration,
+            )
+            return history_frame(handle.spark, records)
+
+    def detail(self) -> DataFrame:
+        """What the table is: identity, location, layout, number and size of files, properties, protocol.
+
+        >>> table.detail().select("numFiles", "sizeInBytes", "tableFeatures").show()
+        """
+        with errors_of_spark():
+            return detail_frame(self._handle.spark, table_detail(self._handle.open()))
+
+    def delete(self, condition: ExpressionOrColumn | None = None) -> DataFrame:
+        """Delete the rows for which the condition is true; without one, all.
+
+        >>> table.delete("day < '2026-01-01'").collect()[0].num_affected_rows
+
+        Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
+        Raises: a ConflictError where another commit was first; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY); Spark's
+            AnalysisException for what is no condition.
+        """
+        checked = checks.optional_expression(condition)
+        delete_rows = import_module("delta_pyds.spark.row_changes.delete").delete_rows
+        with errors_of_spark():
+            handle = self._now()
+            return affected_rows(handle.spark, delete_rows(handle, checked))
+
+    @overload
+    def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...
+
+    @overload
+    def update(self, *, set: ColumnMapping) -> DataFrame: ...
+
+    def update(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    ) -> DataFrame:
+        """Give columns new values in the rows for which the condition is true; without one, in all.
+
+        ``set``: column names, nested ones with dots, to SQL text or Columns, which see the old row.
+
+        >>> table.update("city = 'Bern'", {"visits": "visits + 1", "address.zip": "3000"})
+
+        Returns: one row with ``num_affected_rows``; ``delta_pyds.explain`` of it says where the command ran, and why.
+        Raises: as ``delete``, and ConstraintViolationError where a new row breaks a rule of the table.
+        """
+        assigned = checks.assignments(set, "'set'")
+        checked = checks.optional_expression(condition)
+        update_rows = import_module("delta_pyds.spark.row_changes.update").update_rows
+        with errors_of_spark():
+            handle = self._now()
+            return affected_rows(handle.spark, update_rows(handle, checked, assigned))
+
+    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
+        """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.
+
+        >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
+        """
+        return DeltaMergeBuilder(self._now, checks.source_frame(source), checks.merge_condition(condition))
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._handle.path!r})"
+
+    def _now(self) -> TableHandle:
+        """The handle of one command. Raises: OptionError for settings of the session that are none."""
+        handle = for_one_command(self._handle)
+        if handle.txn is not None:
+            raise UnsupportedOperationError(
+                "the session sets spark.databricks.delta.write.txnAppId, so that a command runs once only; this "
+                "version of delta_pyds does that for writes, and not for delete, update and merge. Unset it before.",
+                option="spark.databricks.delta.write.txnAppId",
+            )
+        return replace(handle, known_frame=self._frames[0] if self._frames else None)

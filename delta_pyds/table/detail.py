@@ -1,0 +1,78 @@
+"""What a table is, in one line: its identity, its columns of layout, its size, its properties and its protocol.
+
+Invariant: everything is of one version; times are in ms since the epoch.
+
+Protocol: "Change Metadata", "Protocol Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_pyds.protocol.features import supported_features
+from delta_pyds.protocol.schema import StructField, StructType
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class TableDetail:
+    """``last_modified_ms``: of the commit's file, whatever time the commit itself carries; None where it is gone.
+
+    ``clustering_columns``: logical names, those of a nested column joined by dots. ``features``: all that the protocol
+    lists or implies, ascending.
+    """
+
+    id: str
+    name: str | None
+    description: str | None
+    location: str
+    created_ms: int | None
+    last_modified_ms: int | None
+    partition_columns: tuple[str, ...]
+    clustering_columns: tuple[str, ...]
+    num_files: int
+    size_bytes: int
+    properties: Mapping[str, str | None]
+    min_reader_version: int
+    min_writer_version: int
+    features: tuple[str, ...]
+
+
+def table_detail(snapshot: Snapshot) -> TableDetail:
+    """The detail of a version. Reads the list of live files for their number and size.
+
+    Raises: ProtocolError where the domain of clustering columns is damaged; what reading a checkpoint raises.
+    """
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    last_commit = snapshot.segment.last_commit
+    return TableDetail(
+        id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        location=snapshot.table_root,
+        created_ms=metadata.created_time,
+        last_modified_ms=None if last_commit is None else last_commit.modification_time_ms,
+        partition_columns=tuple(metadata.partition_columns or ()),
+        clustering_columns=tuple(
+            _logical_name(snapshot.schema, path) for path in clustering_columns(snapshot.domain_metadata)
+        ),
+        num_files=snapshot.totals.num_files,
+        size_bytes=snapshot.totals.size_bytes,
+        properties=dict(metadata.configuration or {}),
+        min_reader_version=protocol.min_reader_version,
+        min_writer_version=protocol.min_writer_version,
+        features=tuple(sorted(supported_features(protocol))),
+    )
+
+
+def _logical_name(schema: StructType, path: Sequence[str]) -> str:
+    """A column that the schema no longer has keeps its physical name: there is no other."""
+    names = []
+    fields: Sequence[StructField] = schema.fields
+    for part in path:
+        field = next((f for f in fields if f.physical_name == part), None)
+        names.append(part if field is None else field.name)
+        fields = field.data_type.fields if field is not None and isinstance(field.data_type, StructType) else ()
+    return ".".join(names)

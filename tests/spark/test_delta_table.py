@@ -1,0 +1,373 @@
+"""``DeltaTable``: its surface, errors for wrong arguments, history, detail, and frames whose columns mean the table."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import delta_pyds
+from delta_pyds import DeltaTable
+from delta_pyds import exceptions as reference_names
+from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LATER: dict[str, tuple[Any, ...]] = {
+    "generate": ("symlink_format_manifest",),
+    "vacuum": (),
+    "upgradeTableProtocol": (3, 7),
+    "addFeatureSupport": ("deletionVectors",),
+    "dropFeatureSupport": ("deletionVectors", True),
+    "restoreToVersion": (0,),
+    "restoreToTimestamp": ("2026-01-01",),
+    "optimize": (),
+    "clone": ("/nowhere",),
+    "cloneAtVersion": (0, "/nowhere"),
+    "cloneAtTimestamp": ("2026-01-01", "/nowhere"),
+    "convertToDelta": (None, "parquet.`/nowhere`"),
+    "create": (None,),
+    "createIfNotExists": (None,),
+    "replace": (None,),
+    "createOrReplace": (None,),
+}
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    """Two versions: ten rows in two partitions, and two rows more."""
+    where = str(tmp_path / "t")
+    rows = spark.range(10).selectExpr("id", "cast(id AS string) AS name", "cast(id % 2 AS int) AS p").coalesce(1)
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    delta_pyds.write(rows, where, partition_by="p", properties=properties)
+    delta_pyds.write(rows.limit(2), where, mode="append", user_metadata="two more")
+    return where
+
+
+@pytest.fixture
+def table(spark: SparkSession, path: str) -> DeltaTable:
+    return DeltaTable.forPath(spark, path)
+
+
+# --- where a table is
+
+
+def test_a_path_that_is_no_table_is_an_error_of_both_kinds(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(TableNotFoundError) as found:
+        DeltaTable.forPath(spark, str(tmp_path))
+
+    assert isinstance(found.value, AnalysisException)
+    assert found.value.getErrorClass() == found.value.code == "DELTA_MISSING_DELTA_TABLE"
+    assert str(tmp_path) in str(found.value)
+    with pytest.raises(AnalysisException, match="DELTA_MISSING_DELTA_TABLE"):
+        DeltaTable.forName(spark, f"delta.`{tmp_path}`")
+
+
+def test_a_name_may_be_a_path(spark: SparkSession, path: str) -> None:
+    for name in (f"delta.`{path}`", f"DeltaPy.`{path}`"):
+        assert DeltaTable.forName(spark, name).toDF().count() == 12
+    with pytest.raises(UnsupportedOperationError, match="forPath"):
+        DeltaTable.forName(spark, "db.events")
+
+
+def test_what_is_a_table(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    """A directory of a partition is in a table; the log, an empty one, and what is not there are not."""
+    os.makedirs(tmp_path / "empty" / "_delta_log")
+
+    found = {name: DeltaTable.isDeltaTable(spark, name) for name in (path, f"{path}/p=0", f"{path}/p=7/deep")}
+
+    assert set(found.values()) == {True}, found
+    for name in (str(tmp_path), f"{tmp_path}/empty", f"{path}/_delta_log", f"{tmp_path}/nothing"):
+        assert not DeltaTable.isDeltaTable(spark, name), name
+
+
+def test_settings_of_hadoop(spark: SparkSession, path: str) -> None:
+    assert DeltaTable.forPath(spark, path, {"fs.s3a.access.key": "x"}).toDF().count() == 12  # a local path needs none
+    with pytest.raises(OptionError) as found:
+        DeltaTable.forPath(spark, path, {"spark.x": "1"})
+    assert found.value.code == "DELTA_TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF"
+
+
+@pytest.mark.parametrize(
+    ("path", "conf", "options"),
+    [
+        ("s3://b/t", {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}, {"key": "k", "secret": "s"}),
+        ("s3://b/t", {"fs.s3a.endpoint": "http://h"}, {"endpoint_url": "http://h"}),
+        ("abfss://c@a.dfs/t", {"fs.azure.account.key.a.dfs": "k"}, {"account_name": "a", "account_key": "k"}),
+        ("s3://b/t", {"fs.s3a.path.style.access": "true"}, None),
+    ],
+)
+def test_settings_of_hadoop_in_the_words_of_fsspec(
+    path: str, conf: dict[str, str], options: dict[str, str] | None
+) -> None:
+    from delta_pyds.spark.delta_table.identifiers import storage_options_of
+
+    if options is None:
+        with pytest.raises(UnsupportedOperationError, match="storage_options"):
+            storage_options_of(path, conf, None)
+        return
+    assert storage_options_of(path, conf, None) == options
+    assert storage_options_of(path, conf, {next(iter(options)): "mine"}) == {**options, next(iter(options)): "mine"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"engine": "fast"}, {"max_runs": 0}, {"process_bytes": -1}, {"user_metadata": 1}, {"hadoopConf": 3}]
+)
+def test_options_that_are_none(spark: SparkSession, path: str, arguments: dict[str, Any]) -> None:
+    from pyspark.errors import IllegalArgumentException
+
+    with pytest.raises(OptionError) as found:
+        DeltaTable.forPath(spark, path, **arguments)
+    assert isinstance(found.value, IllegalArgumentException)
+
+
+def test_no_session(path: str) -> None:
+    with pytest.raises(AssertionError):
+        DeltaTable.forPath(None, path)  # type: ignore[arg-type]
+
+
+# --- arguments
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda t: t.delete(1), TypeError, "'condition'"),
+        (lambda t: t.update(), ValueError, "'set'"),
+        (lambda t: t.update({"name": "'x'"}), ValueError, "'set'"),
+        (lambda t: t.update(set=[("name", "'x'")]), TypeError, "'set' must be a dict"),
+        (lambda t: t.update(set={1: "'x'"}), TypeError, "Keys of the dict in 'set'"),
+        (lambda t: t.update(set={"name": 1}), TypeError, "Values of the dict in 'set'"),
+        (lambda t: t.update(1, {"name": "'x'"}), TypeError, "'condition'"),
+        (lambda t: t.merge(None, "1 = 1"), ValueError, "'source' in merge"),
+        (lambda t: t.merge("updates", "1 = 1"), TypeError, "'source' in merge"),
+        (lambda t: t.history("1"), TypeError, "'limit'"),
+        (lambda t: t.upgradeTableProtocol("1", 2), ValueError, "readerVersion"),
+        (lambda t: t.dropFeatureSupport("x", "yes"), ValueError, "truncateHistory"),
+        (lambda t: t.clone("/x", "yes"), ValueError, "isShallow"),
+        (lambda t: t.clone("/x", properties={"a": 1}), ValueError, "properties"),
+    ],
+)
+def test_arguments_that_are_none(
+    table: DeltaTable, call: Callable[[Any], Any], error: type[Exception], said: str
+) -> None:
+    """Refused by the call itself, with the class of the reference, and no version comes of it."""
+    with pytest.raises(error, match=said):
+        call(table)
+    assert table.history().count() == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda m: m.whenMatchedUpdate("1 = 1"), ValueError, "whenMatchedUpdate"),
+        (lambda m: m.whenMatchedUpdate(1, {"name": "'x'"}), TypeError, "'condition'"),
+        (lambda m: m.whenMatchedUpdateAll(1), TypeError, "'condition'"),
+        (lambda m: m.whenMatchedDelete(1), TypeError, "'condition'"),
+        (lambda m: m.whenNotMatchedInsert("1 = 1"), ValueError, "whenNotMatchedInsert"),
+        (lambda m: m.whenNotMatchedInsert(values=1), TypeError, "whenNotMatchedInsert"),
+        (lambda m: m.whenNotMatchedInsertAll(1), TypeError, "'condition'"),
+        (lambda m: m.whenNotMatchedBySourceUpdate(), ValueError, "BySourceUpdate"),
+        (lambda m: m.whenNotMatchedBySourceDelete(1), TypeError, "'condition'"),
+    ],
+)
+def test_arguments_of_a_merge_that_are_none(
+    spark: SparkSession, table: DeltaTable, call: Callable[[Any], Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        call(table.merge(spark.range(1), "1 = 1"))
+    for condition, refusal in ((None, ValueError), (1, TypeError)):
+        with pytest.raises(refusal, match="'condition'"):
+            table.merge(spark.range(1), condition)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", LATER)
+def test_what_comes_later_says_so(table: DeltaTable, method: str) -> None:
+    from pyspark.errors import UnsupportedOperationException
+
+    with pytest.raises(UnsupportedOperationError, match=rf"DeltaTable\.{method} .*later") as found:
+        getattr(table, method)(*LATER[method])
+    assert isinstance(found.value, UnsupportedOperationException)
+
+
+def test_the_surface_is_that_of_the_reference() -> None:
+    """Names and order of the arguments that a program may give without their names."""
+    merge = delta_pyds.DeltaMergeBuilder
+    expected = {
+        DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
+        DeltaTable.forName: ["sparkSession", "tableOrViewName"],
+        DeltaTable.isDeltaTable: ["sparkSession", "identifier"],
+        DeltaTable.toDF: ["self"],
+        DeltaTable.alias: ["self", "aliasName"],
+        DeltaTable.delete: ["self", "condition"],
+        DeltaTable.update: ["self", "condition", "set"],
+        DeltaTable.merge: ["self", "source", "condition"],
+        DeltaTable.history: ["self", "limit"],
+        DeltaTable.detail: ["self"],
+        DeltaTable.vacuum: ["self", "retentionHours"],
+        DeltaTable.clone: ["self", "target", "isShallow", "replace", "properties"],
+        DeltaTable.cloneAtVersion: ["self", "version", "target", "isShallow", "replace", "properties"],
+        DeltaTable.convertToDelta: ["sparkSession", "identifier", "partitionSchema"],
+        merge.whenMatchedUpdate: ["self", "condition", "set"],
+        merge.whenMatchedUpdateAll: ["self", "condition"],
+        merge.whenMatchedDelete: ["self", "condition"],
+        merge.whenNotMatchedInsert: ["self", "condition", "values"],
+        merge.whenNotMatchedInsertAll: ["self", "condition"],
+        merge.whenNotMatchedBySourceUpdate: ["self", "condition", "set"],
+        merge.whenNotMatchedBySourceDelete: ["self", "condition"],
+        merge.withSchemaEvolution: ["self"],
+        merge.execute: ["self"],
+    }
+    for function, names in expected.items():
+        parameters = inspect.signature(function).parameters.values()
+        assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == names, function
+
+
+def test_a_builder_never_changes(spark: SparkSession, table: DeltaTable) -> None:
+    first = table.merge(spark.range(1), "1 = 0")
+    one, other = first.whenMatchedDelete(), first.withSchemaEvolution().whenNotMatchedInsertAll("id > 3")
+
+    assert [[(c.kind, c.action) for c in builder._clauses] for builder in (first, one, other)] == [
+        [],
+        [("matched", "delete")],
+        [("not_matched", "insert")],
+    ]
+    assert (one._evolves, other._evolves) == (False, True)
+
+
+# --- what a table says of itself
+
+
+def test_history_is_newest_first(table: DeltaTable, path: str) -> None:
+    rows = table.history().collect()
+
+    assert [row.version for row in rows] == [1, 0]
+    newest = rows[0].asDict(recursive=True)
+    commit = json.loads(Path(path, "_delta_log", f"{1:020}.json").read_text().splitlines()[0])["commitInfo"]
+    assert newest["operation"] == "WRITE" and newest["userMetadata"] == "two more"
+    assert newest["operationMetrics"] == commit["operationMetrics"]
+    assert newest["operationParameters"] == commit["operationParameters"]
+    assert (newest["readVersion"], newest["isBlindAppend"], newest["isolationLevel"]) == (0, True, "Serializable")
+    assert newest["timestamp"].timestamp() == pytest.approx(
+        os.stat(f"{path}/_delta_log/{1:020}.json").st_mtime, abs=0.002
+    )
+    for limit, versions in ((1, [1]), (5, [1, 0]), (0, []), (-1, [])):
+        assert [row.version for row in table.history(limit).collect()] == versions
+
+
+def test_history_of_commits_of_others(table: DeltaTable, path: str) -> None:
+    """Without provenance, and with values of other types than our own writer's."""
+    told = {
+        "timestamp": 5,
+        "operation": "X",
+        "operationParameters": {"b": True, "n": 1.5, "s": "x", "l": '["a"]', "z": None, "o": {"x": [1]}},
+        "readVersion": 7,
+        "job": {"jobId": "1", "jobName": "n", "runId": "r", "jobOwnerId": "o", "triggerType": "t"},
+        "notebook": {"notebookId": "9"},
+        "clusterId": "c",
+        "operationMetrics": {"a": 1},
+    }
+    log = Path(path, "_delta_log")
+    (log / f"{2:020}.json").write_text(json.dumps({"txn": {"appId": "a", "version": 1}}) + "\n")
+    (log / f"{3:020}.json").write_text(json.dumps({"commitInfo": told}) + "\n")
+
+    newest, silent = (row.asDict(recursive=True) for row in table.history(2).collect())
+
+    assert silent["operationParameters"] == {} and silent["operation"] is silent["operationMetrics"] is None
+    assert newest["operationParameters"] == {
+        "b": "true", "n": "1.5", "s": "x", "l": '["a"]', "z": None, "o": '{"x":[1]}'
+    }  # fmt: skip
+    assert newest["operationMetrics"] == {"a": "1"}
+    assert newest["job"] == {
+        "jobId": "1", "jobName": "n", "jobRunId": None, "runId": "r", "jobOwnerId": "o", "triggerType": "t"
+    }  # fmt: skip
+    assert newest["notebook"] == {"notebookId": "9"} and newest["clusterId"] == "c"
+    assert newest["timestamp"] > silent["timestamp"]
+
+
+def test_detail(table: DeltaTable, path: str) -> None:
+    (row,) = table.detail().collect()
+
+    snapshot = delta_pyds.load_snapshot(path)
+    assert (row.format, row.id, row.name, row.description) == ("delta", snapshot.metadata.id, None, None)
+    assert row.location == f"file:{path}"
+    assert row.createdAt.timestamp() * 1000 == pytest.approx(snapshot.metadata.created_time)
+    assert row.createdAt <= row.lastModified
+    assert (row.partitionColumns, row.clusteringColumns) == (["p"], [])
+    assert (row.numFiles, row.sizeInBytes) == (snapshot.totals.num_files, snapshot.totals.size_bytes)
+    assert row.properties == {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    assert (row.minReaderVersion, row.minWriterVersion) == (3, 7)
+    assert row.tableFeatures == ["appendOnly", "changeDataFeed", "deletionVectors", "invariants"]
+
+
+def test_detail_names_clustering_columns_as_users_do(spark: SparkSession, tmp_path: Path) -> None:
+    where = str(tmp_path / "c")
+    rows = spark.range(3).selectExpr("id", "named_struct('zip', id) AS address")
+    delta_pyds.write(rows, where, cluster_by="id,address.zip", properties={"delta.columnMapping.mode": "name"})
+
+    (row,) = DeltaTable.forPath(spark, where).detail().collect()
+
+    assert row.clusteringColumns == ["id", "address.zip"]
+
+
+# --- frames
+
+
+def test_a_frame_is_the_table_as_it_is_now(spark: SparkSession, table: DeltaTable, path: str) -> None:
+    assert table.toDF().count() == 12
+    delta_pyds.write(spark.range(1).selectExpr("id", "'x' AS name", "5 AS p"), path, mode="append")
+    assert table.toDF().count() == 13
+    assert delta_pyds.explain(table.toDF()).engine == "native"
+
+
+def test_an_alias_names_the_columns(table: DeltaTable) -> None:
+    frame = table.alias("t").toDF()
+    assert [row.name for row in frame.filter("t.id = 3").select("t.name").collect()] == ["3"]
+
+
+def test_columns_of_any_frame_of_a_table_mean_the_table(spark: SparkSession, table: DeltaTable, path: str) -> None:
+    """Those of an older frame, of an alias, and beside a frame that was made of the same table."""
+    first = table.toDF().id
+    delta_pyds.write(spark.range(20, 22).selectExpr("id", "'x' AS name", "5 AS p"), path, mode="append")
+    later = table.alias("t").toDF()
+
+    assert later.filter((first >= 20) & (table.toDF().name == "x")).count() == 2
+    source = table.toDF().filter("id > 20").withColumnRenamed("name", "other")
+    assert [row.other for row in later.join(source.alias("s"), first == source.id).collect()] == ["x"]
+
+
+# --- errors
+
+
+def test_the_names_of_the_reference_are_our_classes() -> None:
+    for name in reference_names.__all__:
+        assert issubclass(getattr(reference_names, name), delta_pyds.ConflictError), name
+    assert reference_names.ConcurrentAppendException is delta_pyds.ConcurrentAppendError
+    assert reference_names.DeltaConcurrentModificationException is delta_pyds.ConflictError
+
+
+def test_an_error_of_both_kinds_travels_as_ours() -> None:
+    import pickle
+
+    from delta_pyds.spark.delta_table.spark_errors import as_spark_error
+
+    error = as_spark_error(delta_pyds.ConcurrentAppendError("it was first", version=3))
+    again = pickle.loads(pickle.dumps(error))
+
+    assert type(error) is type(as_spark_error(delta_pyds.ConcurrentAppendError("another")))
+    assert type(again) is delta_pyds.ConcurrentAppendError
+    assert (str(again), again.parameters) == (str(error), {"version": 3})
+    assert isinstance(error, DeltaError) and str(error) == "[DELTA_CONCURRENT_APPEND] it was first"
+
+
+def test_explain_refuses_a_frame_that_tells_nothing(spark: SparkSession) -> None:
+    with pytest.raises(OptionError, match="DeltaTable"):
+        delta_pyds.explain(spark.range(1))
