@@ -10,6 +10,7 @@
 - ``operation``: what the table's history says of a command: its parameters and metrics
 - ``result``: what a command tells its caller
 - ``plan``: what a command is to do, decided before a row is read
+- ``merge``: rows of a source update, delete and insert, joined in the user's process
 - ``merge_pruning``: conditions that files are skipped by, made of the source's keys
 - ``merge_binding``: the texts of a merge as bound expressions
 """

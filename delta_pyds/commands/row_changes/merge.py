@@ -1,0 +1,217 @@
+"""Merge by our own evaluator, in the user's process: the source in memory, a hash join, and Arrow from end to end.
+
+    rules = bind_request(snapshot, request, source_schema, options)     # ExpressionError: only Spark knows it
+    plan = plan_merge(snapshot, request, MergeSource(rows, source_schema), options)
+    plan.bytes_to_read                                                  # of the files that the source's keys leave
+    result = run_merge(plan, Place("process", "..."))
+
+Invariant: rows of the source are seen once, as they were given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from delta_pyds.columnar.roaring import deserialize
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.commands.commit import discard_files
+from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
+from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
+from delta_pyds.commands.row_changes.merge_binding import MergeClauseText, MergeTables, bind_merge
+from delta_pyds.commands.row_changes.merge_pruning import skipping_conditions
+from delta_pyds.commands.row_changes.plan import (
+    CommandOptions,
+    RowChangePlan,
+    change_state,
+    check_may_change,
+    files_state,
+    target_files,
+)
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.data.columns import record_batch
+from delta_pyds.data.row_changes.join import JoinedSource
+from delta_pyds.data.row_changes.merge_files import InsertRows, MergeFiles, insert_rows, merge_files
+from delta_pyds.data.write.store_assignment import plan_assignment
+from delta_pyds.data.write.task_session import TaskSession
+from delta_pyds.errors import ExpressionError, UserError
+from delta_pyds.expr.logic import and_
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.schema import IDENTITY_START, StructType
+from delta_pyds.table.definition.ingest_plan import plan_ingest
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.merge import MergeRules
+from delta_pyds.tasks.scan_state import ScanState
+from delta_pyds.tasks.write_state import Check, ColumnSource, TaskOutput
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """What a merge asks for, as SQL text; its clauses are in order.
+
+    ``parameters``: ``commitInfo.operationParameters``.
+    """
+
+    condition: str
+    clauses: Sequence[MergeClauseText]
+    target_alias: str | None = None
+    source_alias: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MergeSource:
+    """The rows of the source. ``schema``: their columns as Spark types them, in the order of ``rows``."""
+
+    rows: pa.Table
+    schema: StructType
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """A merge whose files are known. ``bytes_to_read``: of the files that may hold rows that it changes or meets."""
+
+    change: RowChangePlan
+    rules: MergeRules
+    source: JoinedSource
+    scan: ScanState
+    timing: Timing
+
+    @property
+    def bytes_to_read(self) -> int:
+        return sum(file.size for file in self.change.target.files)
+
+    @property
+    def num_files(self) -> int:
+        return len(self.change.target.files)
+
+
+def bind_request(snapshot: Snapshot, request: MergeRequest, source: StructType, options: CommandOptions) -> MergeRules:
+    """What the merge's texts mean, before a row of the source is known. ``source``: its columns.
+
+    Raises: ExpressionError, ColumnNotFoundError for what Spark has to compute, or to refuse in its own words.
+    """
+    configuration = snapshot.configuration
+    tables = MergeTables(
+        configuration.schema, source, configuration.supports, request.target_alias, request.source_alias
+    )
+    return bind_merge(
+        request.condition,
+        request.clauses,
+        tables,
+        time_zone=options.time_zone,
+        ansi=options.ansi,
+        now_micros=time.time_ns() // 1000,
+    )
+
+
+def plan_merge(snapshot: Snapshot, request: MergeRequest, source: MergeSource, options: CommandOptions) -> MergePlan:
+    """Plan the merge: which files of the table its source's keys can meet, and what tasks do with their rows.
+
+    Raises: what ``bind_request`` raises; UserError (DELTA_CANNOT_MODIFY_APPEND_ONLY).
+    """
+    timing = Timing(time.monotonic())
+    check_may_change(snapshot, "MERGE" if all(c.kind == "not_matched" for c in request.clauses) else "UPDATE")
+    rules = bind_request(snapshot, request, source.schema, options)
+    joined = JoinedSource(_one_batch(source), rules.on)
+    conditions = () if rules.not_matched_by_source else skipping_conditions(rules.on, joined.keys)
+    scan = plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
+    target = target_files(snapshot, list(live_files(scan)), options)
+    updates, inserts, checks = _column_sources(snapshot, options)
+    state = change_state(
+        target, files_state(snapshot, options, updates, checks), one_match=rules.one_match, insert_columns=inserts
+    )
+    change = RowChangePlan("MERGE", target, state, options, request.parameters, read=and_(conditions))
+    # row groups are skipped like files
+    skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
+    return MergePlan(change, rules, joined, skipping, timing)
+
+
+def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:
+    """Let the tasks run and commit what they did; no commit where no row changes.
+
+    ``runner``: of this process, whose memory holds the source; None runs in its threads.
+    Raises: what ``merge_files`` and ``commit_rows`` raise.
+    """
+    change, rules = plan.change, plan.rules
+    runner = runner or local_runner(change)
+    session = TaskSession(0, change.options.ansi, change.options.time_zone)
+    tasks = [
+        MergeFiles(plan.scan, some, rules, change.state, replace(session, partition_id=number), plan.source)
+        for number, some in enumerate(file_bundles(table_files(change.target, plan.scan), runner))
+    ]
+    outputs = runner.run(merge_files, tasks)
+    timing = plan.timing.found()
+    if rules.not_matched:
+        try:
+            inserting = InsertRows(
+                rules, change.state, replace(session, partition_id=len(tasks)), plan.source, _met(outputs)
+            )
+            outputs += runner.run(insert_rows, [inserting])
+        except BaseException:
+            discard_files(change.target.snapshot.table_root, change.options.storage_options, outputs)
+            raise
+    return commit_rows(
+        change,
+        outputs,
+        runner=runner,
+        place=place,
+        timing=timing,
+        source_rows=plan.source.rows.num_rows,
+    )
+
+
+def _met(outputs: Sequence[TaskOutput]) -> BitMap64:
+    """The rows of the source that met rows of the table in any file."""
+    found = BitMap64()
+    for output in outputs:
+        if output.matched_source_rows is not None:
+            found |= deserialize(output.matched_source_rows)
+    return found
+
+
+def _column_sources(
+    snapshot: Snapshot, options: CommandOptions
+) -> tuple[tuple[ColumnSource, ...], tuple[ColumnSource, ...], tuple[Check, ...]]:
+    """How updated rows and inserted rows get their columns, and what all of them must keep."""
+    configuration = snapshot.configuration
+    schema, numbers = configuration.schema, configuration.supports(Feature.IDENTITY_COLUMNS)
+    numbered = {f.name for f in schema if numbers and IDENTITY_START in f.metadata}
+    ingest = plan_ingest(
+        schema,
+        configuration=configuration.configuration,
+        # clauses give all columns their values, but for those that number new rows
+        incoming=StructType(tuple(f for f in schema if f.name not in numbered)),
+        time_zone=options.time_zone,
+        supports=configuration.supports,
+        table=snapshot.table_root,
+    )
+    inserts = tuple(replace(c, input=None if c.field.name in numbered else i) for i, c in enumerate(ingest.columns))
+    updates = tuple(
+        ColumnSource(c.field, "input", i) if c.field.name in numbered else replace(c, input=i)
+        for i, c in enumerate(ingest.columns)
+    )
+    return updates, inserts, ingest.checks
+
+
+def _one_batch(source: MergeSource) -> pa.RecordBatch:
+    """The rows in the types that expressions are evaluated in. Raises: ExpressionError where that cannot be."""
+    columns: list[pa.Array] = []
+    for number, column in enumerate(source.schema):
+        chunks = source.rows.column(number)
+        try:
+            convert = plan_assignment(chunks.type, column.data_type, column.name).convert
+        except UserError as e:
+            raise ExpressionError(f"the source's column '{column.name}' came as {chunks.type}: {e.message}") from None
+        parts = [chunk if convert is None else convert(chunk) for chunk in chunks.chunks]
+        columns.append(pa.concat_arrays(parts) if parts else pa.array([], arrow_type(column.data_type)))
+    schema = pa.schema([pa.field(f.name, c.type) for f, c in zip(source.schema, columns, strict=True)])
+    return record_batch(columns, schema, source.rows.num_rows)
