@@ -16,6 +16,8 @@ from typing import Any, cast
 MAX_SHOWN = 4_000
 _HIDDEN = "***"
 
+# Patterns are texts, which `re` compiles when they are first used and keeps: every task imports this module, and few
+# have anything to show.
 # All repetitions are bounded: the text may be hostile, and must not make the search quadratic.
 _SCHEME = r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}:/{1,8}"
 # Whose authority has no port: what a colon begins there is a secret.
@@ -24,49 +26,42 @@ _STORES = r"(?:s3[an]?|gcs|gs|abfss?|wasbs?|az|adl|oci|oss)"
 _WITH_CONTAINERS = r"(?:abfss?|wasbs?|az|oci)"
 # ``user:secret@`` in front of a host. A secret may hold a slash that nobody encoded; then what stands before the first
 # colon is a user, unless it is a host with its port.
-_USER_AND_SECRET = re.compile(
+_USER_AND_SECRET = (
     rf"(?P<scheme>{_SCHEME})[^/\s'\"@:]{{0,200}}:(?:[^/\s'\"@]{{0,400}}|(?!\d{{1,5}}/)[^\s'\"@]{{0,400}})@"
 )
-_OF_STORE = re.compile(rf"(?P<scheme>\b{_STORES}:/{{1,8}})[^/\s'\"@:]{{0,200}}:[^\s'\"@]{{0,400}}@", re.IGNORECASE)
+_OF_STORE = rf"(?i)(?P<scheme>\b{_STORES}:/{{1,8}})[^/\s'\"@:]{{0,200}}:[^\s'\"@]{{0,400}}@"
 # The same where the scheme was taken off before the text was made, as botocore does with a bucket's name.
-_BARE_USER_AND_SECRET = re.compile(r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])")
+_BARE_USER_AND_SECRET = r"(?P<before>^|[\s'\"(<])[\w.%+~-]{1,200}:[^/\s'\"@:]{1,400}@(?=[\w.-])"
 # Nothing but a user or a token.
-_TOKEN = re.compile(rf"(?P<scheme>\b(?!(?:{_WITH_CONTAINERS}|file):){_SCHEME})[^/\s'\"@]{{1,400}}@", re.IGNORECASE)
+_TOKEN = rf"(?i)(?P<scheme>\b(?!(?:{_WITH_CONTAINERS}|file):){_SCHEME})[^/\s'\"@]{{1,400}}@"
 # In a text that is nothing but a URL, a secret may hold quotes and blanks too.
-_ALONE = re.compile(
-    rf"(?P<scheme>{_STORES}://)[^/@:]*:.*@|(?P<other>[a-z][a-z0-9+.-]*://)(?:[^/]*@|[^/@:]*:(?!\d{{1,5}}/).*@)",
-    re.DOTALL,
-)
-_CONTAINER = re.compile(rf"{_WITH_CONTAINERS}://[\w$.-]{{1,100}}@[^@/:]*(?:/|$)")
+_ALONE = rf"(?s)(?P<scheme>{_STORES}://)[^/@:]*:.*@|(?P<other>[a-z][a-z0-9+.-]*://)(?:[^/]*@|[^/@:]*:(?!\d{{1,5}}/).*@)"
+_CONTAINER = rf"{_WITH_CONTAINERS}://[\w$.-]{{1,100}}@[^@/:]*(?:/|$)"
 _SECRET_NAME = (
     r"[\w.-]{0,40}(?:sig|signature|token|secret|passw(?:or)?d|credentials?|(?:access|account|api|private|shared|secret)[_-]?key"
     r"|connection[_-]?string|sas)[\w.-]{0,40}"
 )
 # ``?sig=...``, ``X-Amz-Signature=...``, ``AccountKey=...;``
-_IN_QUERY = re.compile(rf"(?P<name>[?&;#]{_SECRET_NAME}=)[^&\s'\";#]+", re.IGNORECASE)
-_IN_CONNECTION_STRING = re.compile(
-    r"(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+", re.IGNORECASE
-)
-_QUERY_ALONE = re.compile(rf"(?P<name>[?&;#]{_SECRET_NAME}=).+", re.IGNORECASE | re.DOTALL)
-_SECRET_OPTION = re.compile(rf"{_SECRET_NAME}|key|auth.*|user(?:name)?|login", re.IGNORECASE)
+_IN_QUERY = rf"(?i)(?P<name>[?&;#]{_SECRET_NAME}=)[^&\s'\";#]+"
+_IN_CONNECTION_STRING = r"(?i)(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+"
+_QUERY_ALONE = rf"(?is)(?P<name>[?&;#]{_SECRET_NAME}=).+"
+_SECRET_OPTION = rf"(?i){_SECRET_NAME}|key|auth.*|user(?:name)?|login"
 
 # Controls; what turns the direction of writing around, is invisible, or ends a line; halves of surrogate pairs.
-_ACTING = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+_ACTING = "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def without_secrets(text: str) -> str:
     """The text without the credentials of the URLs in it."""
     if "@" in text:
-        text = _USER_AND_SECRET.sub(rf"\g<scheme>{_HIDDEN}@", text)
-        text = _OF_STORE.sub(rf"\g<scheme>{_HIDDEN}@", text)
-        text = _TOKEN.sub(rf"\g<scheme>{_HIDDEN}@", text)
-        text = _BARE_USER_AND_SECRET.sub(rf"\g<before>{_HIDDEN}@", text)
+        text = re.sub(_USER_AND_SECRET, rf"\g<scheme>{_HIDDEN}@", text)
+        text = re.sub(_OF_STORE, rf"\g<scheme>{_HIDDEN}@", text)
+        text = re.sub(_TOKEN, rf"\g<scheme>{_HIDDEN}@", text)
+        text = re.sub(_BARE_USER_AND_SECRET, rf"\g<before>{_HIDDEN}@", text)
     if "=" in text:
-        text = _IN_QUERY.sub(rf"\g<name>{_HIDDEN}", text)
-        text = _IN_CONNECTION_STRING.sub(rf"\g<name>{_HIDDEN}", text)
+        text = re.sub(_IN_QUERY, rf"\g<name>{_HIDDEN}", text)
+        text = re.sub(_IN_CONNECTION_STRING, rf"\g<name>{_HIDDEN}", text)
     return text
 
 
@@ -75,9 +70,9 @@ def without_credentials(url: str) -> str:
 
     Stricter than ``without_secrets``, which finds URLs in a text: here all of the text is one.
     """
-    if "@" in url and _CONTAINER.match(url) is None:
-        url = _ALONE.sub(lambda match: f"{match['scheme'] or match['other']}{_HIDDEN}@", url, count=1)
-    return _QUERY_ALONE.sub(rf"\g<name>{_HIDDEN}", url)
+    if "@" in url and re.match(_CONTAINER, url) is None:
+        url = re.sub(_ALONE, lambda match: f"{match['scheme'] or match['other']}{_HIDDEN}@", url, count=1)
+    return re.sub(_QUERY_ALONE, rf"\g<name>{_HIDDEN}", url)
 
 
 def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:
@@ -85,7 +80,7 @@ def shown(text: str, *, multiline: bool = False, limit: int = MAX_SHOWN) -> str:
     # what is cut out anyway is not looked at
     if len(text) > 4 * limit:
         text = _cut(text, 4 * limit)
-    text = _ACTING.sub(_escaped_but_lines if multiline else _escaped, without_secrets(text))
+    text = re.sub(_ACTING, _escaped_but_lines if multiline else _escaped, without_secrets(text))
     return text if len(text) <= limit else _cut(text, limit)
 
 
@@ -104,7 +99,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
     for name, value in options.items():
         if isinstance(value, Mapping):
             found |= set(secrets_of(value))
-        elif isinstance(value, str) and len(value) >= 4 and _SECRET_OPTION.fullmatch(name):
+        elif isinstance(value, str) and len(value) >= 4 and re.fullmatch(_SECRET_OPTION, name):
             found.add(value)
     return tuple(sorted(found, key=len, reverse=True))
 

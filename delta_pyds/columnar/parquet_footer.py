@@ -13,6 +13,7 @@ Format: parquet.thrift, ``FileMetaData``.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import struct
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ _WANTED = frozenset(
     (_TYPE, _ENCODINGS, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS)
 )
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
+# the patterns that step over a column are worth compiling for more columns than most tasks ever see
+_WALKED_BY_HAND = 64
+_columns_seen = itertools.count()
 
 
 def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums: bool = True) -> pq.ParquetFile:
@@ -222,12 +226,17 @@ def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
             _, count, at = list_header(data, at)
             for _ in range(count):
                 starts.append(at)
-                end = end_of_plain_column(data, at)
+                end = _end_if_plain(data, at)
                 at = skip(data, at, STRUCT) if end is None else end
         else:
             at = skip(data, at, kind)
         number, kind, at = field_header(data, at, number)
     return starts, at
+
+
+def _end_if_plain(data: bytes, at: int) -> int | None:
+    """``end_of_plain_column``, but None for the first columns of a process: most tasks see no more than those."""
+    return end_of_plain_column(data, at) if next(_columns_seen) >= _WALKED_BY_HAND else None
 
 
 def _column_orders(data: bytes, at: int) -> tuple[list[bool], int]:
@@ -247,7 +256,7 @@ def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
 
 
 def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> ColumnChunk:
-    plain = end_of_plain_column(data, at) is not None
+    plain = _end_if_plain(data, at) is not None
     number, kind, at = field_header(data, at, 0)
     meta: dict[int, Any] = {}
     while kind:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from functools import cache
 from typing import Any
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
@@ -19,9 +20,10 @@ class ThriftError(ValueError):
     """The bytes are no value of the type."""
 
 
-# Patterns of what a column of a footer mostly looks like, which is stepped over by two calls. They are compiled in
-# every process that reads a file, so they are small: what they do not know is walked by hand. A field begins with a
-# byte that holds how much greater its number is than the one before, and its type; the byte 0 ends a struct.
+# Patterns of what a column of a footer mostly looks like, which is stepped over by two calls. They are small, for
+# compiling them takes as long as walking over a hundred columns by hand: what they do not know is walked so. A field
+# begins with a byte that holds how much greater its number is than the one before, and its type; the byte 0 ends a
+# struct.
 
 
 def _heads(*kinds: int) -> bytes:
@@ -43,8 +45,13 @@ _SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(
 _STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
 _PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, 4, STRUCT))
 # numbers, and a struct within the struct up to its list of names; and from behind them to the end of both structs
-_TO_NAMES = re.compile(b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST)))
-_TO_END = re.compile(b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER), re.DOTALL)
+_TO_NAMES = b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST))
+_TO_END = b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER)
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    return re.compile(_TO_NAMES), re.compile(_TO_END, re.DOTALL)
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -124,7 +131,8 @@ def end_of_plain_column(data: bytes, at: int) -> int | None:
 
     Behind the struct within it, such a one has only numbers.
     """
-    before = _TO_NAMES.match(data, at)
+    to_names, to_end = _patterns()
+    before = to_names.match(data, at)
     if before is not None:
         names = before.end()
         head = data[names] if names < len(data) else 0
@@ -133,7 +141,7 @@ def end_of_plain_column(data: bytes, at: int) -> int | None:
             for _ in range(head >> 4):
                 # one that is longer, or cut short, has no end that matches
                 names += 1 + data[names] if names < len(data) and data[names] < 0x80 else len(data)
-            after = _TO_END.match(data, names)
+            after = to_end.match(data, names)
             if after is not None:
                 return after.end()
     return None
