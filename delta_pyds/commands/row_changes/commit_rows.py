@@ -175,6 +175,8 @@ def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[Ta
         transaction.set_metadata(metadata)
     if plan.protocol is not None:
         transaction.set_protocol(plan.protocol)
+    if plan.options.application is not None:
+        transaction.set_application(*plan.options.application)
     changes.put_into(transaction)
     return transaction
 

@@ -28,6 +28,7 @@ class CommandOptions(Concealing):
 
     ``time_zone``, ``ansi``: of the session. ``isolation_level``: None leaves it to the table. ``target_file_bytes``:
     None leaves it to the table. ``max_runs``: how often the command runs where each run loses against another commit.
+    ``application``: id and version of an idempotent command (see ``is_done``).
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class CommandOptions(Concealing):
     isolation_level: str | None = None
     user_metadata: str | None = None
     max_runs: int = 1
+    application: tuple[str, int] | None = None
     target_file_bytes: int | None = None
     max_records_per_file: int = 0
     compression: str = "snappy"
@@ -98,6 +100,18 @@ class RowChangePlan(Concealing):
     metadata: Metadata | None = None
     protocol: Protocol | None = None
     whole_files: bool = False
+
+
+def is_done(snapshot: Snapshot, options: CommandOptions) -> bool:
+    """Whether the table has a command already of that application with that version, or a later one.
+
+    Protocol: "Transaction Identifiers".
+    """
+    if options.application is None:
+        return False
+    app_id, version = options.application
+    stored = snapshot.transactions.get(app_id)
+    return stored is not None and stored.version >= version
 
 
 def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
