@@ -6,7 +6,7 @@
 - ``incoming``: rows that a user has, as a DataFrame
 - ``worker_python``: the Python that Spark runs its workers with
 - ``active_session``: the session of a thread, in which Spark looks a source up
-- ``row_replacement``: ``delta_pyds.write`` with ``replace_where`` on data columns, in tasks of the session
+- ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it
 - ``row_changes``: delete, update and merge where Spark finds the rows
 - ``task_runner``: tasks of a command in the executors of a session
 - ``source``: the data source: the classes that Spark instantiates

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from delta_pyds.errors import DeltaError, OptionError
+from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
     choice_argument,
@@ -225,19 +225,39 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     root = absolute_table_path(path, remote=is_remote(spark))
     # whatever the user gave comes after the zone
     options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
+    # on Spark Connect a path without a scheme may be the server's alone
+    sure_of_files = not is_remote(spark) or has_scheme(path)
     with active(spark), _errors_as_they_were():
-        # on Spark Connect a path without a scheme may be the server's alone
-        if overwrite and "replaceWhere" in options and (not is_remote(spark) or has_scheme(path)):
+        if overwrite and "replaceWhere" in options and sure_of_files:
             # imported here: it loads what planning needs, and workers import this module too
-            from delta_pyds.spark.row_replacement import replace_rows
+            from delta_pyds.spark.session_write import replace_rows
 
             done = replace_rows(frame, {**options, "path": root}, time_zone=options["timeZone"])
             if done is not None:
                 return done
-        result_id = new_result_id()
-        writer = frame.write.format(DeltaDataSource.name()).options(**options).option(RESULT_OPTION, result_id)
-        writer.mode("overwrite" if overwrite else "append").save(root)
-        return take_result(spark, DeltaDataSource.name(), result_id)
+        try:
+            return _save_by_format(frame, root, options, overwrite=overwrite)
+        except Exception as e:
+            from delta_pyds.spark.session_write import lacked_a_session, write_computed
+
+            error = error_of(e)
+            if error is None or not lacked_a_session(error):
+                raise
+            if not sure_of_files:
+                raise UnsupportedOperationError(
+                    f"{error.message} This session could, but whether {root} is the same here and on the server "
+                    "of Spark Connect is not known: give the path with its scheme, as in file:///data/events.",
+                    code=error.code,
+                    **error.parameters,
+                ) from None
+        return write_computed(frame, {**options, "path": root}, time_zone=options["timeZone"], overwrite=overwrite)
+
+
+def _save_by_format(frame: DataFrame, root: str, options: Mapping[str, str], *, overwrite: bool) -> WriteResult:
+    result_id = new_result_id()
+    writer = frame.write.format(DeltaDataSource.name()).options(**options).option(RESULT_OPTION, result_id)
+    writer.mode("overwrite" if overwrite else "append").save(root)
+    return take_result(frame.sparkSession, DeltaDataSource.name(), result_id)
 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:

@@ -57,15 +57,21 @@ class SparkRunner:
     def write(self, frame: DataFrame, state: WriteState) -> list[TaskOutput]:
         """Write the rows of a DataFrame to new files of a table, each partition in a task of its own."""
 
+        names = frame.columns
+
         @leaves_worker
         def write_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from delta_pyds.data.write.task import write
             from delta_pyds.spark.source.writer import task_session
 
             session = task_session()
-            yield output_row(session.partition_id, write(state, batches, session))
+            yield output_row(
+                session.partition_id, write(state, (batch.rename_columns(names) for batch in batches), session)
+            )
 
-        return collected(frame.mapInArrow(write_partition, OUTPUT_DDL))
+        # PySpark looks each column up by its name, and takes a dot in it for a nested field
+        numbered = frame.toDF(*(f"c{n}" for n in range(len(names))))
+        return collected(numbered.mapInArrow(write_partition, OUTPUT_DDL))
 
 
 def session_parallelism(spark: SparkSession) -> int:

@@ -30,7 +30,7 @@ class SessionExpression:
     ``legacy`` is None where the text cannot be bound without ANSI rules;
     ``legacy_refusal`` then says why. ``sql`` is the text, for messages.
     ``uses_time_zone``: its meaning depends on the session's time zone, which
-    was taken to be ``WriteState.time_zone``.
+    was taken to be ``WriteState.time_zone``. ``reads_clock``: it has the time at which it was bound.
     """
 
     sql: str
@@ -38,6 +38,18 @@ class SessionExpression:
     legacy: Expr | None = None
     legacy_refusal: str = ""
     uses_time_zone: bool = False
+    reads_clock: bool = False
+
+
+@dataclass(frozen=True)
+class SparkExpression:
+    """An expression that a Spark session computes: the rows bring what it gives.
+
+    ``sql`` is the text, as the table has it. ``columns``: those of the table that the text may name, for messages.
+    """
+
+    sql: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,9 @@ class ColumnSource:
     ``default``, ``generated``: ``expression`` computes it; a generated column
     with an ``input`` is checked against it instead. Expressions are bound to
     the table's logical columns. ``identity``: numbered where not given.
+    ``computed``: in place of ``expression``, a default or generated column that a Spark session computes: ``input`` is
+    where the rows bring its values, behind the columns that were given. What a session compares of a generated column
+    that was given is a ``Check``.
     """
 
     field: StructField
@@ -70,22 +85,26 @@ class ColumnSource:
     input: int | None = None
     expression: SessionExpression | None = None
     identity: IdentityColumn | None = None
+    computed: SparkExpression | None = None
 
 
-CheckKind = Literal["check", "invariant", "replace_where"]
+CheckKind = Literal["check", "invariant", "replace_where", "generated"]
 
 
 @dataclass(frozen=True)
 class Check:
     """A condition that must be true, not just not false, of each row that is written.
 
-    Kinds: a CHECK constraint, a column invariant, or the predicate of replaceWhere. ``name``: of the
-    constraint or of the column. Protocol: "CHECK Constraints", "Column Invariants".
+    Kinds: a CHECK constraint, a column invariant, the predicate of replaceWhere, or that a generated column that was
+    given is null-safely equal to what ``expression`` gives. ``name``: of the constraint or of the column.
+    ``expression``: with a ``SparkExpression`` the rows bring whether they pass, as the column
+    ``changed_rows.CHECK_PREFIX`` with the check's position. Protocol: "CHECK Constraints", "Column Invariants",
+    "Generated Columns".
     """
 
     kind: CheckKind
     name: str
-    expression: SessionExpression
+    expression: SessionExpression | SparkExpression
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +141,13 @@ class WriteState(Concealing):
     max_records_per_file: int = 0
     compression: str = "snappy"
     time_zone: str = "UTC"
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether the rows must bring what a Spark session has computed."""
+        return any(source.computed is not None for source in self.columns) or any(
+            isinstance(check.expression, SparkExpression) for check in self.checks
+        )
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,10 @@ class WritePlan:
     replaces_rows: bool = False
 
 
-def plan_write(request: WriteRequest) -> WritePlan:
+def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
     """Check all that can be checked before a byte is written, and say what the tasks must do.
+
+    ``spark``: a session is at hand, and computes what our own evaluator does not know (see ``plan_ingest``).
 
     Raises: UserError, OptionError, ExpressionError, UnsupportedFeatureError,
         StorageError; each names the table and what to do.
@@ -103,6 +105,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         replace_where=request.replace_where,
         supports=configuration.supports,
         table=request.table_root,
+        spark=spark,
     )
     state = write_state(
         configuration,
@@ -179,7 +182,7 @@ def commit_write(
         if plan.base_version is not None or plan.request.create_mode not in ("ignore", "errorIfExists"):
             raise
         # another writer has created the table since the plan was made: now it is there
-        if plan_write(plan.request).nothing_to_do:
+        if plan_write(plan.request, spark=True).nothing_to_do:
             logger.info("Nothing was written: another writer has created %s.", plan.request.table_root)
             return None
         raise

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from delta_pyds.data.write.constraints import broken, first_failure
+from delta_pyds.data.write.constraints import broken, first_failure, shown_columns
 from delta_pyds.data.write.ingest import Ingest
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import DeltaError
@@ -58,5 +58,5 @@ class NewRows:
         for column, check in self._checked:
             at = first_failure(batch.column(column))
             if at is not None:
-                raise broken(check, self._state.table_root, rows, at, [(name,) for name in rows.schema.names])
+                raise broken(check, self._state.table_root, rows, at, shown_columns(check))
         return rows

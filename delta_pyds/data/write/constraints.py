@@ -18,12 +18,18 @@ from delta_pyds.data.write.derived_columns import evaluate_named, of_type
 from delta_pyds.data.write.not_null import NotNull
 from delta_pyds.data.write.row_values import row_values
 from delta_pyds.data.write.task_session import TaskSession, meaning
-from delta_pyds.errors import ConstraintViolationError
+from delta_pyds.errors import ConstraintViolationError, DeltaError
 from delta_pyds.expr.nodes import Expr, references
 from delta_pyds.redaction import shown
-from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
+from delta_pyds.tasks.changed_rows import CHECK_PREFIX
+from delta_pyds.tasks.write_state import Check, ColumnSource, SessionExpression, SparkExpression, WriteState
 
-_WORDS = {"check": "the CHECK constraint", "invariant": "the invariant of column", "replace_where": "replaceWhere"}
+_WORDS = {
+    "check": "the CHECK constraint",
+    "invariant": "the invariant of column",
+    "replace_where": "replaceWhere",
+    "generated": "the generated column",
+}
 
 
 class Constraints:
@@ -35,44 +41,76 @@ class Constraints:
     def __init__(self, state: WriteState, session: TaskSession) -> None:
         table = state.table_root
         self._not_null = NotNull(state.schema, table)
-        self._checks = [_RowCheck(check, session, table) for check in state.checks]
+        self._checks: list[_RowCheck | _SparkCheck] = [
+            _SparkCheck(check, f"{CHECK_PREFIX}{i}", table)
+            if isinstance(check.expression, SparkExpression)
+            else _RowCheck(check, check.expression, session, table)
+            for i, check in enumerate(state.checks)
+        ]
         self._generated = [
             _GeneratedCheck(source, session, table)
             for source in state.columns
-            if source.source == "generated" and source.input is not None
+            if source.source == "generated" and source.input is not None and source.expression is not None
         ]
 
-    def check(self, batch: pa.RecordBatch) -> None:
+    def check(self, batch: pa.RecordBatch, incoming: pa.RecordBatch | None = None) -> None:
         """Check the rows of a batch that has the table's logical columns.
 
-        Generated columns are compared with their expression where
-        ``WriteState.columns`` says that the rows brought them.
+        ``incoming``: the same rows as they came, with the columns that a Spark session has added, where these are not
+        in ``batch``. Generated columns are compared with their expression where ``WriteState.columns`` says that the
+        rows brought them.
 
         Raises: ConstraintViolationError naming the rule and the first row that breaks it:
             DELTA_NOT_NULL_CONSTRAINT_VIOLATED, DELTA_VIOLATE_CONSTRAINT_WITH_VALUES,
-            DELTA_REPLACE_WHERE_MISMATCH. ExpressionError when a rule cannot be computed for a row.
+            DELTA_REPLACE_WHERE_MISMATCH. ExpressionError when a rule cannot be computed for a row. DeltaError where
+            the rows lack what Spark should have computed.
         """
         self._not_null.check(batch)
         if batch.num_rows:
             for generated in self._generated:
                 generated.check(batch)
             for check in self._checks:
-                check.check(batch)
+                if isinstance(check, _SparkCheck):
+                    check.check(batch, batch if incoming is None else incoming)
+                else:
+                    check.check(batch)
 
 
 class _RowCheck:
-    def __init__(self, check: Check, session: TaskSession, table: str) -> None:
+    def __init__(self, check: Check, expression: SessionExpression, session: TaskSession, table: str) -> None:
         self._check = check
+        self._expression = expression
         self._table = table
         self._named = f"{_name(check)} of table {table}"
-        self._tree = meaning(check.expression, session, self._named)
+        self._tree = meaning(expression, session, self._named)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        passed = evaluate_named(self._tree, self._check.expression, batch, batch.num_rows, self._named)
+        passed = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._named)
         at = first_failure(passed)
         if at is None:
             return
         raise broken(self._check, self._table, batch, at, columns_of(self._tree))
+
+
+class _SparkCheck:
+    """A rule that a Spark session has evaluated: the rows bring whether they pass, in a column."""
+
+    def __init__(self, check: Check, column: str, table: str) -> None:
+        self._check = check
+        self._column = column
+        self._table = table
+
+    def check(self, batch: pa.RecordBatch, incoming: pa.RecordBatch) -> None:
+        # a column of the user's rows may have the same name; what was computed stands behind them
+        places = incoming.schema.get_all_field_indices(self._column)
+        if not places:
+            raise DeltaError(
+                f"the rows for {self._table} came without what Spark computes of {_name(self._check)}: nothing can be "
+                "written."
+            )
+        at = first_failure(incoming.column(max(places)))
+        if at is not None:
+            raise broken(self._check, self._table, batch, at, shown_columns(self._check))
 
 
 class _GeneratedCheck:
@@ -92,9 +130,8 @@ class _GeneratedCheck:
         values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._what)
         at = first_failure(same_values(given, of_type(values, self._field, self._expression)))
         if at is not None:
-            found = row_values(batch, at, [(name,), *columns_of(self._tree)])
-            rule = f"Generated Column ({shown(name)} <=> {shown(self._expression.sql)})"
-            raise violation(self._table, f"CHECK constraint {rule}", found, name)
+            rule = Check("generated", name, self._expression)
+            raise broken(rule, self._table, batch, at, [(name,), *columns_of(self._tree)])
 
 
 def broken(
@@ -112,7 +149,19 @@ def broken(
             predicate=sql,
             values=values,
         )
-    return violation(table, f"{_name(check)[4:]} ({sql})", values, check.name)
+    if check.kind == "generated":
+        rule = f"CHECK constraint Generated Column ({shown(check.name)} <=> {sql})"
+    else:
+        rule = f"{_name(check)[4:]} ({sql})"
+    return violation(table, rule, values, check.name)
+
+
+def shown_columns(check: Check) -> list[tuple[str, ...]]:
+    """The columns whose values the error shows, of a rule that a Spark session has evaluated."""
+    if isinstance(check.expression, SessionExpression):
+        return columns_of(check.expression.ansi)
+    own = [check.name] if check.kind == "generated" else []
+    return [(name,) for name in dict.fromkeys([*own, *check.expression.columns])]
 
 
 def _name(check: Check) -> str:

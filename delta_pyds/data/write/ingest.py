@@ -100,7 +100,7 @@ class Ingest:
         for i in self._partition_texts:
             arrays[i] = _without_empty(arrays[i])
         result = record_batch(arrays, self._schema, batch.num_rows)
-        self._constraints.check(result)
+        self._constraints.check(result, batch)
         return result
 
     def _plan(self, incoming: pa.Schema) -> None:

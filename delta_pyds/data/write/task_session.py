@@ -30,6 +30,7 @@ def meaning(expression: SessionExpression, session: TaskSession, what: str) -> E
             f"{what}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
             f"{expression.legacy_refusal or 'it needs ANSI rules'} Set spark.sql.ansi.enabled to true for this write.",
             expression=expression.sql,
+            unknown_expression=expression.sql,
         )
     return tree
 
@@ -45,7 +46,7 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
         if column.expression is not None and column.expression.uses_time_zone:
             raise _other_zone(state, session.time_zone, f"the column '{column.field.name}'", column.expression)
     for check in state.checks:
-        if check.expression.uses_time_zone:
+        if isinstance(check.expression, SessionExpression) and check.expression.uses_time_zone:
             raise _other_zone(state, session.time_zone, f"the constraint '{check.name}'", check.expression)
 
 

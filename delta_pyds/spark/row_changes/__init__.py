@@ -4,5 +4,9 @@
 - ``merge_clauses``: the clauses of a merge, and what may follow what
 - ``target_frame``: the rows of a table, each with its file and position
 - ``same_columns``: a frame in which Columns that the user made of ``toDF`` resolve
+- ``table_expression``: an expression of a table, tried in a session before any row is read
+- ``stored_values``: values of a frame as the table will hold them
+- ``computed_rows``: rows of a frame as rows of the table, over which its expressions are computed
+- ``computed``: what a session computes of rows that are written: defaults, generated columns, rules
 - ``apply``: the rows that change, through tasks that write files and say which rows leave
 """

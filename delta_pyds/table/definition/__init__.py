@@ -10,6 +10,7 @@
 - ``schema_enforcement``: whether incoming rows fit the table
 - ``schema_evolution``: the metadata of a table whose schema changes
 - ``session_expressions``: the table's expressions in both meanings that a session can give them
+- ``spark_expressions``: the table's expressions that a Spark session computes, and those that none is asked for
 - ``ingest_plan``: how incoming rows become rows of the table
 - ``identity``: high-water marks of identity columns
 - ``statistics_columns``: which columns statistics are collected of

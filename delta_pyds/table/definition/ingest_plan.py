@@ -1,7 +1,8 @@
 """Plans how incoming rows become rows of the table: the origin of each column, and the constraints on rows.
 
 Invariant: whatever the rows cannot become, and every expression that cannot
-be evaluated exactly, is refused here, before any byte is written.
+be evaluated exactly, is refused here, before any byte is written; where a Spark
+session is at hand, it computes what our own evaluator does not know.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns",
 "Default Columns", "Identity Columns".
@@ -49,7 +50,15 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
 )
 from delta_pyds.table.definition.session_expressions import parse_session_expression
-from delta_pyds.tasks.write_state import Check, ColumnSource, IdentityColumn, SessionExpression
+from delta_pyds.table.definition.spark_expressions import spark_expression
+from delta_pyds.tasks.write_state import (
+    Check,
+    ColumnOrigin,
+    ColumnSource,
+    IdentityColumn,
+    SessionExpression,
+    SparkExpression,
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ def plan_ingest(
     supports: Callable[[str], bool],
     replace_where: str | None = None,
     table: str = "",
+    spark: bool = False,
 ) -> IngestPlan:
     """Plan for a table whose schema already accepted the incoming one.
 
@@ -78,26 +88,48 @@ def plan_ingest(
     metadata of such columns means nothing. CHECK constraints and invariants
     are enforced wherever they stand, as the reference does.
 
+    ``spark``: a session is at hand (``spark.row_changes.computed``), and computes what our own evaluator does not know
+    in each of the two meanings, and what reads the clock: so values and rules of one row see one moment. The rows
+    then bring the defaults and generated columns in question behind the incoming columns, in the table's order
+    (``ColumnSource.computed``), and for each rule in question whether they pass (``Check``).
+
     Raises: UserError for incoming columns that the table does not have or that name one of its columns twice
         (DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND), for a missing NOT NULL column
         (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) and for values of an identity column that takes none
         (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED); ExpressionError and ColumnNotFoundError naming
         constraint or column, table, and what cannot be evaluated; ProtocolError for metadata that cannot be read.
     """
-    planner = _Planner(schema, time_zone, supports, table)
+    planner = _Planner(schema, time_zone, supports, table, spark)
     positions = planner.positions(incoming)
-    columns = tuple(planner.column(field, positions.get(field.name)) for field in schema)
+    columns = _with_places([planner.column(field, positions.get(field.name)) for field in schema], len(incoming.fields))
     checks = (
         *planner.check_constraints(configuration),
         *planner.invariants(schema),
         *planner.replaced_rows(replace_where),
+        *planner.given_generated,
     )
     expressions = [c.expression for c in columns if c.expression is not None] + [c.expression for c in checks]
-    return IngestPlan(columns, checks, any(e.uses_time_zone for e in expressions))
+    return IngestPlan(columns, checks, any(isinstance(e, SessionExpression) and e.uses_time_zone for e in expressions))
+
+
+def _with_places(columns: list[ColumnSource], given: int) -> tuple[ColumnSource, ...]:
+    """With the places of what a Spark session computes, behind the columns that are given."""
+    placed = []
+    for source in columns:
+        if source.computed is not None:
+            source = replace(source, input=given)
+            given += 1
+        placed.append(source)
+    return tuple(placed)
 
 
 class _Planner:
-    def __init__(self, schema: StructType, time_zone: str, supports: Callable[[str], bool], table: str) -> None:
+    def __init__(
+        self, schema: StructType, time_zone: str, supports: Callable[[str], bool], table: str, spark: bool
+    ) -> None:
+        self._spark = spark
+        # rules of generated columns that the rows bring, where a session holds them against their expressions
+        self.given_generated: list[Check] = []
         self._schema = schema
         self._time_zone = time_zone
         self._supports = supports
@@ -136,7 +168,7 @@ class _Planner:
     def column(self, field: StructField, position: int | None) -> ColumnSource:
         text_limits(field)
         if (text := self._generation_expression(field)) is not None:
-            return ColumnSource(field, "generated", position, self._generated(field, text, position))
+            return self._computed(field, "generated", position, self._generated(field, text, position))
         identity = self._identity(field)
         if position is not None:
             if identity is not None and not identity.allow_explicit_insert:
@@ -152,7 +184,7 @@ class _Planner:
             return ColumnSource(field, "identity", identity=identity)
         default = field.metadata.get(CURRENT_DEFAULT) if self._supports(Feature.ALLOW_COLUMN_DEFAULTS) else None
         if default is not None:
-            return ColumnSource(field, "default", expression=self._default(field, str(default)))
+            return self._computed(field, "default", None, self._default(field, str(default)))
         if not field.nullable and field.data_type != VOID:
             raise ConstraintViolationError(
                 f"the column '{field.name}'{self._of_table} is NOT NULL, has no default, and is missing from the "
@@ -168,16 +200,31 @@ class _Planner:
         text = field.metadata.get(GENERATION_EXPRESSION)
         return str(text) if text is not None and self._supports(Feature.GENERATED_COLUMNS) else None
 
-    def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression:
+    def _computed(
+        self, field: StructField, origin: ColumnOrigin, position: int | None, by: SessionExpression | SparkExpression
+    ) -> ColumnSource:
+        if isinstance(by, SessionExpression):
+            return ColumnSource(field, origin, position, by)
+        if position is None:
+            return ColumnSource(field, origin, computed=by)
+        self.given_generated.append(Check("generated", field.name, by))
+        return ColumnSource(field, origin, position)
+
+    def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression | SparkExpression:
         what = f"the generated column '{field.name}'{self._of_table}"
         expression = self._typed(text, field.data_type, self._schema, what)
+        if isinstance(expression, SparkExpression):
+            return expression
         if position is not None and (COLLATIONS in field.metadata or not _is_comparable(field.data_type)):
+            if self._spark:
+                return spark_expression(text, self._schema, what)
             raise ExpressionError(
                 f"{what} is of type {display(field.data_type).upper()}"
                 + (" with a collation" if COLLATIONS in field.metadata else "")
                 + ", whose given values cannot be compared with its expression here: leave the column out, and it is "
                 "computed.",
                 column=field.name,
+                unknown_expression=text,
             )
         for path in references(expression.ansi):
             other = self._schema.find(path[0])
@@ -190,7 +237,7 @@ class _Planner:
                 )
         return expression
 
-    def _default(self, field: StructField, text: str) -> SessionExpression:
+    def _default(self, field: StructField, text: str) -> SessionExpression | SparkExpression:
         what = f"the default of column '{field.name}'{self._of_table}"
         return self._typed(text, field.data_type, StructType(()), what)
 
@@ -262,8 +309,10 @@ class _Planner:
 
     # expressions
 
-    def _condition(self, text: str, what: str) -> SessionExpression:
+    def _condition(self, text: str, what: str) -> SessionExpression | SparkExpression:
         expression = self._parse(text, self._schema, what)
+        if isinstance(expression, SparkExpression):
+            return expression
         found = type_of(expression.ansi)
         if found not in (BOOLEAN, VOID):
             raise ExpressionError(
@@ -273,31 +322,38 @@ class _Planner:
             )
         return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, what, text) if found == VOID else expression
 
-    def _typed(self, text: str, wanted: DataType, schema: StructType, what: str) -> SessionExpression:
+    def _typed(self, text: str, wanted: DataType, schema: StructType, what: str) -> SessionExpression | SparkExpression:
         """The expression as a value of the column's type: cast where it is of another one."""
         expression = self._parse(text, schema, what)
+        if isinstance(expression, SparkExpression):
+            return expression
         if nullable_throughout(type_of(expression.ansi)) == nullable_throughout(wanted):
             return expression
         return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, what, text)
 
-    def _parse(self, text: str, schema: StructType, what: str, shown: str | None = None) -> SessionExpression:
+    def _parse(
+        self, text: str, schema: StructType, what: str, shown: str | None = None
+    ) -> SessionExpression | SparkExpression:
+        """``shown``: what the table has, where ``text`` was made of it."""
         sql = text if shown is None else shown
         try:
             expression = parse_session_expression(text, schema, time_zone=self._time_zone, now_micros=self._now_micros)
-        except ColumnNotFoundError as e:
-            raise ColumnNotFoundError(
-                f"nothing can be written: {what}, {sql}, names a column that is not there: {e.message}",
-                code=e.code,
-                **e.parameters,
-            ) from None
         except DeltaError as e:
-            raise ExpressionError(
-                f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}",
-                code=e.code,
-                multiline=e.multiline,
-                **e.parameters,
-            ) from None
+            if self._spark:
+                return spark_expression(sql, schema, what)
+            raise self._unknown(sql, what, e) from None
+        if self._spark and (expression.legacy is None or expression.reads_clock):
+            return spark_expression(sql, schema, what)
         return replace(expression, sql=sql)
+
+    @staticmethod
+    def _unknown(sql: str, what: str, e: DeltaError) -> DeltaError:
+        parameters = {**e.parameters, "unknown_expression": sql}
+        if isinstance(e, ColumnNotFoundError):
+            message = f"nothing can be written: {what}, {sql}, names a column that is not there: {e.message}"
+            return ColumnNotFoundError(message, code=e.code, **parameters)
+        message = f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
+        return ExpressionError(message, code=e.code, multiline=e.multiline, **parameters)
 
     def _name(self) -> str:
         return f" {self._table}" if self._table else ""

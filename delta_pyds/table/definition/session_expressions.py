@@ -35,4 +35,5 @@ def parse_session_expression(
         legacy=None if legacy is None else legacy.expr,
         legacy_refusal=refusal,
         uses_time_zone=ansi.uses_time_zone or (legacy is not None and legacy.uses_time_zone),
+        reads_clock=not ansi.deterministic or (legacy is not None and not legacy.deterministic),
     )

@@ -1,0 +1,229 @@
+"""Rows of a frame as rows of the table, over which its expressions are computed by Spark.
+
+Invariants: a step sees the table's columns by their names, converted as they will be stored; all else of the frame has
+names that no expression can have. The order is that of ``data.write.ingest``: given columns and defaults, generated
+ones, then empty texts of partition columns become null, and then the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as spark_types
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.protocol.schema import BINARY, STRING
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.row_changes.stored_values import spark_field, stored
+from delta_pyds.spark.row_changes.table_expression import try_expression
+from delta_pyds.table.definition.spark_expressions import named_columns
+from delta_pyds.tasks.changed_rows import CHECK_PREFIX
+from delta_pyds.tasks.write_state import Check, SparkExpression, WriteState
+
+_WHAT = {
+    "check": "the CHECK constraint '{}'",
+    "invariant": "the invariant of column '{}'",
+    "replace_where": "the option {}",
+    "generated": "the generated column '{}'",
+    "default": "the default of column '{}'",
+}
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Where a frame has the values of a column: their place and type, and the place of which rows have one.
+
+    ``when``: None for all rows.
+    """
+
+    place: int
+    data_type: spark_types.DataType
+    when: int | None = None
+
+
+class ComputedRows:
+    """The rows of ``frame``, to compute expressions of the table over them.
+
+    ``write``: how columns are made that rows do not bring. ``brought``: by position in its schema. ``written``: the
+    place of a boolean column, for which rows anything is computed; None for all.
+    """
+
+    def __init__(
+        self, frame: DataFrame, write: WriteState, brought: dict[int, Brought], *, written: int | None = None
+    ) -> None:
+        self._spark = frame.sparkSession
+        self._write = write
+        self._brought = brought
+        self._written = written
+        self._prefix = "_deltapy_in_"
+        while any(name.lower().startswith(self._prefix) for name in write.schema.names):
+            self._prefix += "_"
+        self._width = len(frame.columns)
+        self._frame = frame.toDF(*(f"{self._prefix}{n}" for n in range(self._width)))
+        self._types = [spark_field(field) for field in write.schema]
+
+    @staticmethod
+    def names_of(checks: Sequence[Check]) -> list[str]:
+        """The names of the columns of those checks that Spark evaluates, in their order."""
+        return [f"{CHECK_PREFIX}{n}" for n, c in enumerate(checks) if isinstance(c.expression, SparkExpression)]
+
+    def with_columns(self, made: Sequence[int], checks: Sequence[Check]) -> DataFrame:
+        """The frame's columns, then the values of the columns ``made``, then whether the rows keep the checks.
+
+        The names of the result mean nothing.
+        """
+        rules = [check for check in checks if isinstance(check.expression, SparkExpression)]
+        needed = self._needed(made, rules)
+        generated = [i for i in needed if self._is_generated(i)]
+        first = [self._first(i) for i in needed if i not in generated]
+        rows = self._frame.select(*self._kept(), *(c for c in first if c is not None))
+        if generated:
+            rows = rows.select("*", *(self._generated(i).alias(self._name(i)) for i in generated))
+        present = set(rows.columns)
+        rows = rows.select(*self._kept(), *(self._stored_in_file(i) for i in needed if self._name(i) in present))
+        return rows.select(
+            *self._kept(), *(F.col(quoted(self._name(i))) for i in made), *(self._verdict(check) for check in rules)
+        )
+
+    # --- which columns
+
+    def _needed(self, made: Iterable[int], rules: Sequence[Check]) -> list[int]:
+        """The columns that are made, or that an expression may name, or one of those that these are made of."""
+        schema = self._write.schema
+        wanted = {name for rule in rules for name in (*named_columns(rule.expression.sql, schema), rule.name)}
+        waiting = {i for i, name in enumerate(schema.names) if name in wanted} | set(made)
+        needed: set[int] = set()
+        while waiting:
+            i = waiting.pop()
+            needed.add(i)
+            sql = None if self._is_brought(i) else self._sql(i)
+            if sql is not None:
+                named = named_columns(sql, schema)
+                waiting |= {j for j, name in enumerate(schema.names) if name in named} - needed
+        return sorted(needed)
+
+    def _is_brought(self, i: int) -> bool:
+        """Whether all rows bring the column."""
+        return i in self._brought and self._brought[i].when is None
+
+    def _is_generated(self, i: int) -> bool:
+        return self._write.columns[i].source == "generated" and not self._is_brought(i)
+
+    def _sql(self, i: int) -> str | None:
+        """What a column is made of where rows do not bring it."""
+        source = self._write.columns[i]
+        expression = source.computed or source.expression
+        return None if expression is None else expression.sql
+
+    def _name(self, i: int) -> str:
+        return self._write.schema.names[i]
+
+    # --- their values
+
+    def _kept(self) -> list[Column]:
+        return [F.col(f"{self._prefix}{n}") for n in range(self._width)]
+
+    def _first(self, i: int) -> Column | None:
+        """A column that is brought, null, or a default; None for identity values, which tasks make."""
+        source = self._write.columns[i]
+        if source.source == "identity" and i not in self._brought:
+            return None
+        if self._is_brought(i):
+            value = self._given(i)
+        else:
+            sql = self._sql(i)
+            value = F.lit(None) if sql is None else self._value(i, sql, "default", [])
+            value = self._unless_given(i, value.cast(self._types[i].dataType))
+        return value.alias(self._name(i))
+
+    def _generated(self, i: int) -> Column:
+        sql = self._sql(i)
+        assert sql is not None
+        return self._unless_given(i, self._value(i, sql, "generated", self._not_generated()))
+
+    def _given(self, i: int) -> Column:
+        brought = self._brought[i]
+        value = F.col(f"{self._prefix}{brought.place}")
+        return stored(value, brought.data_type, self._write.schema.fields[i])
+
+    def _unless_given(self, i: int, value: Column) -> Column:
+        brought = self._brought.get(i)
+        if brought is None or brought.when is None:
+            return value
+        return F.when(F.col(f"{self._prefix}{brought.when}"), self._given(i)).otherwise(value)
+
+    def _value(self, i: int, sql: str, kind: str, visible: Sequence[int]) -> Column:
+        """An expression of the table, as a value of the column ``i``."""
+        wanted = self._types[i].dataType
+        found = self._try(sql, kind, self._name(i), visible, lambda value: value.cast(wanted))
+        value = F.expr(sql)
+        if found.simpleString() != wanted.simpleString():
+            value = value.cast(wanted)
+        return self._where_written(stored(value, wanted, self._write.schema.fields[i]))
+
+    def _where_written(self, value: Column) -> Column:
+        return value if self._written is None else F.when(F.col(f"{self._prefix}{self._written}"), value)
+
+    def _stored_in_file(self, i: int) -> Column:
+        """The log cannot tell an empty text of a partition from null."""
+        name, field = self._name(i), self._write.schema.fields[i]
+        value = F.col(quoted(name))
+        if name in self._write.partition_columns and field.data_type in (STRING, BINARY):
+            value = F.when(F.octet_length(value) > 0, value)
+        return value.alias(name)
+
+    # --- the rules
+
+    def _verdict(self, check: Check) -> Column:
+        sql, numbered = check.expression.sql, self._numbered()
+        if check.kind != "generated":
+            visible = [i for i in range(len(self._types)) if i not in numbered]
+            self._try_condition(check, visible)
+            return self._where_written(F.expr(sql).cast("boolean"))
+        i = self._write.schema.names.index(check.name)
+        wanted = self._types[i].dataType
+
+        def same(value: Column) -> Column:
+            return F.lit(None).cast(wanted).eqNullSafe(value.cast(wanted))
+
+        found = self._try(sql, "generated", check.name, self._not_generated(), same)
+        value = F.expr(sql)
+        if found.simpleString() != wanted.simpleString():
+            value = value.cast(wanted)
+        verdict = F.col(quoted(check.name)).eqNullSafe(value)
+        brought = self._brought[i]
+        if brought.when is not None:
+            verdict = ~F.coalesce(F.col(f"{self._prefix}{brought.when}"), F.lit(False)) | verdict
+        return self._where_written(verdict)
+
+    def _try_condition(self, check: Check, visible: Sequence[int]) -> None:
+        found = self._try(check.expression.sql, check.kind, check.name, visible, lambda value: value)
+        if not isinstance(found, (spark_types.BooleanType, spark_types.NullType)):
+            raise ExpressionError(
+                f"{self._what(check.kind, check.name)}, {check.expression.sql}, is of type "
+                f"{found.simpleString().upper()}, not BOOLEAN.",
+                code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                expression=check.expression.sql,
+            )
+
+    def _numbered(self) -> set[int]:
+        """The identity columns whose values the tasks make: Spark does not know them."""
+        columns = enumerate(self._write.columns)
+        return {i for i, source in columns if source.source == "identity" and not self._is_brought(i)}
+
+    def _not_generated(self) -> list[int]:
+        """The columns that a generated column can use."""
+        numbered = self._numbered()
+        return [i for i, s in enumerate(self._write.columns) if s.source != "generated" and i not in numbered]
+
+    def _try(
+        self, sql: str, kind: str, name: str, visible: Sequence[int], use: Callable[[Column], Column]
+    ) -> spark_types.DataType:
+        schema = spark_types.StructType([self._types[i] for i in visible])
+        return try_expression(self._spark, sql, schema, self._what(kind, name), use)
+
+    def _what(self, kind: str, name: str) -> str:
+        return f"{_WHAT[kind].format(name)} of table {self._write.table_root}"

@@ -1,0 +1,60 @@
+"""``delta_pyds.write`` by tasks of the session, planned and committed from here, where the format cannot do it.
+
+Through the format Spark asks processes without a session to plan and to commit: rows that ``replaceWhere`` replaces
+would be looked for in threads of such a process, and an expression of the table that our own evaluator does not know
+would be refused. Here the session is at hand, and computes it (``row_changes.computed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_pyds.commands.write.write import commit_write, plan_write
+from delta_pyds.errors import DeltaError
+from delta_pyds.spark.options.write import parse_write_options
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.spark.row_changes.computed import complete_frame
+from delta_pyds.spark.source.write_result import WriteResult, result_of
+from delta_pyds.spark.task_runner import SparkRunner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def replace_rows(frame: DataFrame, options: Mapping[str, str], *, time_zone: str) -> WriteResult | None:
+    """Write ``frame`` over the rows that ``replaceWhere`` names; None where the format can do it as well.
+
+    It can where ``replaceWhere`` is a matter of whole partitions, and our evaluator knows every expression.
+    ``options``: of the format, with the path. Raises: whatever planning, a task and the commit raise.
+    """
+    return _write(frame, options, time_zone, overwrite=True, always=False)
+
+
+def write_computed(frame: DataFrame, options: Mapping[str, str], *, time_zone: str, overwrite: bool) -> WriteResult:
+    """Write ``frame`` to a table some of whose expressions the session computes.
+
+    ``options``: of the format, with the path. Raises: whatever planning, a task and the commit raise.
+    """
+    done = _write(frame, options, time_zone, overwrite=overwrite, always=True)
+    assert done is not None
+    return done
+
+
+def lacked_a_session(error: DeltaError) -> bool:
+    """Whether a write through the format failed, before it wrote anything, for want of a session that computes."""
+    return "unknown_expression" in error.parameters
+
+
+def _write(
+    frame: DataFrame, options: Mapping[str, str], time_zone: str, *, overwrite: bool, always: bool
+) -> WriteResult | None:
+    request = parse_write_options(options, from_spark(frame.schema), overwrite=overwrite, assumed_time_zone=time_zone)
+    plan = plan_write(request, spark=True)
+    if plan.state is None:
+        return result_of(None, plan.nothing_to_do) if always else None
+    if not (always or plan.replaces_rows or plan.state.needs_spark):
+        return None
+    runner = SparkRunner(frame.sparkSession, request.task_parallelism)
+    outputs = runner.write(complete_frame(frame, plan.state), plan.state)
+    return result_of(commit_write(plan, outputs, runner=runner), plan.nothing_to_do)

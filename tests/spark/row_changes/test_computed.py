@@ -1,0 +1,173 @@
+"""Expressions of a table that only Spark knows: it computes them, and our tasks enforce them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+import delta_pyds
+from delta_pyds.errors import (
+    ConstraintViolationError,
+    DeltaError,
+)
+from delta_pyds.table.definition.session_expressions import parse_session_expression
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_builder import TableBuilder
+
+COLUMNS = {
+    "id": "long",
+    "s": "string",
+    "ts": "timestamp",
+    "day": "date",
+    "dot.ted": "integer",
+    "st": {
+        "type": "struct",
+        "fields": [
+            {"name": "a", "type": "integer", "nullable": True, "metadata": {}},
+            {"name": "odd.name", "type": "string", "nullable": True, "metadata": {}},
+        ],
+    },
+    "xs": {"type": "array", "elementType": "long", "containsNull": True},
+}
+ROWS = """
+    SELECT id, concat('a', id, '-b', id + 1) AS s, timestamp_seconds(1700000000 + id * 86400 * 40) AS ts,
+      date_add(DATE '2024-01-30', CAST(id AS INT)) AS day, CAST(id * 3 AS INT) AS `dot.ted`,
+      named_struct('a', CAST(id AS INT), 'odd.name', '{"k": 7}') AS st, array(id, NULL, 5) AS xs
+    FROM range(0, 4, 1, 1)
+"""
+TEXTS = {"type": "array", "elementType": "string", "containsNull": True}
+# what our own evaluator does not know, by family: the text and its type
+FAMILIES = {
+    "regular expressions": ("regexp_extract_all(s, '([ab])', 1)", TEXTS),
+    "odd formats": ("date_format(ts, 'QQQ E')", "string"),
+    "dates": ("next_day(day, 'MON')", "date"),
+    "higher-order functions": ("aggregate(xs, 0L, (acc, x) -> acc + coalesce(x, 1))", "long"),
+    "lambda named as a column": ("exists(xs, id -> id = 5)", "boolean"),
+    "json": ("from_json(st.`odd.name`, 'k INT').k", "integer"),
+    "encryption": ("base64(aes_encrypt(s, '0000111122223333', 'ECB'))", "string"),
+    "names with dots": ("bit_count(`dot.ted`) + width_bucket(St.A, 0, 10, 5)", "long"),
+    "intervals": ("make_timestamp(2024, 1, CAST(id + 1 AS INT), 0, 0, 0) - INTERVAL '1-2' YEAR TO MONTH", "timestamp"),
+    "comment": ("soundex(s) -- s, not zz", "string"),
+}  # fmt: skip
+
+
+def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
+    dotted = {k.replace("__", "."): v for k, v in metadata.items()}
+    return {"name": name, "type": kind, "nullable": True, "metadata": dotted}
+
+
+def generated(name: str, kind: Any, sql: str) -> dict[str, Any]:
+    return field(name, kind, delta__generationExpression=sql)
+
+
+def table(
+    path: Path,
+    fields: Sequence[Mapping[str, Any]] = (),
+    checks: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] = COLUMNS,
+    **more: Any,
+) -> Path:
+    schema = {"type": "struct", "fields": [*(field(n, k) for n, k in columns.items()), *fields]}
+    properties = {f"delta.constraints.{name}": sql for name, sql in (checks or {}).items()}
+    features = ["appendOnly", "invariants", "checkConstraints", "generatedColumns"]
+    features += ["allowColumnDefaults", "identityColumns"]
+    builder = TableBuilder(path, schema, properties=properties, features=([], features), **more)
+    builder.create()
+    return path
+
+
+def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    read = delta_pyds.read(spark, str(path)).collect()
+    return sorted((row.asDict(True) for row in read), key=lambda row: row["id"])
+
+
+def append(df: DataFrame, path: Path, **more: Any) -> int | None:
+    return delta_pyds.write(df, str(path), mode="append", **more).version
+
+
+def refused(df: DataFrame, path: Path, error: type[DeltaError], **more: Any) -> str:
+    with pytest.raises(error) as caught:
+        append(df, path, **more)
+    assert type(caught.value) is error
+    assert not list(path.rglob("*.parquet"))
+    return str(caught.value)
+
+
+@contextmanager
+def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(key)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before or "")
+
+
+def test_generated_columns_of_every_family_have_sparks_values(spark: SparkSession, tmp_path: Path) -> None:
+    names = {f"g{n}": family for n, family in enumerate(FAMILIES.values())}
+    path = table(tmp_path, [generated(name, kind, sql) for name, (sql, kind) in names.items()])
+    schema = load_snapshot(str(path)).schema
+    for sql, _ in names.values():
+        with pytest.raises(DeltaError):
+            parse_session_expression(sql, schema, time_zone="UTC")
+    with pytest.raises(PySparkException, match="nothing can be written"):
+        spark.sql(ROWS).write.format("deltapy").mode("append").save(str(path))
+
+    assert append(spark.sql(ROWS), path) == 1
+
+    own = spark.sql(ROWS).select("*", *(expr(sql).alias(name) for name, (sql, _) in names.items()))
+    assert rows(spark, path) == sorted((row.asDict(True) for row in own.collect()), key=lambda row: row["id"])
+    # given values are held against the expression
+    assert append(own, path) == 2
+    wrong = own.withColumn("g5", expr("CAST(IF(id = 1, 8, g5) AS INT)"))
+    with pytest.raises(ConstraintViolationError) as caught:
+        append(wrong, path)
+    assert str(caught.value).startswith(
+        "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint Generated Column "
+        f"(g5 <=> from_json(st.`odd.name`, 'k INT').k) of table {path} violated by row with values:\n"
+        " - g5 : 8\n - st : "
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("size(regexp_extract_all(s, '([ab])', 1)) = 2 AND ID < 3", ["id", "s"]),
+        ("forall(xs, x -> x IS NULL OR x <> 3)", ["xs"]),
+        ("isnotnull(from_json(St.`odd.name`, 'k INT')) AND try_add(`Dot.ted`, 0) < 9", ["dot.ted", "st"]),
+    ],
+)
+def test_rows_that_break_a_rule_that_only_spark_knows_stop_the_write(
+    spark: SparkSession, tmp_path: Path, sql: str, named: list[str]
+) -> None:
+    path = table(tmp_path / "t", checks={"odd": sql})
+
+    message = refused(spark.sql(ROWS), path, ConstraintViolationError)
+
+    assert message.startswith(
+        f"[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint 'odd' ({sql}) of table {path} violated by row with "
+        "values:\n - "
+    )
+    assert [line.split(" : ")[0] for line in message.splitlines()[1:]] == [f" - {name}" for name in named]
+    assert append(spark.sql(ROWS).where("id < 3"), path) == 1
+    assert [row["id"] for row in rows(spark, path)] == [0, 1, 2]
+
+
+def test_our_own_rules_give_the_same_errors(spark: SparkSession, tmp_path: Path) -> None:
+    """A rule that both know, once by each: the text of the other rule alone is Spark's."""
+    both, message = "id < 3", []
+    for name, other in (("ours", "id >= 0"), ("sparks", "forall(xs, x -> true)")):
+        path = table(tmp_path / name, checks={"both": both, "other": other})
+        message.append(refused(spark.sql(ROWS), path, ConstraintViolationError).replace(str(path), "it"))
+    path = table(tmp_path / "spark", checks={"both": f"{both} AND forall(array(1), x -> true)"})
+    text = refused(spark.sql(ROWS), path, ConstraintViolationError)
+    message.append(text.replace(str(path), "it").replace(" AND forall(array(1), x -> true)", ""))
+
+    assert message[0] == message[1] == message[2]
