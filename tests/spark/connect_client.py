@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 import delta_pyds
-from delta_pyds.errors import ConstraintViolationError, OptionError, TimeTravelError, UserError
+from delta_pyds import DeltaTable
+from delta_pyds.errors import ConstraintViolationError, OptionError, TableNotFoundError, TimeTravelError, UserError
 from delta_pyds.spark.task_runner import session_parallelism
 
 
@@ -27,6 +29,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     written = path + "-written"
     write(spark, written)
     errors(spark, path, written)
+    tables(spark, path, written)
     stream(spark, written, path)
     print("all is well", flush=True)
     spark.stop()
@@ -50,6 +53,24 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def tables(spark: Any, path: str, written: str) -> None:
+    """``DeltaTable`` over a path without a scheme: that it is the server's, too, is proved and not believed."""
+    assert DeltaTable.isDeltaTable(spark, path) and not DeltaTable.isDeltaTable(spark, path + "-nothing")
+    delta_pyds.write(spark.range(10).selectExpr("id", "id % 2 AS p"), written + "-table")
+    table = DeltaTable.forPath(spark, written + "-table")
+    assert table.detail().collect()[0].partitionColumns == []
+    assert [row.version for row in table.history().collect()] == [0]
+    first = table.toDF()
+    assert delta_pyds.explain(first).engine == "native"
+    assert table.alias("t").toDF().filter((first.id > 7) & (col("t.p") == 0)).count() == 1
+    try:
+        DeltaTable.forPath(spark, path + "-nothing")
+    except TableNotFoundError as e:
+        assert e.code == "DELTA_MISSING_DELTA_TABLE", e
+    else:
+        raise AssertionError("a table that is not there was opened")
 
 
 def filters_pushed(spark: Any, path: str) -> None:

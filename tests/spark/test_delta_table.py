@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def test_a_path_that_is_no_table_is_an_error_of_both_kinds(spark: SparkSession, 
     from pyspark.errors import AnalysisException
 
     with pytest.raises(TableNotFoundError) as found:
-        DeltaTable.forPath(spark, str(tmp_path))
+        DeltaTable.forPath(spark, f"{tmp_path}/nothing")
 
     assert isinstance(found.value, AnalysisException)
     assert found.value.getErrorClass() == found.value.code == "DELTA_MISSING_DELTA_TABLE"
@@ -132,6 +133,18 @@ def test_options_that_are_none(spark: SparkSession, path: str, arguments: dict[s
 def test_no_session(path: str) -> None:
     with pytest.raises(AssertionError):
         DeltaTable.forPath(None, path)  # type: ignore[arg-type]
+
+
+def test_a_copy_of_a_table_is_not_the_table(path: str, tmp_path: Path) -> None:
+    """What a server's task and this process compare: a copy with all times that a tool can keep is another file."""
+    from delta_pyds.spark.delta_table.same_files import newest_log_file
+
+    shutil.copytree(path, tmp_path / "copy")
+    os.symlink(path, tmp_path / "link")
+
+    assert newest_log_file(path) == newest_log_file(str(tmp_path / "link")) is not None
+    assert newest_log_file(str(tmp_path / "copy")) != newest_log_file(path)
+    assert newest_log_file(str(tmp_path)) is newest_log_file(f"{path}/nothing") is None
 
 
 # --- arguments

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
-from delta_pyds.spark.delta_table.results import merged_rows
+from delta_pyds.spark.delta_table.results import merged_rows, once
 from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -129,14 +129,15 @@ class DeltaMergeBuilder:
         merge_rows = import_module("delta_pyds.spark.row_changes.merge").merge_rows
         with errors_of_spark():
             handle = self._table()
-            result: RowChangeResult = merge_rows(
-                handle,
-                self._source,
-                self._condition,
-                self._clauses,
-                schema_evolution=self._evolves or merges_schema(handle.spark),
-            )
-            return merged_rows(handle.spark, result)
+            evolves = self._evolves or merges_schema(handle.spark)
+
+            def merge() -> RowChangeResult:
+                done: RowChangeResult = merge_rows(
+                    handle, self._source, self._condition, self._clauses, schema_evolution=evolves
+                )
+                return done
+
+            return merged_rows(handle.spark, once(merge))
 
     def _with(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_pyds.commands.row_changes.result import RowChangeResult
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.spark.row_changes.handle import AlreadyWrittenError
 from delta_pyds.table.scan.read_report import remember
 
 if TYPE_CHECKING:
@@ -14,6 +16,15 @@ if TYPE_CHECKING:
 
 _AFFECTED = ("num_affected_rows",)
 _OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+
+
+def once(command: Callable[[], RowChangeResult]) -> RowChangeResult:
+    """Run a command, which does nothing where the table has its application's version already."""
+    try:
+        return command()
+    except AlreadyWrittenError:
+        place = Place("process", "the table has the transaction that the session's settings name already")
+        return RowChangeResult(None, 0, 0, 0, 0, num_files_read=0, place=place)
 
 
 def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:

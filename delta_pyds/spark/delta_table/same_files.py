@@ -26,11 +26,14 @@ _TRIES = 3
 
 
 def require_same_files(spark: SparkSession, path: str) -> None:
-    """Raises: UnsupportedOperationError where the server's files are others, or cannot be proved to be these."""
+    """Ask the server. Where neither side has a table, nothing is said.
+
+    Raises: UnsupportedOperationError where the server's files are others, or cannot be proved to be these.
+    """
     for _ in range(_TRIES):
         here, there = newest_log_file(path), _asked_of_server(spark, path)
-        if here is not None and here == there:
-            return
+        if here == there:
+            return  # both the same, or both none: then opening says that there is no table
     seen = "finds no table there" if there is None else "finds another table there"
     raise UnsupportedOperationError(
         f"the path '{path}' names no file system, and the server of Spark Connect {seen}, while this process "

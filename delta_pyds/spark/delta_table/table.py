@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import TableNotFoundError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
 from delta_pyds.spark.delta_table import argument_checks as checks
@@ -20,7 +20,7 @@ from delta_pyds.spark.delta_table.descriptions import detail_frame, history_fram
 from delta_pyds.spark.delta_table.identifiers import is_table, path_in_name, storage_options_of
 from delta_pyds.spark.delta_table.later import LaterMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
-from delta_pyds.spark.delta_table.results import affected_rows
+from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.same_files import require_same_files
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -106,7 +106,7 @@ class DeltaTable(LaterMethods):
             )
             if remote and not has_scheme(path) and scheme_of(root) == "file":
                 require_same_files(sparkSession, root)
-            handle.open()
+            _require_table(handle)
             register(sparkSession)
             return cls(handle)
 
@@ -194,7 +194,7 @@ class DeltaTable(LaterMethods):
         delete_rows = import_module("delta_pyds.spark.row_changes.delete").delete_rows
         with errors_of_spark():
             handle = self._now()
-            return affected_rows(handle.spark, delete_rows(handle, checked))
+            return affected_rows(handle.spark, once(lambda: delete_rows(handle, checked)))
 
     @overload
     def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...
@@ -221,7 +221,7 @@ class DeltaTable(LaterMethods):
         update_rows = import_module("delta_pyds.spark.row_changes.update").update_rows
         with errors_of_spark():
             handle = self._now()
-            return affected_rows(handle.spark, update_rows(handle, checked, assigned))
+            return affected_rows(handle.spark, once(lambda: update_rows(handle, checked, assigned)))
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.
@@ -235,11 +235,12 @@ class DeltaTable(LaterMethods):
 
     def _now(self) -> TableHandle:
         """The handle of one command. Raises: OptionError for settings of the session that are none."""
-        handle = for_one_command(self._handle)
-        if handle.txn is not None:
-            raise UnsupportedOperationError(
-                "the session sets spark.databricks.delta.write.txnAppId, so that a command runs once only; this "
-                "version of delta_pyds does that for writes, and not for delete, update and merge. Unset it before.",
-                option="spark.databricks.delta.write.txnAppId",
-            )
-        return replace(handle, known_frame=self._frames[0] if self._frames else None)
+        return replace(for_one_command(self._handle), known_frame=self._frames[0] if self._frames else None)
+
+
+def _require_table(handle: TableHandle) -> None:
+    """Raises: TableNotFoundError with the one code that the reference has for it; what opening a table raises."""
+    try:
+        handle.open()
+    except TableNotFoundError as e:
+        raise TableNotFoundError(e.message, code="DELTA_MISSING_DELTA_TABLE", **e.parameters) from None

@@ -57,5 +57,18 @@ class TableHandle(Concealing):
         return is_remote(self.spark)
 
     def open(self) -> Snapshot:
-        """The table as it is now. Raises: what ``open_snapshot`` raises."""
-        return open_snapshot(resolve_storage(self.path, self.storage_options), self.path)
+        """The table as it is now: the version that a command begins from, and commits against.
+
+        Raises: AlreadyWrittenError where the table has what ``txn`` names, or later; what ``open_snapshot`` raises.
+        """
+        snapshot = open_snapshot(resolve_storage(self.path, self.storage_options), self.path)
+        if self.txn is not None:
+            app_id, version = self.txn
+            written = snapshot.transactions.get(app_id)
+            if written is not None and written.version >= version:
+                raise AlreadyWrittenError
+        return snapshot
+
+
+class AlreadyWrittenError(Exception):
+    """The command ran before, under the same application and version: it does nothing, and that is no error."""
