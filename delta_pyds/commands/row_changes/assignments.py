@@ -1,6 +1,7 @@
 """The values that an update assigns to columns, bound and of the columns' types.
 
-Reference: Spark's store assignment with its policy ANSI, as the reference applies it to UPDATE.
+Reference: a value is cast to the column's type by ANSI rules, whatever Spark's store assignment would allow (a text
+to a number too), where ``spark.sql.storeAssignmentPolicy`` is ANSI.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from delta_pyds.expr.nodes import Expr, references, type_of
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import (
     BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
     GENERATION_EXPRESSION,
@@ -21,11 +21,11 @@ from delta_pyds.protocol.schema import (
     INTEGER,
     LONG,
     SHORT,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
+    VARIANT,
     VOID,
+    ArrayType,
     DataType,
-    DecimalType,
+    MapType,
     StructField,
     StructType,
     display,
@@ -111,14 +111,8 @@ def _widens(given: DataType, wanted: DataType) -> bool:
 
 
 def _converts(given: DataType, wanted: DataType) -> bool:
-    """Whether the policy allows it, with an error for values that do not fit."""
-    if given == DATE:
-        return wanted in (TIMESTAMP, TIMESTAMP_NTZ)
-    return _is_number(given) and _is_number(wanted)
-
-
-def _is_number(data_type: DataType) -> bool:
-    return data_type in (*_WHOLE, FLOAT, DOUBLE) or isinstance(data_type, DecimalType)
+    """Whether the reference casts it, with an error for values that do not fit. Parts of columns are left to Spark."""
+    return not any(isinstance(t, (StructType, ArrayType, MapType)) or t == VARIANT for t in (given, wanted))
 
 
 def _ingest(snapshot: Snapshot, assigned: set[str], options: CommandOptions) -> IngestPlan:

@@ -1,7 +1,8 @@
 """What the table's history says of a command: its parameters and metrics, under the reference's names.
 
 Numbers are counted as the reference counts them, oddities too: with deletion vectors a delete and an update say that
-they removed 0 bytes, and files that only got another vector count as removed by an update alone.
+they removed 0 bytes, files that only got another vector count as removed by an update alone, and an update of whole
+partitions removes no vectors.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from delta_pyds.commands.commit import FileChanges
 from delta_pyds.commands.row_changes.plan import RowChangePlan, marks_deletions
 from delta_pyds.commands.row_changes.result import Timing
 from delta_pyds.protocol.actions import RemoveFile
+from delta_pyds.table.scan.partition_match import is_partition_predicate
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import WrittenFile
@@ -69,12 +71,14 @@ def _delete(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Ti
 
 
 def _update(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> dict[str, int]:
-    marks = marks_deletions(plan.target.snapshot.configuration)
+    configuration = plan.target.snapshot.configuration
+    marks = marks_deletions(configuration)
+    found_by_rows = not is_partition_predicate(plan.read, configuration.partition_columns)
     return {
         "numAddedFiles": len(_new(changes)),
         "numRemovedFiles": len(changes.removes),
         "numRemovedBytes": 0 if marks else sum(file.size or 0 for file in changes.removes),
-        "numDeletionVectorsRemoved": _vectors_updated(changes),
+        "numDeletionVectorsRemoved": sum(r.deletion_vector is not None for r in changes.removes if found_by_rows),
         "numUpdatedRows": rows.updated,
         **_common(changes, timing),
     }
