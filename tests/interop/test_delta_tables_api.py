@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.interop.engines import Engines
 
+pytestmark = pytest.mark.cell("programs of delta.tables", "us -> reference")
+
 Program = Callable[["SparkSession", Any, str], Any]
 
 VARIANTS = {
