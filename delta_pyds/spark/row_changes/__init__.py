@@ -2,6 +2,8 @@
 
 - ``handle``: a table as one command of a user sees it
 - ``merge_clauses``: the clauses of a merge, and what may follow what
+- ``expressions``: what our own evaluator and skipping may know of a condition or value
+- ``column_text``: a Column as SQL text, where it is certain to mean the same
 - ``target_frame``: the rows of a table, each with its file and position
 - ``same_columns``: a frame in which Columns that the user made of ``toDF`` resolve
 - ``table_expression``: an expression of a table, tried in a session before any row is read

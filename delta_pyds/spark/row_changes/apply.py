@@ -8,7 +8,7 @@ Protocol: "Deletion Vectors", "Change Data Files", "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.row_changes.target_frame import file_name
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.task_runner import OUTPUT_DDL, collected, output_row, session_parallelism
-from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, POSITION_COLUMN, ROW_ID_COLUMN, ChangeState
+from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 logger = safe_logger(__name__)
@@ -46,7 +46,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
         try:
             for batch in batches:
                 if batch.num_rows:
-                    rows.take(_with_names(batch, state.base_row_ids))
+                    rows.take(_with_names(batch))
             output = rows.close()
         except BaseException:
             # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
@@ -75,16 +75,10 @@ def _arranged(frame: DataFrame, state: ChangeState, tasks: int) -> DataFrame:
     return frame.hint("rebalance", *keys)
 
 
-def _with_names(batch: pa.RecordBatch, base_row_ids: Mapping[str, int]) -> pa.RecordBatch:
-    """The batch with the one name of each file, and with the ids of rows that were never moved."""
+def _with_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the one name of each file."""
     column = batch.schema.get_field_index(FILE_COLUMN)
     files = pc.dictionary_encode(batch.column(column))
     names = [None if name is None else file_name(name) for name in files.dictionary.to_pylist()]
     renamed = pa.DictionaryArray.from_arrays(files.indices, pa.array(names, pa.string()))
-    batch = batch.set_column(column, FILE_COLUMN, renamed.cast(pa.string()))
-    at = batch.schema.get_field_index(ROW_ID_COLUMN)
-    if at < 0:
-        return batch
-    bases = pa.array([None if name is None else base_row_ids.get(name) for name in names], pa.int64())
-    counted = pc.add(bases.take(files.indices), batch.column(POSITION_COLUMN))
-    return batch.set_column(at, ROW_ID_COLUMN, pc.coalesce(batch.column(at), counted))
+    return batch.set_column(column, FILE_COLUMN, renamed.cast(pa.string()))

@@ -1,0 +1,186 @@
+"""What our own evaluator and skipping may know of a user's condition or value: its text, where that is certain.
+
+Invariant: a text that is returned means to our parser what it means to Spark in this session, or our parser refuses it.
+Where anything may give it another meaning (a setting, a function of the user's, an alias that is a column's name too),
+there is none, and Spark evaluates the expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from delta_pyds.errors import DeltaError, ExpressionError
+from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+# What a session can change in what an expression means, and what our parser and evaluator take for granted.
+_MEANING = {
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.function.concatBinaryAsString": "false",
+    "spark.sql.function.eltOutputAsString": "false",
+}
+_LEGACY = "spark.sql.legacy."
+_GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
+# From this version on, tried, no function of a user takes the place of a built-in one.
+_BUILT_IN_FIRST = (4, 3)
+_BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
+_NAMES = ("word", "name")
+# what stands before a bracket and is no function
+_WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
+                    "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
+
+
+def certain_text(spark: SparkSession, expression: Column | str, schema: StructType, alias: str | None) -> str | None:
+    """The text of a condition or value over columns named without an alias, for ``expr.parse``; None if not certain.
+
+    ``schema``: the table's. ``alias``: by which the expression may name the table.
+    """
+    if isinstance(expression, str):
+        text: str | None = expression
+    else:
+        text = text_of_column(expression)
+    if text is None or not has_plain_settings(spark):
+        return None
+    text = _without_alias(text, schema, alias)
+    return None if text is None or _may_be_shadowed(spark, text) else text
+
+
+def prunable(
+    spark: SparkSession, condition: Column | str | None, schema: StructType, alias: str | None, time_zone: str
+) -> str | None:
+    """A predicate that ``expr.parse`` knows and that is true wherever the condition is: the conjuncts that it knows."""
+    if condition is None:
+        return None
+    parts = [condition] if isinstance(condition, str) else conjuncts_of_column(condition)
+    texts = [text for part in parts if part is not None for text in conjunct_texts(part)]
+    if not texts or not has_plain_settings(spark):
+        return None
+    known = []
+    for text in texts:
+        plain = _without_alias(text, schema, alias)
+        if plain is None or _may_be_shadowed(spark, plain):
+            continue
+        try:
+            parse_predicate(plain, schema, time_zone=time_zone)
+        except DeltaError:
+            continue
+        known.append(f"({plain})")
+    return " AND ".join(known) or None
+
+
+def has_plain_settings(spark: SparkSession) -> bool:
+    """Whether no setting of the session gives an expression another meaning; ANSI mode and zone are told elsewhere."""
+    if is_remote(spark):
+        names = set(spark.conf.getAll)
+    else:
+        # one call: asking for each setting takes as many as there are
+        names = set(_GIVEN.findall(spark._jsparkSession.conf().getAllAsJava().toString()))
+    if any(name.startswith(_LEGACY) for name in names):
+        return False
+    return all((spark.conf.get(name) or "").lower() == _MEANING[name] for name in names & _MEANING.keys())
+
+
+def conjunct_texts(text: str) -> list[str]:
+    """The parts of a predicate's text that must all be true for it to be; the whole where that cannot be told.
+
+    Text that is no expression of ours, such as a subquery, is cut at the same places as by Spark.
+    """
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return [text]
+    depth = between = 0
+    cuts: list[Token] = []
+    for token in tokens:
+        if token.is_symbol("(", "[") or token.is_word("CASE"):
+            depth += 1
+        elif token.is_symbol(")", "]") or token.is_word("END"):
+            depth -= 1
+        elif depth:
+            continue
+        elif token.is_word("OR") or token.is_symbol("->"):
+            return [text]
+        elif token.is_word("BETWEEN"):
+            between += 1
+        elif token.is_word("AND"):
+            if between:
+                between -= 1
+            else:
+                cuts.append(token)
+    starts = [0, *(token.start + len(token.text) for token in cuts)]
+    ends = [*(token.start for token in cuts), len(text)]
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+
+
+def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:
+    """The columns of the table that the expressions can be about; None where that cannot be told, and it may be all.
+
+    A column whose name does not occur in a text is not looked at by it.
+    """
+    texts = [e if isinstance(e, str) else str(e) for e in expressions]
+    whole = "\n".join(texts).lower()
+    if "*" in whole or "identifier" in whole or "..." in whole:
+        return None
+    return [f.name for f in schema if "`" in f.name or f.name.lower() in whole]
+
+
+def _without_alias(text: str, schema: StructType, alias: str | None) -> str | None:
+    """The text without the alias before names; None where it is a column's name as well."""
+    if alias is None or alias.lower() not in text.lower():
+        return text
+    if schema.find(alias) is not None:
+        return None
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return None
+    pieces, end = [], 0
+    for n, token in enumerate(tokens[:-2]):
+        first = n == 0 or not tokens[n - 1].is_symbol(".")
+        qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
+        if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
+            pieces.append(text[end : token.start])
+            end = tokens[n + 2].start
+    return "".join([*pieces, text[end:]])
+
+
+def _may_be_shadowed(spark: SparkSession, text: str) -> bool:
+    """Whether the text calls a function that may be a user's own."""
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return True
+    called = {
+        token.value.lower()
+        for token, after in pairwise(tokens)
+        if token.kind in _NAMES and after.is_symbol("(") and token.text.upper() not in _WORDS
+    }
+    if not called or _version(spark) >= _BUILT_IN_FIRST:
+        return False
+    return not all(_is_built_in(spark, name) for name in called)
+
+
+def _version(spark: SparkSession) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", spark.version)[:2])
+
+
+def _is_built_in(spark: SparkSession, name: str) -> bool:
+    try:
+        rows = spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()
+    except Exception:
+        return False  # none that Spark knows by that name: it says so itself
+    return any(_BUILT_IN in str(row[0]) for row in rows)
