@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
+from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
     choice_argument,
@@ -23,7 +22,7 @@ from delta_pyds.spark.arguments import (
 )
 from delta_pyds.spark.incoming import to_frame
 from delta_pyds.spark.source.datasource import DeltaDataSource
-from delta_pyds.spark.source.error_transport import error_of
+from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
 from delta_pyds.spark.worker_python import check_worker_python
 from delta_pyds.storage.resolve import has_scheme
@@ -145,7 +144,7 @@ def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine:
         if attempt.frame is not None:
             remember(attempt.frame, report)
             return attempt.frame
-    with _errors_as_they_were():
+    with errors_as_they_were():
         frame = spark.read.format(DeltaDataSource.name()).options(**given).load(root)
         if is_remote(spark):
             _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
@@ -225,9 +224,10 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     root = absolute_table_path(path, remote=is_remote(spark))
     # whatever the user gave comes after the zone
     options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
+<<<<<<< HEAD
     # on Spark Connect a path without a scheme may be the server's alone
     sure_of_files = not is_remote(spark) or has_scheme(path)
-    with active(spark), _errors_as_they_were():
+    with active(spark), errors_as_they_were():
         if overwrite and "replaceWhere" in options and sure_of_files:
             # imported here: it loads what planning needs, and workers import this module too
             from delta_pyds.spark.session_write import replace_rows
@@ -274,20 +274,6 @@ def _table_properties(properties: Any) -> dict[str, str]:
             option="properties",
         )
     return texts
-
-
-@contextmanager
-def _errors_as_they_were() -> Iterator[None]:
-    """What was a DeltaError in a worker of Spark is one again, without Spark's traceback of the worker above it."""
-    try:
-        yield
-    except DeltaError:
-        raise
-    except Exception as e:
-        error = error_of(e)
-        if error is None:
-            raise
-        raise error from None
 
 
 def _transaction(txn: Any) -> tuple[str | None, int | None]:

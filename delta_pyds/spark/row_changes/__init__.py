@@ -1,6 +1,8 @@
 """Delete, update and merge where Spark finds the rows and computes their values.
 
 - ``handle``: a table as one command of a user sees it
+- ``delete``: the rows for which a condition is true leave
+- ``place``: where a command runs: in this process, in tasks that Spark hands files to, or as a query
 - ``merge_clauses``: the clauses of a merge, and what may follow what
 - ``expressions``: what our own evaluator and skipping may know of a condition or value
 - ``column_text``: a Column as SQL text, where it is certain to mean the same

@@ -126,6 +126,14 @@ def conjunct_texts(text: str) -> list[str]:
     return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
+def shown_text(expression: Column | str) -> str:
+    """The expression as the table's history shows it; nobody evaluates that."""
+    if isinstance(expression, str):
+        return expression
+    known = text_of_column(expression)
+    return known if known is not None else re.sub(r"^Column<'(.*)'>$", r"\1", str(expression), flags=re.DOTALL)
+
+
 def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:
     """The columns of the table that the expressions can be about; None where that cannot be told, and it may be all.
 

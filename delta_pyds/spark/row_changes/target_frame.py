@@ -103,7 +103,8 @@ def target_frame(
     scan = plan_scan(
         snapshot,
         where=prune,
-        columns=None if columns is None else [quoted(name) for name in columns],
+        # a selection of no column cannot be said
+        columns=None if columns is None else [quoted(name) for name in columns or snapshot.schema.names[:1]],
         time_zone=time_zone,
         storage_options=storage_options,
     )

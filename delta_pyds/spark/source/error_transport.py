@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -78,6 +79,20 @@ def error_of(exception: BaseException) -> DeltaError | None:
             return found
         current = getattr(current, "_cause", None) or current.__cause__
     return None
+
+
+@contextmanager
+def errors_as_they_were() -> Iterator[None]:
+    """What was a DeltaError in a worker of Spark is one again, without Spark's traceback of the worker above it."""
+    try:
+        yield
+    except DeltaError:
+        raise
+    except Exception as e:
+        error = error_of(e)
+        if error is None:
+            raise
+        raise error from None
 
 
 def _mark(error: DeltaError) -> None:

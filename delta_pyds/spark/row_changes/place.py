@@ -1,0 +1,90 @@
+"""Where a command runs: in this process, in tasks that Spark hands files to, or as a query of Spark; and why.
+
+Our own evaluator is preferred where it knows every expression: small work then needs no job of Spark, and large work no
+row in the JVM.
+"""
+
+from __future__ import annotations
+
+from delta_pyds.commands.commit import discard_files
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.task_runner import SparkRunner
+
+_ANSI = "spark.sql.ansi.enabled"
+
+
+def command_options(target: TableHandle) -> CommandOptions:
+    """What the user and the session say of the command."""
+    return CommandOptions(
+        storage_options=target.storage_options,
+        time_zone=target.time_zone,
+        ansi=(target.spark.conf.get(_ANSI, None) or "true").strip().lower() == "true",
+        isolation_level=target.isolation_level,
+        user_metadata=target.user_metadata,
+        max_runs=target.max_runs,
+    )
+
+
+def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[TaskRunner, Place]:
+    """For a command of which our evaluator knows every expression.
+
+    Raises: UnsupportedOperationError where it is not known that the session's workers see the same files, and they
+        would have to.
+    """
+    size, limit = _bytes(bytes_to_read), _bytes(target.process_bytes)
+    if target.engine == "process":
+        return local_runner(target), Place("process", f"the process was asked for; {size} to read")
+    if target.engine == "tasks":
+        require_shared_files(target)
+        return SparkRunner(target.spark), Place("tasks", f"tasks were asked for; {size} to read")
+    if bytes_to_read <= target.process_bytes:
+        reason = f"every expression is known to our evaluator, and {size} are to be read, {limit} at most"
+        return local_runner(target), Place("process", reason)
+    require_shared_files(target)
+    reason = f"every expression is known to our evaluator, and {size} are to be read, more than {limit}"
+    return SparkRunner(target.spark), Place("tasks", reason)
+
+
+def runner_beside_spark(target: TableHandle, bytes_to_read: int) -> TaskRunner:
+    """For the files that a query of Spark leaves to be written anew."""
+    return local_runner(target) if bytes_to_read <= target.process_bytes else SparkRunner(target.spark)
+
+
+def local_runner(target: TableHandle) -> LocalRunner:
+    return LocalRunner(discard=lambda outputs: discard_files(target.path, target.storage_options, outputs))
+
+
+def require_known(target: TableHandle, reason: str) -> None:
+    """Refuse a command that the user wants our evaluator to run, where it does not know an expression.
+
+    Raises: UnsupportedOperationError.
+    """
+    if target.engine in ("process", "tasks"):
+        raise UnsupportedOperationError(
+            f"this command on the table {target.path} cannot run without a query of Spark: {reason} "
+            "Leave out the engine, or ask for 'spark'.",
+            table=target.path,
+        )
+
+
+def require_shared_files(target: TableHandle) -> None:
+    """Raises: UnsupportedOperationError where the session's workers may see other files under the table's path."""
+    if not target.shared_files:
+        raise UnsupportedOperationError(
+            f"the table {target.path} may be another one where the server of Spark Connect runs, and this command "
+            "reads it there and here. Give a path with a scheme that both see, such as file:///... on one machine, or "
+            "s3://...",
+            table=target.path,
+        )
+
+
+def _bytes(number: int) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024 or unit == "GiB":
+            return f"{number:,.0f} {unit}"
+        number = -(-number // 1024)
+    raise AssertionError
