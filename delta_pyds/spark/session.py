@@ -224,7 +224,6 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     root = absolute_table_path(path, remote=is_remote(spark))
     # whatever the user gave comes after the zone
     options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
-<<<<<<< HEAD
     # on Spark Connect a path without a scheme may be the server's alone
     sure_of_files = not is_remote(spark) or has_scheme(path)
     with active(spark), errors_as_they_were():

@@ -2,6 +2,9 @@
 
 - ``handle``: a table as one command of a user sees it
 - ``delete``: the rows for which a condition is true leave
+- ``update``: the rows for which a condition is true get other values
+- ``set_columns``: columns and nested fields that an update sets, by the user's names
+- ``found_rows``: the rows for which a condition is true, with their places
 - ``place``: where a command runs: in this process, in tasks that Spark hands files to, or as a query
 - ``merge_clauses``: the clauses of a merge, and what may follow what
 - ``expressions``: what our own evaluator and skipping may know of a condition or value
@@ -12,5 +15,6 @@
 - ``stored_values``: values of a frame as the table will hold them
 - ``computed_rows``: rows of a frame as rows of the table, over which its expressions are computed
 - ``computed``: what a session computes of rows that are written: defaults, generated columns, rules
+- ``assignment``: values become values of the table's columns
 - ``apply``: the rows that change, through tasks that write files and say which rows leave
 """

@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, run_delete
+from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -25,10 +25,9 @@ from delta_pyds.commands.row_changes.plan import (
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
-from delta_pyds.expr.nodes import TRUE
-from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, prunable, shown_text
+from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, shown_text
+from delta_pyds.spark.row_changes.found_rows import find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -37,8 +36,6 @@ from delta_pyds.spark.row_changes.place import (
     require_shared_files,
     runner_beside_spark,
 )
-from delta_pyds.spark.row_changes.same_columns import answering_to
-from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
@@ -78,7 +75,8 @@ def _known(
         if text is None:
             return None, "what the condition means is for Spark alone to say."
     try:
-        return plan_delete(snapshot, text, options), ""
+        shown = None if condition is None else shown_text(condition)
+        return plan_delete(snapshot, text, options, shown_condition=shown), ""
     except (ExpressionError, ColumnNotFoundError) as e:
         return None, f"our evaluator does not know the condition: {e.message}"
 
@@ -88,64 +86,27 @@ def _by_spark(
 ) -> RowChangeResult:
     require_shared_files(target)
     timing = Timing(time.monotonic())
-    zone = target.time_zone
-    prune = prunable(target.spark, condition, snapshot.schema, target.alias, zone)
-    found, table = _found(target, snapshot, condition, prune)
-    files = target_files(snapshot, table.files, options, table.names)
+
+    def leaving(rows: DataFrame) -> DataFrame:
+        action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
+        return rows.select(FILE_COLUMN, POSITION_COLUMN, action)
+
+    found = find(target, snapshot, condition, leaving, columns=mentioned([condition], snapshot.schema))
+    # what becomes of the rows in the change feed depends on what becomes of their files: the commit says it
     state = ChangeState(files_state(snapshot, options))
-    size = sum(file.size for file in table.files)
-    outputs = apply_rows(found, state, read_bytes=size) if table.files else []
+    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
     plan = RowChangePlan(
         "DELETE",
-        files,
+        target_files(snapshot, found.table.files, options, found.table.names),
         state,
         options,
-        parameters={"predicate": [shown_text(condition)]},
-        read=TRUE if prune is None else parse_predicate(prune, snapshot.schema, time_zone=zone).expr,
+        parameters={"predicate": [condition_for_the_log(shown_text(condition))]},
+        read=found.read,
     )
     return commit_rows(
         plan,
         outputs,
-        runner=runner_beside_spark(target, size),
+        runner=runner_beside_spark(target, found.read_bytes),
         place=Place("spark", reason),
         timing=timing.found(),
     )
-
-
-def _found(
-    target: TableHandle, snapshot: Snapshot, condition: Column | str, prune: str | None
-) -> tuple[DataFrame, TargetFrame]:
-    columns = mentioned([condition], snapshot.schema)
-    try:
-        return _found_among(target, snapshot, condition, prune, columns)
-    except AnalysisException:
-        if columns is None:
-            raise
-        # a name that was not seen in the text: then all columns are there, and what is wrong is wrong
-        return _found_among(target, snapshot, condition, prune, None)
-
-
-def _found_among(
-    target: TableHandle, snapshot: Snapshot, condition: Column | str, prune: str | None, columns: list[str] | None
-) -> tuple[DataFrame, TargetFrame]:
-    table = target_frame(
-        target.spark,
-        snapshot,
-        prune=prune,
-        columns=columns,
-        storage_options=target.storage_options,
-        time_zone=target.time_zone,
-    )
-    frame = named(table.frame, target)
-    wanted = frame.filter(F.expr(condition) if isinstance(condition, str) else condition)
-    action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
-    found = wanted.select(FILE_COLUMN, POSITION_COLUMN, action)
-    if target.remote:
-        _ = found.schema  # only now does the server say what it thinks of the condition
-    return found, table
-
-
-def named(frame: DataFrame, target: TableHandle) -> DataFrame:
-    """The frame under the table's alias, in which Columns of the user's frames of the table resolve."""
-    known = answering_to(frame, target.known_frame)
-    return known if target.alias is None else known.alias(target.alias)

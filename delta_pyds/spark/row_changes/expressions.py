@@ -53,7 +53,8 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
         text: str | None = expression
     else:
         text = text_of_column(expression)
-    if text is None or not has_plain_settings(spark):
+    # an empty text is an error of Spark's, and must not pass for no condition
+    if text is None or not text.strip() or not has_plain_settings(spark):
         return None
     text = _without_alias(text, schema, alias)
     return None if text is None or _may_be_shadowed(spark, text) else text

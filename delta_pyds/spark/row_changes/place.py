@@ -29,7 +29,7 @@ def command_options(target: TableHandle) -> CommandOptions:
     )
 
 
-def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[TaskRunner, Place]:
+def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[Place, TaskRunner]:
     """For a command of which our evaluator knows every expression.
 
     Raises: UnsupportedOperationError where it is not known that the session's workers see the same files, and they
@@ -37,16 +37,16 @@ def place_of_known(target: TableHandle, bytes_to_read: int) -> tuple[TaskRunner,
     """
     size, limit = _bytes(bytes_to_read), _bytes(target.process_bytes)
     if target.engine == "process":
-        return local_runner(target), Place("process", f"the process was asked for; {size} to read")
+        return Place("process", f"the process was asked for; {size} to read"), local_runner(target)
     if target.engine == "tasks":
         require_shared_files(target)
-        return SparkRunner(target.spark), Place("tasks", f"tasks were asked for; {size} to read")
+        return Place("tasks", f"tasks were asked for; {size} to read"), SparkRunner(target.spark)
     if bytes_to_read <= target.process_bytes:
         reason = f"every expression is known to our evaluator, and {size} are to be read, {limit} at most"
-        return local_runner(target), Place("process", reason)
+        return Place("process", reason), local_runner(target)
     require_shared_files(target)
     reason = f"every expression is known to our evaluator, and {size} are to be read, more than {limit}"
-    return SparkRunner(target.spark), Place("tasks", reason)
+    return Place("tasks", reason), SparkRunner(target.spark)
 
 
 def runner_beside_spark(target: TableHandle, bytes_to_read: int) -> TaskRunner:

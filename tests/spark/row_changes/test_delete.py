@@ -18,10 +18,10 @@ from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.row_changes import CHANGES, VECTORS, handle, small_table
 from tests.support.table_builder import TableBuilder
 
-VECTORS = {"delta.enableDeletionVectors": "true"}
-CHANGES = {"delta.enableChangeDataFeed": "true"}
+SCHEMA = {"id": "long", "s": "string", "d": "double", "n": {"x": "long"}, "a.b": "long", "p": "string"}
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,7 @@ def others(spark: SparkSession) -> Iterator[None]:
 
 def made(path: Path, properties: dict[str, str] | None = None, **options: Any) -> TableBuilder:
     """Two files of ten rows: ids, texts with nulls, NaN, a struct, a name with a dot, one deleted row if vectors."""
-    schema = {"id": "long", "s": "string", "d": "double", "n": {"x": "long"}, "a.b": "long", "p": "string"}
-    table = TableBuilder(path, schema, properties=properties or {}, **options)
-    table.create()
+    table = small_table(path, SCHEMA, properties or {}, **options)
     for start in (0, 10):
         add, *_ = table.append([row(start + i) for i in range(10)])
         if properties == VECTORS:
@@ -53,10 +51,6 @@ def row(i: int) -> dict[str, Any]:
         "a.b": i * 10,
         "p": "p",
     }
-
-
-def handle(spark: SparkSession, table: TableBuilder, **options: Any) -> TableHandle:
-    return TableHandle(spark, str(table.path), **{"time_zone": "UTC", "engine": "spark", **options})
 
 
 def check(spark: SparkSession, table: TableBuilder, condition: Column | str | None, **options: Any) -> RowChangeResult:

@@ -1,0 +1,89 @@
+"""The rows of a table for which a condition of Spark's is true, wherever they are.
+
+Invariant: the rows are of one version, the condition is asked once of each row, and is the user's own: what our parser
+knows of it only leaves out files that have no such row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.spark.row_changes.expressions import prunable
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
+from delta_pyds.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """``frame``: what was asked for of the rows. ``read``: a predicate that every such row satisfies."""
+
+    frame: DataFrame
+    table: TargetFrame
+    read: Expr
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the files that may have such rows."""
+        return sum(file.size or 0 for file in self.table.files)
+
+
+def find(
+    target: TableHandle,
+    snapshot: Snapshot,
+    condition: Column | str | None,
+    select: Callable[[DataFrame], DataFrame],
+    *,
+    columns: Sequence[str] | None,
+    row_ids: bool = False,
+) -> FoundRows:
+    """``select``: makes of the rows, columns and places, what is wanted. ``columns``: that condition and ``select`` are
+    known to be about; should one be missing, all are read.
+
+    Raises: what Spark raises for the condition, and for what ``select`` asks.
+    """
+    prune = prunable(target.spark, condition, snapshot.schema, target.alias, target.time_zone)
+    read = TRUE if prune is None else parse_predicate(prune, snapshot.schema, time_zone=target.time_zone).expr
+
+    def found(chosen: Sequence[str] | None) -> FoundRows:
+        table = target_frame(
+            target.spark,
+            snapshot,
+            prune=prune,
+            columns=chosen,
+            row_ids=row_ids,
+            storage_options=target.storage_options,
+            time_zone=target.time_zone,
+        )
+        frame = named(table.frame, target)
+        if condition is not None:
+            frame = frame.filter(F.expr(condition) if isinstance(condition, str) else condition)
+        frame = select(frame)
+        if target.remote:
+            _ = frame.schema  # only now does the server say what it thinks of the expressions
+        return FoundRows(frame, table, read)
+
+    if columns is None:
+        return found(None)
+    try:
+        return found(columns)
+    except AnalysisException:
+        # perhaps a name that was not seen in a text; what is wrong is wrong with all columns, too
+        return found(None)
+
+
+def named(frame: DataFrame, target: TableHandle) -> DataFrame:
+    """The frame under the table's alias, in which Columns of the user's frames of the table resolve."""
+    known = answering_to(frame, target.known_frame)
+    return known if target.alias is None else known.alias(target.alias)
