@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.measure import say
-from tests.bench.peers import memory, planning, scans, streams, writes
+from tests.bench.peers import memory, planning, row_changes, scans, streams, writes
 from tests.bench.peers.results import Results
 from tests.bench.peers.session import java_version, start, versions
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
@@ -28,6 +28,7 @@ IN_SESSION = {
     "tpch": scans.tpch_queries,
     "writes": writes.writes,
     "commits": writes.commits,
+    "row-changes": row_changes.row_changes,
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,
 }
@@ -55,6 +56,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="repetitions of each side")
     parser.add_argument("--files", type=int, nargs="+", help="sizes of the synthetic logs")
     parser.add_argument("--commits", type=int, help="commits that the stream reads")
+    parser.add_argument(
+        "--change-rows", type=int, help="rows of the table that is deleted from, updated and merged into"
+    )
+    parser.add_argument("--sail", action="store_true", help="compare with Sail, which is installed on its own for it")
     parser.add_argument("--data", type=Path, help="where tables are kept (about 6 GB; default: a temporary directory)")
     parser.add_argument("--out", type=Path, help="folder of RESULTS.md and RESULTS.json")
     parser.add_argument("--go-on", action="store_true", help="keep what the last run with this --data found")
@@ -64,7 +69,7 @@ def main() -> None:
     settings = _settings(given)
     settings.data.mkdir(parents=True, exist_ok=True)
     # a run that is ended early leaves what it had, and not in the repository
-    about = {"sizes": _sizes(settings), **versions()}
+    about = {"sizes": _sizes(settings), "rows to change": f"{settings.change_rows:,}", **versions()}
     results = Results(settings.data / "peers-results", WORKS, _run(settings), about, _notes(given.quick))
     if given.go_on:
         try:
@@ -108,6 +113,8 @@ def _settings(given: argparse.Namespace) -> PeerSettings:
         "rounds": given.rounds,
         "planning_files": tuple(given.files) if given.files else None,
         "commits": given.commits,
+        "change_rows": given.change_rows,
+        "sail": given.sail,
     }
     return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})
 

@@ -9,6 +9,15 @@ FORMAT = "format deltapy"
 CORE = "delta_pyds core"
 REFERENCE = "format delta"
 DELTALAKE = "deltalake"
+SAIL = "Sail"
+FASTEST = "the faster of Sail and deltalake"
+FIFTY_MS = "50 milliseconds"
+
+# ``DeltaTable``, by where its commands run.
+AUTO = "DeltaTable"
+IN_PROCESS = "DeltaTable in the user's process"
+IN_TASKS = "DeltaTable in tasks"
+BY_SPARK = "DeltaTable by Spark's query"
 
 # Floors: the least that the same work can cost here, with no Delta in it.
 PARQUET = "spark.read.parquet"
@@ -17,6 +26,8 @@ PYARROW = "pyarrow"
 WRITE_PARQUET = "df.write.parquet"
 DRAINED = "rows sent to Python and dropped"
 STREAM_PARQUET = "readStream.parquet"
+# the rows after the change, by a filter, a projection or a join, all written anew as Parquet
+BY_HAND = "Spark by hand"
 PLAN_ONE_FILE = "pyarrow reads the checkpoint, Spark plans one Parquet file"
 
 
@@ -30,6 +41,12 @@ class Goal:
     unit: str
     limit: float
 
+
+_SCATTERED = (
+    "delete of 1 %, scattered",
+    "update of 1 %, scattered",
+    "merge of 1 % updates and as many inserts",
+)
 
 GOALS = (
     Goal("planning", READ, REFERENCE, "s", 0.5),
@@ -45,6 +62,22 @@ GOALS = (
     Goal("write", FORMAT, REFERENCE, "s", 1.2),
     Goal("commit", FORMAT, REFERENCE, "s", 1.2),
     Goal("micro-batch", FORMAT, REFERENCE, "s", 1.0),
+    *(
+        Goal(f"{change}, with deletion vectors", ours, REFERENCE, "s", limit)
+        for ours in (AUTO, BY_SPARK)
+        for change, limit in (
+            ("delete of 1 %, scattered", 0.15),
+            ("update of 1 %, scattered", 0.25),
+            ("merge of 1 % updates and as many inserts", 0.35),
+            ("merge into 1 file of 100", 0.15),
+        )
+    ),
+    *(Goal(f"{change}, by rewriting", ours, REFERENCE, "s", 0.6) for ours in (AUTO, BY_SPARK) for change in _SCATTERED),
+    *(Goal(f"{change}, with deletion vectors", IN_PROCESS, FASTEST, "s", 1.5) for change in _SCATTERED),
+    *(Goal(f"{change}, by rewriting", IN_PROCESS, FASTEST, "s", 1.2) for change in _SCATTERED),
+    Goal("delete of one row of a table of one file", AUTO, FIFTY_MS, "s", 1.0),
+    Goal("row changes", AUTO, REFERENCE, "MB", 1.0),
+    Goal("row changes", BY_SPARK, REFERENCE, "MB", 1.0),
 )
 
 

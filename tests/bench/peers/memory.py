@@ -8,12 +8,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.bench.measure import Side, say
 from tests.bench.peers import tpch
+from tests.bench.peers.changes import DELETE, MERGE
 from tests.bench.peers.goals import (
+    AUTO,
+    BY_SPARK,
     DRAINED,
     FORMAT,
     MINIMAL,
@@ -27,7 +32,9 @@ from tests.bench.peers.many_files import table_of
 from tests.bench.peers.planning import key_of
 from tests.bench.peers.processes import ROLES
 from tests.bench.peers.results import Pair, Results
+from tests.bench.peers.row_changes import with_vectors
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
+from tests.bench.tables import data_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +55,15 @@ def prepare(spark: SparkSession, settings: PeerSettings) -> None:
     """The tables that only Spark can make."""
     tpch.table(spark, settings, settings.makers[0], "lineitem")
     tpch.table(spark, settings, settings.makers[0], "customer")
+    for table in _changed_tables(settings):
+        with_vectors(settings.data, table)
+
+
+def _changed_tables(settings: PeerSettings) -> tuple[Path, Path]:
+    """One to change, and a small one to warm up with."""
+    sizes = (settings.change_rows, settings.change_files), (10_000, 1)
+    large, small = (data_table(settings.data, *size) for size in sizes)
+    return large, small
 
 
 def memory(settings: PeerSettings, results: Results) -> None:
@@ -95,7 +111,20 @@ def _works(settings: PeerSettings) -> list[_Work]:
              "warm_up": str(folder / "customer.parquet")},
         ),
     ]  # fmt: skip
-    return works[: settings.memory_works]
+    return [*works, *_changes(settings)][: settings.memory_works]
+
+
+def _changes(settings: PeerSettings) -> Iterator[_Work]:
+    sides = (AUTO, BY_SPARK, REFERENCE)
+    pairs = Pair(AUTO, REFERENCE), Pair(BY_SPARK, REFERENCE)
+    for change, vectors in ((DELETE, True), (MERGE, True), (MERGE, False)):
+        large, small = (with_vectors(settings.data, t) if vectors else t for t in _changed_tables(settings))
+        arguments = {
+            "data": str(settings.data), "work": "row changes", "change": change.name,
+            "table": str(large), "key": settings.change_rows, "warm_up": str(small), "warm_up_key": 10_000,
+        }  # fmt: skip
+        what = f"{change.name}, {'with deletion vectors' if vectors else 'by rewriting'}"
+        yield _Work("row changes", what, sides, pairs, arguments)
 
 
 def _measure(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Memory of one work by one side, in a session of its own: python -m tests.bench.peers.memory_process ARGUMENTS.
 
 ARGUMENTS is JSON: ``work``, ``side``, ``data``, ``table``, ``warm_up`` (a small table), and of both the
-``key`` that planning looks for.
+``key`` that planning looks for; of a table whose rows change the ``key`` is their number, and ``change`` says how.
 Prints JSON: ``roles`` (the peak of each role, MB) and ``added`` (MB of all processes above what they had before).
 """
 
@@ -12,14 +12,18 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.bench.peers.changes import DELETE, MERGE
 from tests.bench.peers.goals import DRAINED, FORMAT, REFERENCE, WRITE_PARQUET
 from tests.bench.peers.planning import loads as planning_loads
 from tests.bench.peers.processes import Peak
+from tests.bench.peers.row_changes import copied, in_session, source_of_merge, source_view
 from tests.bench.peers.scans import loads as scan_loads
 from tests.bench.peers.session import drain, plan, start
+from tests.bench.peers.settings import PeerSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +63,19 @@ def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int
         frame = spark.read.parquet(table)
         return lambda: frame.write.format(_WRITERS[side]).mode("append").save(str(out))
 
-    works = {"planning": planning, "full scan": full_scan, "write": write}
+    def row_change(table: str, num_rows: int) -> Callable[[], None]:
+        settings = PeerSettings(Path(arguments["data"]))
+        change = next(c for c in (DELETE, MERGE) if c.name == arguments["change"])
+        source_view(spark, settings, source_of_merge(num_rows))
+        path = copied(Path(table), settings.scratch / "memory")
+        run = partial(in_session(spark, change, side), path)
+
+        def changed() -> None:
+            run()
+
+        return changed
+
+    works = {"planning": planning, "full scan": full_scan, "write": write, "row changes": row_change}
     return works[arguments["work"]]
 
 

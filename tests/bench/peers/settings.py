@@ -16,7 +16,8 @@ class PeerSettings:
     ``spare_seconds``: where ``rounds`` take less, more follow: short works need more of them for a steady median.
     ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H. ``micro_batches``: of one block of
     one side; blocks alternate.
-    ``memory_works``: the first so many of planning, full scan and write.
+    ``memory_works``: the first so many of planning, full scan, write and changes of rows. ``change_rows``,
+    ``change_files``: of the table whose rows are changed. ``sail``: it is compared, too.
     """
 
     data: Path
@@ -30,7 +31,10 @@ class PeerSettings:
     commits: int = 1000
     micro_batches: int = 10
     memory_rounds: int = 1
-    memory_works: int = 3
+    memory_works: int = 6
+    change_rows: int = 5_000_000
+    change_files: int = 8
+    sail: bool = False
 
     @staticmethod
     def quick(data: Path) -> PeerSettings:
@@ -48,6 +52,7 @@ class PeerSettings:
             micro_batches=3,
             memory_rounds=1,
             memory_works=1,
+            change_rows=20_000,
         )
 
     @property
