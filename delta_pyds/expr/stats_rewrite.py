@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 from delta_pyds.expr.nodes import (
     ANY_STRING,
     And,
+    Cast,
     Column,
     Comparison,
     Expr,
@@ -26,6 +27,7 @@ from delta_pyds.expr.nodes import (
     LiteralValue,
     Not,
     Or,
+    Remainder,
     children,
     columns,
     references,
@@ -194,8 +196,9 @@ def _has_values(expr: Expr, partitions: frozenset[str]) -> Skip:
 
 def _takes_null(expr: Expr) -> bool:
     """Whether the expression may have a value where one of its columns is null."""
-    may = isinstance(expr, (And, Or, IsNull))
-    return may or any(_takes_null(child) for child in children(expr))
+    # only of these it is known that they have none: functions, CASE and coalesce may make something of a null
+    strict = isinstance(expr, (Column, Literal, Cast, Remainder, Comparison, In, Like, Not))
+    return not strict or any(_takes_null(child) for child in children(expr))
 
 
 def _values(expr: Expr) -> Skip:

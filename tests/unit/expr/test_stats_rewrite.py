@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.expr.nodes import Column, Literal
-from delta_pyds.expr.parse import parse_predicate
+from delta_pyds.expr.parse import parse_expression, parse_predicate
 from delta_pyds.expr.stats_rewrite import (
     DROP,
     KEEP,
@@ -134,3 +134,13 @@ def test_of_very_many_branches_a_column_keeps_its_least_and_greatest_bound() -> 
     assert skip_of(" OR ".join([*branches, "j = 1"])) == Bounds(Column(("j",), INTEGER), ">=", Literal(1, INTEGER))
     assert skip_of(" OR ".join([*branches, "i % 2 = 1"])) != DROP
     assert skip_of(" OR ".join([*branches, "s = 'x'"])) == KEEP
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["coalesce(i, 14) = 14", "coalesce(i, j) IN (1, 2)", "NOT coalesce(s, 'a') LIKE 'b%'", "CASE WHEN i > 1 THEN 2 END = 2",
+     "IF(i IS NULL, 1, 2) = 1", "nvl(i, 1) <=> 1", "concat_ws(',', s) = ''"],
+)  # fmt: skip
+def test_what_makes_something_of_a_null_leaves_no_file_of_nulls_out(text: str) -> None:
+    condition = parse_expression(text, SCHEMA, time_zone="UTC", ansi=True).expr
+    assert skipping(condition, ("p", "q")) == KEEP
