@@ -138,8 +138,8 @@ def test_of_very_many_branches_a_column_keeps_its_least_and_greatest_bound() -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["coalesce(i, 14) = 14", "coalesce(i, j) IN (1, 2)", "NOT coalesce(s, 'a') LIKE 'b%'", "CASE WHEN i > 1 THEN 2 END = 2",
-     "IF(i IS NULL, 1, 2) = 1", "nvl(i, 1) <=> 1", "concat_ws(',', s) = ''"],
+    ["coalesce(i, 14) = 14", "coalesce(i, j) IN (1, 2)", "NOT coalesce(s, 'a') LIKE 'b%'",
+     "CASE WHEN i > 1 THEN 2 END = 2", "IF(i IS NULL, 1, 2) = 1", "nvl(i, 1) <=> 1", "concat_ws(',', s) = ''"],
 )  # fmt: skip
 def test_what_makes_something_of_a_null_leaves_no_file_of_nulls_out(text: str) -> None:
     condition = parse_expression(text, SCHEMA, time_zone="UTC", ansi=True).expr

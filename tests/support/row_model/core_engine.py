@@ -1,0 +1,71 @@
+"""Delete, update and merge in this process, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
+from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.row_model.harness import Counts
+from tests.support.row_model.steps import Clause, Delete, Merge, Update, schema_of, with_columns
+from tests.support.table_writes import struct
+
+_HERE = Place("process", "a test says so.")
+
+
+class CoreEngine:
+    """Our own evaluator, in a few threads. ``version``: of the last command's commit, None where it made none."""
+
+    counts_source = True
+
+    def __init__(self, options: CommandOptions | None = None) -> None:
+        self.options = options or CommandOptions()
+        self.version: int | None = None
+
+    def delete(self, path: Path, step: Delete) -> Counts:
+        condition = None if step.condition is None else step.condition.sql()
+        plan = plan_delete(load_snapshot(str(path)), condition, self.options)
+        result = run_delete(plan, _HERE)
+        assert result.num_affected_rows == result.num_deleted_rows
+        return self._told(result)
+
+    def update(self, path: Path, step: Update) -> Counts:
+        condition = None if step.condition is None else step.condition.sql()
+        assignments = {name: value.sql() for name, value in step.assignments}
+        plan = plan_update(load_snapshot(str(path)), condition, assignments, self.options)
+        result = run_update(plan, _HERE)
+        assert result.num_affected_rows == result.num_updated_rows
+        return self._told(result)
+
+    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
+        names = step.source_columns(columns)
+        schema = struct(schema_of(names))
+        rows = pa.Table.from_pylist(with_columns(step.rows, names), schema=arrow_schema(schema))
+        kinds = (
+            ("matched", step.matched), ("not_matched", step.not_matched),
+            ("not_matched_by_source", step.not_matched_by_source),
+        )  # fmt: skip
+        clauses = [_text_of(kind, clause) for kind, found in kinds for clause in found]
+        request = MergeRequest(step.condition.sql(), clauses, "t", "s")
+        plan = plan_merge(load_snapshot(str(path)), request, MergeSource(rows, schema), self.options)
+        return self._told(run_merge(plan, _HERE))
+
+    def _told(self, result: RowChangeResult) -> Counts:
+        self.version = result.version
+        return result.num_updated_rows, result.num_deleted_rows, result.num_inserted_rows
+
+
+def _text_of(kind: Any, clause: Clause) -> MergeClauseText:
+    condition = None if clause.condition is None else clause.condition.sql()
+    given = None if clause.assignments is None else {name: value.sql() for name, value in clause.assignments}
+    return MergeClauseText(kind, clause.action, condition, given)

@@ -1,0 +1,250 @@
+"""A table beside its model: an engine takes steps, and after each of them table and model must be alike.
+
+What is read is read by the core alone, whichever engine changes rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from delta_pyds import checkpoint, verify
+from delta_pyds.data.read.reader import output_schema, read
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.change_feed import applied, change_rows
+from tests.support.change_feed import bag as feed_bag
+from tests.support.row_model.model import BEFORE, DELETE, Effect, Model, bag, key_of, rows_to_write
+from tests.support.row_model.steps import (
+    Append,
+    Checkpoint,
+    Delete,
+    Layout,
+    Merge,
+    Overwrite,
+    Step,
+    Update,
+    schema_of,
+)
+from tests.support.table_writes import write_rows
+
+Counts = tuple[int | None, int | None, int | None]
+
+
+class Engine(Protocol):
+    """Whoever changes rows. Returns: rows updated, deleted and inserted, as far as it tells.
+
+    ``counts_source``: its metric numSourceRows is what it says (the reference counts each pass over the source).
+    """
+
+    counts_source: bool
+
+    def delete(self, path: Path, step: Delete) -> Counts: ...
+    def update(self, path: Path, step: Update) -> Counts: ...
+    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts: ...
+
+
+class Harness:
+    """One table and its model."""
+
+    def __init__(
+        self, path: Path, layout: Layout, first: Sequence[Sequence[Mapping[str, Any]]], engine: Engine
+    ) -> None:
+        self.path, self.layout, self.engine = path, layout, engine
+        self.model = Model(layout)
+        self.history: dict[int, tuple[list[str], list[dict[str, Any]]]] = {}
+        self._used_ids: set[int] = set()
+        write_rows(
+            path,
+            schema_of(self.model.columns),
+            [],
+            properties=layout.properties,
+            partition_by=(("p",),) if layout.partitioned else None,
+        )
+        self.check()
+        self.run(Append(tuple(map(tuple, first))))
+
+    def run(self, step: Step) -> None:
+        """Take a step. Raises: AssertionError where the table is not as the model afterwards."""
+        before = load_snapshot(str(self.path)).version
+        files = file_rows(self.path) if isinstance(step, (Delete, Update, Merge)) else {}
+        effect = self.model.effect(step)
+        try:
+            counts = self._take(step)
+        except Exception as error:
+            if not effect.errors:
+                raise
+            code = code_of(error)
+            assert code in effect.errors, f"{step} was refused with {error}"
+            assert load_snapshot(str(self.path)).version == before, "what was refused has committed."
+            self.check()
+            return
+        assert not effect.errors, f"{step} was not refused, though {effect.errors}"
+        self.model.take(effect)
+        version = load_snapshot(str(self.path)).version
+        assert version in (before, before + 1)
+        for told, known in zip(counts, effect.counts, strict=True):
+            assert told in (None, known), f"{step} told of {counts}, which are {effect.counts}"
+        self.check()
+        if version == before:
+            assert not effect.changes, f"{step} committed nothing"
+        else:
+            self._check_commit(step, effect, version, files)
+
+    def _take(self, step: Step) -> Counts:
+        if isinstance(step, Delete):
+            return self.engine.delete(self.path, step)
+        if isinstance(step, Update):
+            return self.engine.update(self.path, step)
+        if isinstance(step, Merge):
+            return self.engine.merge(self.path, step, self.model.columns)
+        if isinstance(step, Checkpoint):
+            checkpoint(str(self.path))
+            return None, None, None
+        columns, tasks = rows_to_write(self.model, step)
+        request: dict[str, Any] = {"merge_schema": True} if isinstance(step, Append) else {"mode": "overwrite"}
+        if isinstance(step, Overwrite) and step.where is not None:
+            request["replace_where"] = step.where.sql()
+        write_rows(self.path, schema_of(columns), tasks, **request)
+        return None, None, None
+
+    # --- what must hold
+
+    def check(self) -> None:
+        """Rows, row ids, and every rule of the protocol."""
+        model = self.model
+        rows = read_all(self.path, row_ids=self.layout.row_tracking)
+        assert bag(rows, model.columns) == bag(model.values(), model.columns)
+        assert not rows or set(model.columns) <= set(rows[0])
+        version = load_snapshot(str(self.path)).version
+        if self.layout.row_tracking:
+            self._check_row_ids(rows, version)
+        report = verify(str(self.path))
+        assert report.findings == (), str(report)
+        self.history[version] = (list(model.columns), [dict(values) for values in model.values()])
+
+    def _check_row_ids(self, rows: list[dict[str, Any]], version: int) -> None:
+        """A row keeps its id while it is there, and its commit version while it is not changed; new ids are new."""
+        ids = [row["_row_id"] for row in rows]
+        assert None not in ids and len(set(ids)) == len(ids), "row ids are not unique."
+        there = defaultdict(dict)
+        for row in rows:
+            there[key_of(row, self.model.columns)][row["_row_id"]] = row["_row_commit_version"]
+        highest = max(self._used_ids, default=-1)
+        for row in sorted(self.model.rows, key=lambda r: r.row_id is None):
+            found = there[key_of(row.values, self.model.columns)]
+            if row.row_id is not None:
+                assert row.row_id in found, f"{row.values} had the row id {row.row_id}; now these: {list(found)}"
+                committed = found.pop(row.row_id)
+            else:
+                row.row_id, committed = found.popitem()
+                assert row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
+            expected = version if row.commit_version is None else row.commit_version
+            assert committed == expected, f"{row.values} is of version {committed}, not of {expected}"
+            row.commit_version = committed
+        self._used_ids.update(ids)
+
+    def _check_commit(
+        self, step: Step, effect: Effect, version: int, files: Mapping[str, list[dict[str, Any]]]
+    ) -> None:
+        columns = effect.columns
+        if self.layout.change_feed:
+            told = change_rows(self.path, version, version)
+            assert {row["_commit_version"] for row in told} <= {version}
+            names = ["_change_type", *columns]
+            wanted = [{"_change_type": kind, **values} for kind, values in effect.changes]
+            assert bag(told, names) == bag(wanted, names)
+        actions = entry(self.path, version)
+        info = next(a["commitInfo"] for a in actions if "commitInfo" in a)
+        adds = [a["add"] for a in actions if "add" in a]
+        assert self.layout.deletion_vectors or not any(add.get("deletionVector") for add in adds)
+        if isinstance(step, (Delete, Update, Merge)):
+            self._check_files(step, effect, actions, files)
+            check_metrics(step, effect, info, self.engine.counts_source)
+
+    def _check_files(self, step: Step, effect: Effect, actions: list[Any], files: Mapping[str, Any]) -> None:
+        """Only files go or are marked that hold a row that changes; a vector never rewrites what it can mark."""
+        gone = [a["remove"]["path"] for a in actions if "remove" in a]
+        changed = bag((values for kind, values in effect.changes if kind in (DELETE, BEFORE)), effect.columns)
+        for path in gone:
+            assert any(key_of(row, effect.columns) in changed for row in files[path]), f"{path} did not have to go."
+        adds = [a["add"] for a in actions if "add" in a]
+        assert len({add["path"] for add in adds}) == len(adds) and len(set(gone)) == len(gone)
+        change_files = [a["cdc"] for a in actions if "cdc" in a]
+        assert self.layout.change_feed or not change_files
+        if self.layout.deletion_vectors:
+            assert not (isinstance(step, Delete) and change_files), "a delete by vectors needs no change files."
+            for add in adds:
+                assert (add["path"] in files) == bool(add.get("deletionVector"))
+            for path in set(gone) - {add["path"] for add in adds}:
+                assert all(key_of(row, effect.columns) in changed for row in files[path]), f"{path} was rewritten."
+
+    def finish(self) -> None:
+        """Every version reads as it did, and the change feed from the beginning makes the rows."""
+        for version, (columns, rows) in self.history.items():
+            assert bag(read_all(self.path, version), columns) == bag(rows, columns), (
+                f"version {version} reads otherwise."
+            )
+        if self.layout.change_feed:
+            names = self.model.columns
+            assert applied([], change_rows(self.path)) == feed_bag(self.model.values(), sorted(names))
+
+
+def check_metrics(step: Step, effect: Effect, info: Mapping[str, Any], counts_source: bool) -> None:
+    """The counts of rows in ``operationMetrics`` are right."""
+    updated, deleted, inserted = effect.counts
+    expected: dict[str, int] = {}
+    if isinstance(step, Delete):
+        expected = {"numDeletedRows": deleted}
+    elif isinstance(step, Update):
+        expected = {"numUpdatedRows": updated}
+    elif isinstance(step, Merge):
+        expected = {
+            **({"numSourceRows": len(step.rows)} if counts_source else {}),
+            "numTargetRowsInserted": inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+        }
+    metrics = info["operationMetrics"]
+    for name, value in expected.items():
+        assert metrics[name] == str(value), f"{name} is {metrics[name]}, not {value}"
+    assert info["operation"] == type(step).__name__.upper()
+
+
+def read_all(path: Path, version: int | None = None, *, row_ids: bool = False) -> list[dict[str, Any]]:
+    """All rows by the core; with ``row_ids`` also ``_row_id`` and ``_row_commit_version``."""
+    scan = plan_scan(load_snapshot(str(path), version=version), row_ids=row_ids)
+    batches = [batch for file in scan.files() for batch in read(scan.state, file)]
+    rows: list[dict[str, Any]] = pa.Table.from_batches(batches, schema=output_schema(scan.state)).to_pylist()
+    return rows
+
+
+def file_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The live rows of each file, by its path in the log."""
+    snapshot = load_snapshot(str(path))
+    scan = plan_scan(snapshot)
+    names = [p for batch in scan.batches() for p in batch.column("path").to_pylist()]
+    files = list(scan.files())
+    assert len(names) == len(files)
+    return {
+        name: [row for batch in read(scan.state, file) for row in batch.to_pylist()]
+        for name, file in zip(names, files, strict=True)
+    }
+
+
+def entry(path: Path, version: int) -> list[dict[str, Any]]:
+    """The actions of one commit."""
+    text = (path / "_delta_log" / f"{version:020}.json").read_text()
+    return [json.loads(line) for line in text.splitlines() if line]
+
+
+def code_of(error: BaseException) -> str:
+    """The error class in the text of an error of any engine."""
+    found = re.search(r"DELTA_[A-Z_]+", str(error))
+    return found.group() if found else f"{type(error).__name__}: {error}"
