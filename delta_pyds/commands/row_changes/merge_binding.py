@@ -14,7 +14,6 @@ from typing import Literal as OneOf
 
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.binder.two_tables import Side, SidedBinder
-from delta_pyds.expr.coercion import is_numeric
 from delta_pyds.expr.functions.session_context import SessionContext
 from delta_pyds.expr.logic import require_boolean
 from delta_pyds.expr.nodes import (
@@ -28,7 +27,6 @@ from delta_pyds.expr.nodes import (
     conjuncts,
     references,
     require_moderate_depth,
-    to_sql,
     type_of,
     with_columns,
 )
@@ -36,13 +34,8 @@ from delta_pyds.expr.parser.grammar import read_expression
 from delta_pyds.expr.parser.syntax import Name
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
-    DATE,
     GENERATION_EXPRESSION,
     IDENTITY_START,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
     DataType,
     StructField,
     StructType,
@@ -52,7 +45,6 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.merge import SOURCE, TARGET, Clause, JoinCondition, JoinKey, MergeRules
 
-_DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _ACTIONS = {
     ("matched", "update"): Action.UPDATE,
     ("matched", "delete"): Action.DELETE,
@@ -130,7 +122,7 @@ class _MergeBinder:
     def __init__(self, tables: MergeTables, context: SessionContext) -> None:
         self._tables = tables
         self._context = context
-        # what is stored is cast by ANSI rules, whatever the session's mode
+        # what is stored is cast by ANSI rules, whatever the session's mode, where its store assignment policy is ANSI
         self._storing = SessionContext(time_zone=context.zone.name, ansi=True, now_micros=context.now_micros)
         target = Side(TARGET, tables.target, tables.target_alias)
         source = Side(SOURCE, tables.source, tables.source_alias)
@@ -225,20 +217,13 @@ class _MergeBinder:
         return field
 
     def _stored(self, expr: Expr, field: StructField) -> Expr:
-        """The value as the column's type, by Spark's store assignment under its policy ANSI."""
+        """The value as the column's type, by ANSI rules, as the reference casts it; parts of columns are Spark's."""
         source, wanted = type_of(expr), field.data_type
         if nullable_throughout(source) == nullable_throughout(wanted):
             return expr
         if isinstance(expr, Literal) and expr.value is None:
             return Literal(None, wanted)
-        if source == VOID or (is_numeric(source) and is_numeric(wanted)) or _are_texts_or_times(source, wanted):
-            return self._storing.cast(expr, wanted)
-        raise ExpressionError(
-            f"'{to_sql(expr)}' of type {display(source).upper()} is assigned to the column '{field.name}' of type "
-            f"{display(wanted).upper()}.",
-            code="DATATYPE_MISMATCH",
-            column=field.name,
-        )
+        return self._storing.cast(expr, wanted)
 
     # columns that are made
 
@@ -313,10 +298,6 @@ def _field_type(data_type: DataType, name: str) -> DataType:
     if field is None:
         raise ExpressionError(f"there is no field '{name}' in {display(data_type)}.")
     return field.data_type
-
-
-def _are_texts_or_times(source: DataType, wanted: DataType) -> bool:
-    return wanted == STRING or (source in _DATETIME and wanted in _DATETIME)
 
 
 def _refuse_equal_names(source: StructType) -> None:

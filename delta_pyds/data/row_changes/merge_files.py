@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import bitmap_of, live_mask, serialize
 from delta_pyds.columnar.rows import Resolver, struct_field
-from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.reader import OpenRows, open_rows, read
 from delta_pyds.data.row_changes.changed_rows import ChangedRows
 from delta_pyds.data.row_changes.clauses import Taken, take_clauses
 from delta_pyds.data.row_changes.found_rows import several_matches
@@ -41,7 +41,7 @@ from delta_pyds.tasks.changed_rows import (
 from delta_pyds.tasks.merge import TARGET, MergeRules
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
-from delta_pyds.tasks.write_state import TaskOutput
+from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 
 # rows that are looked up, or inserted, at once
 _ROWS_AT_ONCE = 1 << 20
@@ -71,6 +71,8 @@ def merge_files(task: MergeFiles) -> TaskOutput:
     """
     merge = _FileMerge(task)
     output = _written(task, (batch for file in task.files for batch in merge.changes(file)))
+    found = (replace(merge.known[one.file], positions=one.positions, kept=one.kept) for one in output.found)
+    output = replace(output, found=tuple(found))
     if not task.rules.not_matched:
         return output
     return replace(output, matched_source_rows=serialize(merge.matched_source_rows))
@@ -131,6 +133,8 @@ class _Met:
 class _FileMerge:
     def __init__(self, task: MergeFiles) -> None:
         self.matched_source_rows = BitMap64()
+        # of each file what the end of the command would have to open it for
+        self.known: dict[int | str, FoundRows] = {}
         self._task = task
         rules, schema = task.rules, task.scan.output
         condition = [*(key.target for key in rules.on.keys), *rules.on.target, *rules.on.both]
@@ -161,7 +165,13 @@ class _FileMerge:
 
     def changes(self, file: TableFile) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows of a file."""
-        met = list(self._met(file))
+        with open_rows(self._finding, file.scan) as rows:
+            met = list(self._met(rows))
+            if met:
+                before = None if rows.deleted is None else serialize(rows.deleted.positions)
+                self.known[file.number] = FoundRows(
+                    file.number, b"", num_records=rows.num_records(), deleted_before=before
+                )
         if not met:
             return
         if self._reading is None:
@@ -186,9 +196,9 @@ class _FileMerge:
                 path=file.scan.path,
             )
 
-    def _met(self, file: TableFile) -> Iterator[_Met]:
+    def _met(self, rows: OpenRows) -> Iterator[_Met]:
         rules = self._task.rules
-        for batch in _joined(read(self._finding, file.scan)):
+        for batch in _joined(rows.batches()):
             target, positions = _columns(self._finding, batch)
             mine, theirs = self._task.source.meet(target, batch.num_rows)
             if rules.not_matched:

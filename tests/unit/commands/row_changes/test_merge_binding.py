@@ -148,7 +148,7 @@ def test_a_star_takes_the_columns_of_the_same_names() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("small", "s.name", "STRING is assigned"),
+        ("inner", "s.name", "a cast of"),
         ("inner.x", "1", "no column of the table"),
         ("nope", "1", "no column of the table"),
         ("name", "t.inner", "a cast of"),
