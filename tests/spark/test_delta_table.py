@@ -120,7 +120,15 @@ def test_settings_of_hadoop_in_the_words_of_fsspec(
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"engine": "fast"}, {"max_runs": 0}, {"process_bytes": -1}, {"user_metadata": 1}, {"hadoopConf": 3}]
+    "arguments",
+    [
+        {"engine": "fast"},
+        {"max_runs": 0},
+        {"process_bytes": -1},
+        {"user_metadata": 1},
+        {"isolation_level": "None"},
+        {"hadoopConf": 3},
+    ],
 )
 def test_options_that_are_none(spark: SparkSession, path: str, arguments: dict[str, Any]) -> None:
     from pyspark.errors import IllegalArgumentException
@@ -384,3 +392,40 @@ def test_an_error_of_both_kinds_travels_as_ours() -> None:
 def test_explain_refuses_a_frame_that_tells_nothing(spark: SparkSession) -> None:
     with pytest.raises(OptionError, match="DeltaTable"):
         delta_pyds.explain(spark.range(1))
+
+
+# --- commands, as far as they are this class's: what they are told, and what they return
+
+
+def test_a_command_says_what_it_did_and_where(table: DeltaTable) -> None:
+    deleted = table.delete("id < 2")
+    updated = table.update("id IN (2, 3)", {"name": "'x'"})
+    nothing = table.delete("id = 77")
+
+    assert [frame.collect()[0].asDict() for frame in (deleted, updated, nothing)] == [
+        {"num_affected_rows": n} for n in (4, 2, 0)
+    ]
+    report = delta_pyds.explain(deleted)
+    assert (report.version, report.num_deleted_rows, report.place.where_run) == (2, 4, "process")
+    assert "version 2: 4 rows deleted" in str(report) and report.place.reason in str(report)
+    assert delta_pyds.explain(nothing).version is None
+    assert table.history().count() == 4
+
+
+def test_what_was_said_for_the_table_wins(spark: SparkSession, path: str) -> None:
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "by the session")
+    try:
+        DeltaTable.forPath(spark, path, user_metadata="mine").delete("id = 1")
+    finally:
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    assert DeltaTable.forPath(spark, path).history(1).collect()[0].userMetadata == "mine"
+
+
+def test_a_place_that_was_asked_for(spark: SparkSession, path: str) -> None:
+    for engine in ("process", "tasks", "spark"):
+        done = DeltaTable.forPath(spark, path, engine=engine).delete("id = 1 AND p = 1 AND name = '1'")
+        assert delta_pyds.explain(done).place.where_run == engine
+    small = DeltaTable.forPath(spark, path, process_bytes=0).delete("id = 2")
+    assert delta_pyds.explain(small).place.where_run == "tasks"
+    with pytest.raises(UnsupportedOperationError):
+        DeltaTable.forPath(spark, path, engine="process").delete("reverse(name) = rpad('1', 1, 'x') AND rand() < 2")

@@ -50,7 +50,8 @@ def errors_of_spark() -> Iterator[None]:
         error = e if isinstance(e, DeltaError) else error_of(e)
         if error is None or isinstance(error, PySparkException):
             raise
-        raise as_spark_error(error) from (error.__cause__ if error is e else None)
+        same = as_spark_error(error)
+        raise same.with_traceback(error.__traceback__) from (error.__cause__ if error is e else None)
 
 
 def as_spark_error(error: DeltaError) -> DeltaError:

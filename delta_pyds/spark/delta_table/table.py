@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from delta_pyds.errors import TableNotFoundError
@@ -24,8 +23,10 @@ from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.same_files import require_same_files
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
+from delta_pyds.spark.row_changes.update import update_rows
 from delta_pyds.spark.session import read, register
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
@@ -79,7 +80,7 @@ class DeltaTable(LaterMethods):
         same in tasks of the session; ``spark``: a query of the session finds the rows; ``auto`` takes the first where
         what is to be read has at most ``process_bytes``, and ``spark`` where the expressions are not certain to mean
         the same. ``max_runs``: a command that lost against another commit runs again, so often in all.
-        ``isolation_level``: ``Serializable``, ``WriteSerializable`` or ``SnapshotIsolation``; by default the table's.
+        ``isolation_level``: ``Serializable`` or ``WriteSerializable``; by default the table's.
         ``user_metadata``: for every commit; by default the session's, as the reference names it.
 
         >>> DeltaTable.forPath(spark, "s3://lake/events", storage_options={"key": "...", "secret": "..."}, max_runs=5)
@@ -101,7 +102,7 @@ class DeltaTable(LaterMethods):
                 engine=cast(Engine, choice_argument("engine", engine, _ENGINES)),
                 process_bytes=process_bytes,
                 max_runs=max_runs,
-                isolation_level=text_argument("isolation_level", isolation_level),
+                isolation_level=_isolation_level(isolation_level),
                 user_metadata=text_argument("user_metadata", user_metadata),
             )
             if remote and not has_scheme(path) and scheme_of(root) == "file":
@@ -191,7 +192,6 @@ class DeltaTable(LaterMethods):
             AnalysisException for what is no condition.
         """
         checked = checks.optional_expression(condition)
-        delete_rows = import_module("delta_pyds.spark.row_changes.delete").delete_rows
         with errors_of_spark():
             handle = self._now()
             return affected_rows(handle.spark, once(lambda: delete_rows(handle, checked)))
@@ -218,7 +218,6 @@ class DeltaTable(LaterMethods):
         """
         assigned = checks.assignments(set, "'set'")
         checked = checks.optional_expression(condition)
-        update_rows = import_module("delta_pyds.spark.row_changes.update").update_rows
         with errors_of_spark():
             handle = self._now()
             return affected_rows(handle.spark, once(lambda: update_rows(handle, checked, assigned)))
@@ -236,6 +235,10 @@ class DeltaTable(LaterMethods):
     def _now(self) -> TableHandle:
         """The handle of one command. Raises: OptionError for settings of the session that are none."""
         return replace(for_one_command(self._handle), known_frame=self._frames[0] if self._frames else None)
+
+
+def _isolation_level(given: str | None) -> str | None:
+    return None if given is None else choice_argument("isolation_level", given, ("serializable", "writeserializable"))
 
 
 def _require_table(handle: TableHandle) -> None:

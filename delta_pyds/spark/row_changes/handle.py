@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_pyds.commands.row_changes.plan import CommandOptions, is_done
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.storage.resolve import resolve_storage
@@ -62,11 +63,8 @@ class TableHandle(Concealing):
         Raises: AlreadyWrittenError where the table has what ``txn`` names, or later; what ``open_snapshot`` raises.
         """
         snapshot = open_snapshot(resolve_storage(self.path, self.storage_options), self.path)
-        if self.txn is not None:
-            app_id, version = self.txn
-            written = snapshot.transactions.get(app_id)
-            if written is not None and written.version >= version:
-                raise AlreadyWrittenError
+        if is_done(snapshot, CommandOptions(application=self.txn)):
+            raise AlreadyWrittenError
         return snapshot
 
 

@@ -26,6 +26,7 @@ def command_options(target: TableHandle) -> CommandOptions:
         isolation_level=target.isolation_level,
         user_metadata=target.user_metadata,
         max_runs=target.max_runs,
+        application=target.txn,
     )
 
 
