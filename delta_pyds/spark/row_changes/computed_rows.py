@@ -7,7 +7,7 @@ ones, then empty texts of partition columns become null, and then the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -18,7 +18,7 @@ from delta_pyds.errors import ExpressionError
 from delta_pyds.protocol.schema import BINARY, STRING
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.stored_values import spark_field, stored
-from delta_pyds.spark.row_changes.table_expression import try_expression
+from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
 from delta_pyds.table.definition.spark_expressions import named_columns
 from delta_pyds.tasks.changed_rows import CHECK_PREFIX
 from delta_pyds.tasks.write_state import Check, SparkExpression, WriteState
@@ -64,6 +64,8 @@ class ComputedRows:
         self._width = len(frame.columns)
         self._frame = frame.toDF(*(f"{self._prefix}{n}" for n in range(self._width)))
         self._types = [spark_field(field) for field in write.schema]
+        # by kind and name of what has an expression, the type that Spark gives it
+        self._found: dict[tuple[str, str], spark_types.DataType] = {}
 
     @staticmethod
     def names_of(checks: Sequence[Check]) -> list[str]:
@@ -78,6 +80,7 @@ class ComputedRows:
         rules = [check for check in checks if isinstance(check.expression, SparkExpression)]
         needed = self._needed(made, rules)
         generated = [i for i in needed if self._is_generated(i)]
+        self._try(needed, rules)
         first = [self._first(i) for i in needed if i not in generated]
         rows = self._frame.select(*self._kept(), *(c for c in first if c is not None))
         if generated:
@@ -135,14 +138,14 @@ class ComputedRows:
             value = self._given(i)
         else:
             sql = self._sql(i)
-            value = F.lit(None) if sql is None else self._value(i, sql, "default", [])
+            value = F.lit(None) if sql is None else self._value(i, sql, "default")
             value = self._unless_given(i, value.cast(self._types[i].dataType))
         return value.alias(self._name(i))
 
     def _generated(self, i: int) -> Column:
         sql = self._sql(i)
         assert sql is not None
-        return self._unless_given(i, self._value(i, sql, "generated", self._not_generated()))
+        return self._unless_given(i, self._value(i, sql, "generated"))
 
     def _given(self, i: int) -> Column:
         brought = self._brought[i]
@@ -155,14 +158,15 @@ class ComputedRows:
             return value
         return F.when(F.col(f"{self._prefix}{brought.when}"), self._given(i)).otherwise(value)
 
-    def _value(self, i: int, sql: str, kind: str, visible: Sequence[int]) -> Column:
+    def _value(self, i: int, sql: str, kind: str) -> Column:
         """An expression of the table, as a value of the column ``i``."""
+        value = self._typed(i, sql, kind)
+        return self._where_written(stored(value, self._types[i].dataType, self._write.schema.fields[i]))
+
+    def _typed(self, i: int, sql: str, kind: str) -> Column:
         wanted = self._types[i].dataType
-        found = self._try(sql, kind, self._name(i), visible, lambda value: value.cast(wanted))
-        value = F.expr(sql)
-        if found.simpleString() != wanted.simpleString():
-            value = value.cast(wanted)
-        return self._where_written(stored(value, wanted, self._write.schema.fields[i]))
+        same = self._found[kind, self._name(i)].simpleString() == wanted.simpleString()
+        return F.expr(sql) if same else F.expr(sql).cast(wanted)
 
     def _where_written(self, value: Column) -> Column:
         return value if self._written is None else F.when(F.col(f"{self._prefix}{self._written}"), value)
@@ -178,29 +182,62 @@ class ComputedRows:
     # --- the rules
 
     def _verdict(self, check: Check) -> Column:
-        sql, numbered = check.expression.sql, self._numbered()
+        sql = check.expression.sql
         if check.kind != "generated":
-            visible = [i for i in range(len(self._types)) if i not in numbered]
-            self._try_condition(check, visible)
             return self._where_written(F.expr(sql).cast("boolean"))
         i = self._write.schema.names.index(check.name)
-        wanted = self._types[i].dataType
-
-        def same(value: Column) -> Column:
-            return F.lit(None).cast(wanted).eqNullSafe(value.cast(wanted))
-
-        found = self._try(sql, "generated", check.name, self._not_generated(), same)
-        value = F.expr(sql)
-        if found.simpleString() != wanted.simpleString():
-            value = value.cast(wanted)
-        verdict = F.col(quoted(check.name)).eqNullSafe(value)
-        brought = self._brought[i]
-        if brought.when is not None:
-            verdict = ~F.coalesce(F.col(f"{self._prefix}{brought.when}"), F.lit(False)) | verdict
+        verdict = F.col(quoted(check.name)).eqNullSafe(self._typed(i, sql, "generated"))
+        when = self._brought[i].when
+        if when is not None:
+            verdict = ~F.coalesce(F.col(f"{self._prefix}{when}"), F.lit(False)) | verdict
         return self._where_written(verdict)
 
-    def _try_condition(self, check: Check, visible: Sequence[int]) -> None:
-        found = self._try(check.expression.sql, check.kind, check.name, visible, lambda value: value)
+    # --- that Spark can compute it
+
+    def _try(self, needed: Sequence[int], rules: Sequence[Check]) -> None:
+        """Try all expressions, those over the same columns together. Raises: see ``table_expression``."""
+        numbered = self._numbered()
+        sources = list(enumerate(self._write.columns))
+        defaults = [(i, sql) for i in needed if not self._is_brought(i) and (sql := self._sql(i)) is not None]
+        made = {("generated" if self._is_generated(i) else "default", self._name(i)): (i, sql) for i, sql in defaults}
+        compared = {
+            ("generated", r.name): (self._write.schema.names.index(r.name), r.expression.sql)
+            for r in rules
+            if r.kind == "generated"
+        }
+        self._try_over([], {k: self._trial(k, *v, False) for k, v in made.items() if k[0] == "default"})
+        plain = [i for i, s in sources if s.source != "generated" and i not in numbered]
+        of_columns = {k: self._trial(k, *v, False) for k, v in made.items() if k[0] == "generated"}
+        of_columns |= {k: self._trial(k, *v, True) for k, v in compared.items()}
+        self._try_over(plain, of_columns)
+        conditions = [rule for rule in rules if rule.kind != "generated"]
+        self._try_over(
+            [i for i, _ in sources if i not in numbered],
+            {
+                (r.kind, r.name): Trial(r.expression.sql, self._what(r.kind, r.name), lambda value: value)
+                for r in conditions
+            },
+        )
+        for rule in conditions:
+            self._check_boolean(rule, self._found[rule.kind, rule.name])
+
+    def _trial(self, key: tuple[str, str], i: int, sql: str, compared: bool) -> Trial:
+        """``compared``: with what rows bring, which is not possible for every type."""
+        wanted = self._types[i].dataType
+
+        def use(value: Column) -> Column:
+            value = value.cast(wanted)
+            return F.lit(None).cast(wanted).eqNullSafe(value) if compared else value
+
+        return Trial(sql, self._what(*key), use)
+
+    def _try_over(self, visible: Sequence[int], trials: dict[tuple[str, str], Trial]) -> None:
+        if trials:
+            schema = spark_types.StructType([self._types[i] for i in visible])
+            found = try_expressions(self._spark, schema, list(trials.values()))
+            self._found |= zip(trials, found, strict=True)
+
+    def _check_boolean(self, check: Check, found: spark_types.DataType) -> None:
         if not isinstance(found, (spark_types.BooleanType, spark_types.NullType)):
             raise ExpressionError(
                 f"{self._what(check.kind, check.name)}, {check.expression.sql}, is of type "
@@ -213,17 +250,6 @@ class ComputedRows:
         """The identity columns whose values the tasks make: Spark does not know them."""
         columns = enumerate(self._write.columns)
         return {i for i, source in columns if source.source == "identity" and not self._is_brought(i)}
-
-    def _not_generated(self) -> list[int]:
-        """The columns that a generated column can use."""
-        numbered = self._numbered()
-        return [i for i, s in enumerate(self._write.columns) if s.source != "generated" and i not in numbered]
-
-    def _try(
-        self, sql: str, kind: str, name: str, visible: Sequence[int], use: Callable[[Column], Column]
-    ) -> spark_types.DataType:
-        schema = spark_types.StructType([self._types[i] for i in visible])
-        return try_expression(self._spark, sql, schema, self._what(kind, name), use)
 
     def _what(self, kind: str, name: str) -> str:
         return f"{_WHAT[kind].format(name)} of table {self._write.table_root}"

@@ -11,10 +11,12 @@ lambda in it no subquery and no Python function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
@@ -22,7 +24,7 @@ from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.table.definition.spark_expressions import called_functions, possible_names
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
 # Spark takes them for calls where no column has the name
 _CALLS_WITHOUT_PARENTHESES = frozenset(
@@ -33,69 +35,87 @@ _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
 _BUILTIN = ("builtin", "system.builtin")
 
 
-def try_expression(
-    spark: SparkSession,
-    sql: str,
-    schema: spark_types.StructType,
-    what: str,
-    use: Callable[[Column], Column] = lambda value: value,
-) -> spark_types.DataType:
-    """The type of the expression over rows of that schema, whose names are the only ones that it may use.
+@dataclass(frozen=True)
+class Trial:
+    """An expression to try. ``what``: whose it is, for messages. ``use``: what its value is needed for."""
 
-    ``what``: whose expression it is, for messages. ``use``: what its value is needed for, which may be refused too.
+    sql: str
+    what: str
+    use: Callable[[Column], Column]
+
+
+def try_expressions(
+    spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]
+) -> list[spark_types.DataType]:
+    """The types of the expressions over rows of that schema, whose names are the only ones that they may use.
 
     Raises: ColumnNotFoundError for another name; ExpressionError for anything else that is refused, by us or Spark.
     """
-    _check_functions(spark, sql, what)
-    columns = {name.lower() for name in schema.names}
-    others = sorted(possible_names(sql) - columns - _CALLS_WITHOUT_PARENTHESES)
-    none = F.lit(None).cast("int")
+    for trial in trials:
+        _check_functions(spark, trial)
     try:
-        rows = spark.createDataFrame([], schema).select("*", *(none.alias(name) for name in others for _ in range(2)))
-        in_lambda = F.transform(F.array(F.lit(0)), lambda _: F.expr(sql))
-        tried = rows.where(in_lambda.isNotNull()).select(F.expr(sql), use(F.expr(sql)))
-        return tried.schema.fields[0].dataType
+        return _tried(spark, schema, trials)
     except PySparkException as e:
-        raise _refusal(e, sql, schema, what) from None
+        if len(trials) == 1:
+            raise _refusal(e, trials[0], schema) from None
+    # which of them it was is told by trying each alone
+    return [found for trial in trials for found in try_expressions(spark, schema, [trial])]
 
 
-def _check_functions(spark: SparkSession, sql: str, what: str) -> None:
+def _tried(spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]) -> list[spark_types.DataType]:
+    columns = {name.lower() for name in schema.names}
+    possible = frozenset().union(*(possible_names(trial.sql) for trial in trials))
+    none = F.lit(None).cast("int")
+    twice = [none.alias(name) for name in sorted(possible - columns - _CALLS_WITHOUT_PARENTHESES) for _ in range(2)]
+    rows = spark.createDataFrame([], schema).select("*", *twice)
+    for trial in trials:
+        rows = rows.where(_in_lambda(trial.sql).isNotNull())
+    values = [F.expr(trial.sql) for trial in trials]
+    uses = [trial.use(value) for trial, value in zip(trials, values, strict=True)]
+    return [field.dataType for field in rows.select(*values, *uses).schema.fields[: len(trials)]]
+
+
+def _in_lambda(sql: str) -> Column:
+    return F.transform(F.array(F.lit(0)), lambda _: F.expr(sql))
+
+
+def _check_functions(spark: SparkSession, trial: Trial) -> None:
     """Refuse functions that are not Spark's own, whatever their name."""
-    for parts in sorted(called_functions(sql)):
+    for parts in sorted(called_functions(trial.sql)):
         qualifier, name = ".".join(parts[:-1]).lower(), parts[-1]
         if qualifier and qualifier not in _BUILTIN:
-            raise _not_sparks(f"{qualifier}.{name}", sql, what)
+            raise _not_sparks(f"{qualifier}.{name}", trial)
         try:
             found = spark.catalog.getFunction("`" + name.replace("`", "``") + "`")
         except PySparkException:
             continue  # there is none: it is no call, or Spark says so
         if not (found.className or "").startswith(_SPARKS_OWN):
-            raise _not_sparks(name, sql, what)
+            raise _not_sparks(name, trial)
 
 
-def _not_sparks(function: str, sql: str, what: str) -> ExpressionError:
+def _not_sparks(function: str, trial: Trial) -> ExpressionError:
     return ExpressionError(
-        f"nothing can be written: {what}, {sql}, calls {function}, which is no function of Spark's own here: an "
-        "expression of a table may not call functions of users.",
+        f"nothing can be written: {trial.what}, {trial.sql}, calls {function}, which is no function of Spark's own "
+        "here: an expression of a table may not call functions of users.",
         code="DELTA_UDF_IN_CHECK_CONSTRAINT",
-        expression=sql,
+        expression=trial.sql,
     )
 
 
-def _refusal(e: PySparkException, sql: str, schema: spark_types.StructType, what: str) -> DeltaError:
+def _refusal(e: PySparkException, trial: Trial, schema: spark_types.StructType) -> DeltaError:
     condition = (e.getCondition() or "").split(".")[0]
     if condition in ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN"):
         parameters = e.getMessageParameters() or {}
         name = parameters.get("name") or parameters.get("objectName") or "a name"
         return ColumnNotFoundError(
-            f"nothing can be written: {what}, {sql}, names {name}, which is none of the columns that it can use: "
-            f"{', '.join(schema.names) or 'there are none'}.",
+            f"nothing can be written: {trial.what}, {trial.sql}, names {name}, which is none of the columns that it "
+            f"can use: {', '.join(schema.names) or 'there are none'}.",
             code="UNRESOLVED_COLUMN",
-            expression=sql,
+            expression=trial.sql,
         )
     first = next(iter(str(e).strip().splitlines()), "")
     return ExpressionError(
-        f"nothing can be written: {what}, {sql}, cannot be computed by Spark for a row: {first}",
+        f"nothing can be written: {trial.what}, {trial.sql}, cannot be computed by Spark for a row: {first}",
         code=condition or None,
-        expression=sql,
+        expression=trial.sql,
     )

@@ -1,0 +1,121 @@
+"""A table's expression is another's text: it computes a value of a row from that row, or it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession, types
+
+from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
+from delta_pyds.table.definition.spark_expressions import spark_expression
+
+INSIDE = (
+    types.StructType()
+    .add("a", types.IntegerType())
+    .add("mine", types.IntegerType())
+    .add("odd.name", types.StringType())
+)
+SCHEMA = (
+    types.StructType()
+    .add("id", types.IntegerType())
+    .add("s", types.StringType())
+    .add("ts", types.TimestampType())
+    .add("st", INSIDE)
+    .add("dot.ted", types.IntegerType())
+    .add("back`tick", types.IntegerType())
+    .add("xs", types.ArrayType(types.IntegerType()))
+    .add("v", types.VariantType())
+)
+
+
+@pytest.fixture(scope="module")
+def users(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session with variables, functions and a view of its user."""
+    spark.udf.register("of_python", lambda number: number > 1, "boolean")
+    spark.sql("CREATE TEMPORARY FUNCTION of_sql(x INT) RETURNS BOOLEAN RETURN x > 1")
+    spark.sql("DECLARE VARIABLE mine INT DEFAULT 5")
+    spark.range(3).createOrReplaceTempView("of_user")
+    yield spark
+    spark.sql("DROP TEMPORARY FUNCTION of_python")
+    spark.sql("DROP TEMPORARY FUNCTION of_sql")
+    spark.sql("DROP TEMPORARY VARIABLE mine")
+    spark.catalog.dropTempView("of_user")
+
+
+def tried(spark: SparkSession, *texts: str) -> list[str]:
+    schema = from_spark(SCHEMA)
+    trials = []
+    for text in texts:
+        spark_expression(text, schema, "the rule of table t")
+        trials.append(Trial(text, "the rule of table t", lambda value: value))
+    return [found.simpleString() for found in try_expressions(spark, SCHEMA, trials)]
+
+
+def test_what_computes_a_value_has_sparks_type(users: SparkSession) -> None:
+    texts = {
+        "id > 0 -- and mine > zz": "boolean",
+        "ID + `dot.ted` /* mine */ + `back``tick`": "int",
+        "st.mine > 1": "boolean",
+        "St.`odd.name` || 'mine'": "string",
+        "exists(xs, mine -> mine > 0)": "boolean",
+        "aggregate(xs, 0, (mine, x) -> mine + x)": "int",
+        "ts > current_timestamp - INTERVAL 1 DAY AND current_date() > DATE'2020-01-01'": "boolean",
+        "current_user || user": "string",
+        "builtin.upper(s)": "string",
+        "rand() < id": "boolean",
+        "variant_get(v, '$.a', 'int')": "int",
+        "CASE WHEN id = 1 THEN extract(YEAR FROM ts) END": "int",
+        "trim(BOTH 'x' FROM s) RLIKE 'select' AND id IS DISTINCT FROM 2": "boolean",
+        "named_struct('mine', id).mine * 2": "int",
+    }
+
+    assert dict(zip(texts, tried(users, *texts), strict=True)) == texts
+
+
+@pytest.mark.parametrize(
+    "sql", ["mine > 1", "session.mine > 1", "system.session.mine > 1", "`mine` + id", "exists(xs, x -> x > mine)",
+            "zz > 0", "_metadata.file_path IS NULL", "of_user.id > 0", "id > 0 OR `not here`", "'`' || foo || '`'"],
+)  # fmt: skip
+def test_names_are_columns_of_the_table(users: SparkSession, sql: str) -> None:
+    with pytest.raises(ColumnNotFoundError, match="the rule of table t") as caught:
+        tried(users, "id > 0", sql)
+    assert caught.value.parameters["expression"] == sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # what reads other rows, or makes them
+        "id > (SELECT max(id) FROM of_user)", "EXISTS (SELECT 1 FROM of_user)", "EXISTS (TABLE of_user)",
+        "EXISTS (VALUES 1)", "id IN (WITH t AS (SELECT 1 AS x) SELECT x FROM t)", "count(id) > 0",
+        "sum(id) OVER () > 1",
+        "row_number() OVER (ORDER BY id) > 0", "explode(xs) > 0", "explode(xs)", "window(ts, '1 day').start < ts",
+        "session_window(ts, '1 day').start < ts", "grouping(id) = 1",
+        # what calls something of the user, or into the JVM, or reads outside of the row
+        "of_python(id)", "of_sql(id)", "`of_python` (id)", "of_python/**/(id)", "spark_catalog.default.of_sql(id)",
+        "reflect('java.lang.System', 'getenv', 'HOME') = ''", "JAVA_METHOD('java.lang.Math', 'abs', 1) = '1'",
+        "`reflect`('java.lang.Math', 'abs', 1) = '1'", "identifier('reflect')('java.lang.Math', 'abs', 1) = '1'",
+        "identifier('id') > 0", "input_file_name() = ''", "s = '${spark.app.name}'", "s = '${env:HOME}'",
+        # what is not one expression of known columns
+        "*", "struct(*) IS NULL", "st.*", "coalesce(id, *)", "id > 0; DROP TABLE t", "id > 0) OR (id > 0", "id > :p",
+        "id > ?", "id >", "nofunction(id)", "",
+    ],
+)  # fmt: skip
+def test_what_does_more_than_compute_is_refused(users: SparkSession, sql: str) -> None:
+    with pytest.raises(ExpressionError, match="nothing can be written: the rule of table t"):
+        tried(users, sql)
+
+
+def test_a_function_of_a_user_under_a_builtin_name_is_not_called(users: SparkSession) -> None:
+    """Up to Spark 4.2 it takes the place of the builtin; then the expression is refused."""
+    users.udf.register("soundex", lambda text: text + "mine", "string")
+    try:
+        assert tried(users, "soundex(s)") == ["string"]
+        assert users.sql("SELECT soundex('x')").collect()[0][0] == "X000"
+    except DeltaError as e:
+        assert "soundex" in str(e) and users.sql("SELECT soundex('x')").collect()[0][0] == "xmine"
+    finally:
+        users.sql("DROP TEMPORARY FUNCTION soundex")
