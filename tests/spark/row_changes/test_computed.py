@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 import delta_pyds
-from delta_pyds.errors import (
-    ConstraintViolationError,
-    DeltaError,
-)
+from delta_pyds.errors import ColumnNotFoundError, ConstraintViolationError, DeltaError, ExpressionError
 from delta_pyds.table.definition.session_expressions import parse_session_expression
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
@@ -59,7 +57,7 @@ FAMILIES = {
 
 
 def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
-    dotted = {k.replace("__", "."): v for k, v in metadata.items()}
+    dotted = {k.replace("delta__", "delta."): v for k, v in metadata.items()}
     return {"name": name, "type": kind, "nullable": True, "metadata": dotted}
 
 
@@ -97,6 +95,12 @@ def refused(df: DataFrame, path: Path, error: type[DeltaError], **more: Any) -> 
         append(df, path, **more)
     assert type(caught.value) is error
     assert not list(path.rglob("*.parquet"))
+    return str(caught.value)
+
+
+def refused_again(df: DataFrame, path: Path) -> str:
+    with pytest.raises(ConstraintViolationError) as caught:
+        append(df, path)
     return str(caught.value)
 
 
@@ -171,3 +175,90 @@ def test_our_own_rules_give_the_same_errors(spark: SparkSession, tmp_path: Path)
     message.append(text.replace(str(path), "it").replace(" AND forall(array(1), x -> true)", ""))
 
     assert message[0] == message[1] == message[2]
+
+
+def test_defaults_come_first_then_generated_columns_then_rules(spark: SparkSession, tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        [
+            field("d", "string", CURRENT_DEFAULT="soundex('Robert')"),
+            field("c", "string", CURRENT_DEFAULT="'ab'", __CHAR_VARCHAR_TYPE_STRING="char(4)"),
+            field("at", "timestamp", CURRENT_DEFAULT="current_timestamp()"),
+            generated("g", "string", "concat_ws('-', regexp_extract_all(d, '([0-9])', 1))"),
+            generated("later", "long", "unix_micros(at) + bit_count(0)"),
+            generated("known", "long", "id + 1"),
+        ],
+        {
+            "all": "d || '|' || g || '|' || c || '|' = 'R163|1-6-3|ab  |' AND bit_count(known) < 3",
+            "clock": "at <= current_timestamp() AND forall(xs, x -> true)",
+        },
+    )
+
+    assert append(spark.sql(ROWS).where("id < 2"), path) == 1
+
+    for row in rows(spark, path):
+        assert (row["d"], row["g"], row["c"], row["known"]) == ("R163", "1-6-3", "ab  ", row["id"] + 1)
+        assert row["later"] == round(row["at"].timestamp() * 1_000_000)
+    text = refused_again(spark.sql(ROWS).withColumn("id", expr("id + 6")), path)
+    assert "CHECK constraint 'all'" in text and " - known : 7" in text
+
+
+def test_rules_see_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+    """Empty texts of partitions are null, numbers and structs have the table's types and order."""
+    inside = {"type": "struct", "fields": [field("b", "long"), field("a", "long")]}
+    path = table(
+        tmp_path,
+        [generated("was", "integer", "levenshtein(p, 'x')")],
+        {"stored": "levenshtein(p, 'x') IS NULL AND bit_count(n) = 2 AND s.a = 2 AND typeof(s.a) = 'bigint'"},
+        {"id": "long", "p": "string", "n": "long", "s": inside},
+        partition_columns=["p"],
+    )
+    df = spark.sql("SELECT 1S AS ID, '' AS P, 3 AS n, named_struct('A', 2, 'b', 1S) AS S")
+
+    assert append(df, path) == 1
+
+    [row] = rows(spark, path)
+    assert row == {"id": 1, "p": None, "n": 3, "s": {"b": 1, "a": 2}, "was": 1}
+
+
+def test_an_invariant_and_a_rule_of_a_nested_field(spark: SparkSession, tmp_path: Path) -> None:
+    text = json.dumps({"expression": {"expression": "try_add(id, 0) < 3"}})
+    columns = {name: kind for name, kind in COLUMNS.items() if name != "id"}
+    path = table(tmp_path / "t", [field("id", "long", delta__invariants=text)], columns=columns)
+
+    message = refused(spark.sql(ROWS), path, ConstraintViolationError)
+
+    assert "invariant of column 'id' (try_add(id, 0) < 3) of table" in message and message.endswith(" - id : 3")
+    assert append(spark.sql(ROWS).where("id < 3"), path) == 1
+
+
+def test_an_expression_that_is_known_under_one_setting_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """Which holds is the session's to say, so Spark computes it under both."""
+    path = table(tmp_path, [generated("g", "integer", "st.a + 2147483647 + bit_count(0)")])
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        append(spark.sql(ROWS), path)
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        assert append(spark.sql(ROWS), path) == 1
+    assert [row["g"] for row in rows(spark, path)] == [(2**31 - 1 + n + 2**31) % 2**32 - 2**31 for n in range(4)]
+
+
+def test_what_is_refused_is_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("DECLARE OR REPLACE VARIABLE secret INT DEFAULT 5")
+    try:
+        for n, (sql, error) in enumerate(
+            [
+                ("forall(xs, x -> x < secret)", ColumnNotFoundError),
+                ("reflect('java.lang.Math', 'abs', 1) = '1'", ExpressionError),
+                ("id IN (SELECT 1)", ExpressionError),
+                ("soundex(s)", ExpressionError),
+            ]
+        ):
+            path = table(tmp_path / f"{n}", checks={"c": sql})
+            message = refused(spark.sql(ROWS), path, error)
+            assert "the CHECK constraint 'c'" in message and str(path) in message
+    finally:
+        spark.sql("DROP TEMPORARY VARIABLE secret")
+    for kind, sql in {"generated": "bit_count(g0)", "default": "bit_count(id)"}.items():
+        made = generated("g", "integer", sql) if kind == "generated" else field("g", "integer", CURRENT_DEFAULT=sql)
+        path = table(tmp_path / kind, [generated("g0", "long", "id + 1"), made])
+        assert "none of the columns that it can use" in refused(spark.sql(ROWS), path, ColumnNotFoundError)
