@@ -115,7 +115,7 @@ def test_tables_of_every_kind(
     spark: SparkSession, tmp_path: Path, properties: dict[str, str], partitioned: bool
 ) -> None:
     table = made(tmp_path / "t", properties, partition_columns=["p"] if partitioned else [])
-    check(spark, table, "t.id % 3 = 1 AND t.p IN (SELECT 'p')", alias="t")
+    check(spark, table, "t.id % 3 = 1 AND t.p IN (SELECT min('p') FROM others)", alias="t")
     if "delta.enableChangeDataFeed" in properties:
         feed = spark.read.format("deltapy").option("readChangeFeed", "true").option("startingVersion", 3)
         changes = feed.load(str(table.path)).select("id", "_change_type").collect()
@@ -174,7 +174,7 @@ def test_a_wrong_condition_changes_nothing(spark: SparkSession, tmp_path: Path) 
 def test_nothing_is_committed_where_no_row_leaves(spark: SparkSession, tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     for engine in ("auto", "spark"):
-        for none in ("id > 1000", "id < 5 AND d > 100"):
+        for none in ("id > 1000", "id < 5 AND d = 100.5"):
             result = delete_rows(handle(spark, table, engine=engine), none)
             assert (result.version, result.num_affected_rows) == (None, 0)
     assert load_snapshot(table.path).version == 2
