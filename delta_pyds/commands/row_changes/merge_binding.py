@@ -107,6 +107,15 @@ def bind_merge(
     )
 
 
+def bind_join_condition(
+    condition: str, tables: MergeTables, *, time_zone: str, ansi: bool, now_micros: int
+) -> JoinCondition:
+    """Bind the condition alone. Raises: as ``bind_merge``."""
+    return _MergeBinder(tables, SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now_micros)).join_condition(
+        condition
+    )
+
+
 def counts_matches(clauses: Sequence[MergeClauseText]) -> bool:
     """Whether several rows of the source on one row of the table are an error.
 

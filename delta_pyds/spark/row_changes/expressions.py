@@ -60,6 +60,14 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
     return None if text is None or _may_be_shadowed(spark, text) else text
 
 
+def plain_text(spark: SparkSession, expression: Column | str) -> str | None:
+    """The text of a condition or value with all its names as they stand, for a parser that knows several tables; None
+    if its meaning is not certain.
+    """
+    text = expression if isinstance(expression, str) else text_of_column(expression)
+    return None if text is None or not has_plain_settings(spark) or _may_be_shadowed(spark, text) else text
+
+
 def prunable(
     spark: SparkSession, condition: Column | str | None, schema: StructType, alias: str | None, time_zone: str
 ) -> str | None:

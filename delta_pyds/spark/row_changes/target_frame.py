@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import CorruptLogError
+from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import LONG, StructField, StructType
@@ -87,6 +88,7 @@ def target_frame(
     *,
     prune: str | None = None,
     columns: Sequence[str] | None = None,
+    pushed: Sequence[Expr] = (),
     row_ids: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     time_zone: str = "UTC",
@@ -94,9 +96,9 @@ def target_frame(
 ) -> TargetFrame:
     """The rows of the snapshot that may be wanted.
 
-    ``prune``: a predicate that ``expr.parse`` knows: rows for which it is not true may be missing. ``columns``: names
-    of the table's columns, all by default. ``row_ids``: of a table that tracks rows. The caller has made sure that the
-    session sees the table at the same path.
+    ``prune``: a predicate that ``expr.parse`` knows: rows for which it is not true may be missing. ``pushed``: more
+    such conditions, bound, which only rule out files. ``columns``: names of the table's columns, all by default.
+    ``row_ids``: of a table that tracks rows. The caller has made sure that the session sees the table at the same path.
 
     Raises: what planning a scan raises; DeletionVectorError.
     """
@@ -105,6 +107,7 @@ def target_frame(
         where=prune,
         # a selection of no column cannot be said
         columns=None if columns is None else [quoted(name) for name in columns or snapshot.schema.names[:1]],
+        pushed=pushed,
         time_zone=time_zone,
         storage_options=storage_options,
     )

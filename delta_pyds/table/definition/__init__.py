@@ -9,6 +9,7 @@
 - ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
 - ``schema_enforcement``: whether incoming rows fit the table
 - ``schema_evolution``: the metadata of a table whose schema changes
+- ``merge_evolution``: the schema of a table into which rows are merged that bring new columns
 - ``session_expressions``: the table's expressions in both meanings that a session can give them
 - ``spark_expressions``: the table's expressions that a Spark session computes, and those that none is asked for
 - ``ingest_plan``: how incoming rows become rows of the table

@@ -1,0 +1,100 @@
+"""Expressions of a user, resolved once in the frame whose names they may use.
+
+Invariant: what leaves here means the same in every later frame that has the columns, also where a name of the user
+would then be ambiguous. On Spark Connect, which keeps resolved expressions to itself, they are the user's own, looked
+at once for errors and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.errors import UserError
+from delta_pyds.spark.active_session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+_UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
+
+
+@dataclass(frozen=True)
+class BoundExpression:
+    """``column``: usable in frames with the same columns. ``sql``: as Spark says it with all names qualified, or the
+    user's text; None where neither is known."""
+
+    column: Column
+    data_type: DataType
+    sql: str | None
+
+
+def bind(
+    frame: DataFrame, expressions: Sequence[Column | str], *, what: str, table: str, given: Sequence[str] | None = None
+) -> list[BoundExpression]:
+    """Resolve expressions in the names of ``frame``.
+
+    ``what``: where they stand, for messages. ``given``: names of the columns there are, for messages.
+    Raises: UserError with DELTA_MERGE_UNRESOLVED_EXPRESSION for a name that is not there, with
+        DELTA_AGGREGATION_NOT_SUPPORTED for what is not a value of one row; else what Spark raises.
+    """
+    if not expressions:
+        return []
+    columns = [F.expr(e) if isinstance(e, str) else e for e in expressions]
+    try:
+        resolved = frame.select(*(column.alias(f"_{i}") for i, column in enumerate(columns)))
+        types = [field.dataType for field in resolved.schema.fields]
+    except AnalysisException as e:
+        raise _explained(e, frame, what, table, given) from None
+    if is_remote(frame.sparkSession):
+        texts = [e if isinstance(e, str) else None for e in expressions]
+        return [BoundExpression(*one) for one in zip(columns, types, texts, strict=True)]
+    return _of_plan(frame, resolved, types, what, table)
+
+
+def _of_plan(
+    frame: DataFrame, resolved: DataFrame, types: Sequence[DataType], what: str, table: str
+) -> list[BoundExpression]:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    spark: Any = frame.sparkSession
+    to_column = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column
+    plan = _analyzed(resolved)
+    if plan.getClass().getSimpleName() != "Project" or not plan.child().sameResult(_analyzed(frame)):
+        raise UserError(
+            f"{what} of a merge into {table} takes one row at a time: functions of many rows (aggregates, window "
+            "functions, generators) cannot stand there. Compute them in the source.",
+            code="DELTA_AGGREGATION_NOT_SUPPORTED",
+            table=table,
+        )
+    found = []
+    for i, data_type in enumerate(types):
+        expression = plan.projectList().apply(i).child()
+        found.append(BoundExpression(ClassicColumn(to_column(expression)), data_type, str(expression.sql())))
+    return found
+
+
+def _analyzed(frame: Any) -> Any:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _explained(
+    error: AnalysisException, frame: DataFrame, what: str, table: str, given: Sequence[str] | None
+) -> Exception:
+    code = error.getCondition() or ""
+    if not code.startswith(_UNRESOLVED):
+        return error
+    parameters = error.getMessageParameters() or {}
+    name = parameters.get("objectName") or parameters.get("fieldName") or parameters.get("missingAttributes") or ""
+    shown = ", ".join(given if given is not None else frame.columns)
+    return UserError(
+        f"Cannot resolve {name} in {what} given columns {shown}. Nothing was changed in {table}.",
+        code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        table=table,
+        name=name,
+    )

@@ -1,0 +1,145 @@
+"""The rows that a merge changes, as a query of Spark: each with what becomes of it and what it gets.
+
+Invariants: a condition is evaluated once for each row and in the clauses' order; a value is evaluated only for rows
+that get it. Each row of the target comes once for each row of the source that it meets, so that whoever takes the rows
+can tell when it meets several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.spark.row_changes.merge_clauses import ClauseKind
+from delta_pyds.spark.row_changes.merge_resolution import ResolvedClause, ResolvedMerge
+from delta_pyds.tasks.changed_rows import (
+    ACTION_COLUMN,
+    FILE_COLUMN,
+    NEW_PREFIX,
+    OLD_PREFIX,
+    POSITION_COLUMN,
+    ROW_ID_COLUMN,
+    SOURCE_ROW_COLUMN,
+    Action,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+# the number of the clause that takes a row, among all of the merge; below 0 none does
+CLAUSE_COLUMN = "_deltapy_clause"
+_NONE = -1
+_ALL_KINDS: tuple[ClauseKind, ...] = ("matched", "not_matched", "not_matched_by_source")
+
+
+@dataclass(frozen=True)
+class MergeRows:
+    """``types``: of the columns after the merge. ``with_old``: rows bring what they had. ``with_source_rows``: rows say
+    which row of the source they met. ``row_ids``: the target's frame has ``ROW_ID_COLUMN``. ``matches_counted``: rows
+    that match and stay as they are come, too.
+    """
+
+    merge: ResolvedMerge
+    types: Sequence[DataType]
+    with_old: bool = False
+    with_source_rows: bool = False
+    row_ids: bool = False
+    matches_counted: bool = True
+
+    def matched(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """Rows of the target that meet a row of the source."""
+        if not self.matches_counted and not self.with_source_rows:
+            # several rows that meet one are as good as one
+            met = target.join(source, self.merge.on.column, "left_semi")
+        else:
+            met = target.join(source, self.merge.on.column, "inner")
+        return self._changes(self._chosen(met, "matched"), "matched")
+
+    def inserted(self, source: DataFrame) -> DataFrame:
+        """New rows of rows of the source that meet none of the target."""
+        chosen = self._chosen(source, "not_matched")
+        return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched")
+
+    def unmatched(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """New rows of those rows of the source that meet none of the target."""
+        return self.inserted(source.join(target, self.merge.on.column, "left_anti"))
+
+    def left_alone(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """Rows of the target that meet no row of the source, and change for that."""
+        chosen = self._chosen(target.join(source, self.merge.on.column, "left_anti"), "not_matched_by_source")
+        return self._changes(chosen.filter(F.col(CLAUSE_COLUMN) >= 0), "not_matched_by_source")
+
+    def all_in_one(self, target: DataFrame, source: DataFrame, how: str) -> DataFrame:
+        """Rows of all kinds, by one outer join. Only where resolved expressions keep their meaning in it."""
+        joined = target.join(source, self.merge.on.column, how)
+        no_target, no_source = F.col(POSITION_COLUMN).isNull(), F.col(SOURCE_ROW_COLUMN).isNull()
+        choice = F.when(no_target, self._choice("not_matched"))
+        choice = choice.when(no_source, self._choice("not_matched_by_source")).otherwise(self._choice("matched"))
+        chosen = joined.withColumn(CLAUSE_COLUMN, choice)
+        wanted = F.col(CLAUSE_COLUMN) >= 0
+        if self.matches_counted:
+            wanted = wanted | (F.col(POSITION_COLUMN).isNotNull() & F.col(SOURCE_ROW_COLUMN).isNotNull())
+        return self._changes(chosen.filter(wanted), *_ALL_KINDS)
+
+    # --- parts
+
+    def _chosen(self, rows: DataFrame, kind: ClauseKind) -> DataFrame:
+        """The rows with the number of the first clause of a kind that is satisfied."""
+        return rows.withColumn(CLAUSE_COLUMN, self._choice(kind))
+
+    def _choice(self, kind: ClauseKind) -> Column:
+        choice = F.lit(_NONE)
+        for number, clause in reversed(list(enumerate(self.merge.clauses))):
+            if clause.kind == kind:
+                found = F.lit(number)
+                choice = found if clause.condition is None else F.when(clause.condition.column, found).otherwise(choice)
+        return choice
+
+    def _changes(self, chosen: DataFrame, *kinds: ClauseKind) -> DataFrame:
+        """The columns that tasks take. ``kinds``: of the rows, which have the columns that these clauses see."""
+        number = F.col(CLAUSE_COLUMN)
+        of_target = kinds != ("not_matched",)
+        clauses = [(n, c) for n, c in enumerate(self.merge.clauses) if c.kind in kinds]
+        action = F.lit(int(Action.KEEP))
+        for n, clause in clauses:
+            action = F.when(number == n, F.lit(int(clause.action))).otherwise(action)
+        columns = [number]
+        for name, data_type, wanted in (
+            (FILE_COLUMN, "string", True),
+            (POSITION_COLUMN, "long", True),
+            (SOURCE_ROW_COLUMN, "long", self.with_source_rows),
+            (ROW_ID_COLUMN, "long", self.row_ids),
+        ):
+            if wanted:
+                columns.append(F.col(name) if of_target else F.lit(None).cast(data_type).alias(name))
+        columns.append(action.cast("tinyint").alias(ACTION_COLUMN))
+        columns += self._new([(n, c) for n, c in clauses if c.values], number)
+        if self.with_old:
+            for i, old in enumerate(self.merge.old):
+                value = old if of_target else F.lit(None)
+                columns.append(value.cast(self.types[i]).alias(f"{OLD_PREFIX}{i}"))
+        return chosen.select(*columns)
+
+    def _new(self, clauses: Sequence[tuple[int, ResolvedClause]], number: Column) -> list[Column]:
+        """The values that rows get, of the columns that any clause of the merge gives a value."""
+        columns = []
+        for i, data_type in enumerate(self.types):
+            if not any(clause.values and clause.values[i] is not None for clause in self.merge.clauses):
+                continue
+            value = F.lit(None).cast(data_type)
+            for n, clause in clauses:
+                new = clause.values[i]
+                if new is not None:
+                    value = F.when(number == n, new).otherwise(value)
+            columns.append(value.alias(f"{NEW_PREFIX}{i}"))
+        return columns
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of the frames, whose columns are the same."""
+    return reduce(lambda one, other: one.unionAll(other), frames)

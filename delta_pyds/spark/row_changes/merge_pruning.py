@@ -1,0 +1,159 @@
+"""Which files of the target a merge must read: the values of the source's keys say it, before any is read.
+
+Invariant: a row that meets a row of the source is never left out. Where the condition has no equality between columns,
+or one that our own evaluator does not know, nothing is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.columnar.evaluate import evaluate
+from delta_pyds.columnar.rows import batch_resolver
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.commands.row_changes.merge_binding import MergeTables, bind_join_condition
+from delta_pyds.commands.row_changes.merge_pruning import skipping_conditions
+from delta_pyds.data.row_changes.join import both_sides
+from delta_pyds.errors import DeltaError
+from delta_pyds.expr.nodes import And, Column, Comparison, Expr, In, IsNull, Literal, Or, literal_to_sql
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.tasks.merge import JoinCondition, JoinKey
+
+if TYPE_CHECKING:
+    from delta_pyds.spark.row_changes.merge_source import MergeSource
+
+logger = safe_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """``files``: conditions that every row of the target keeps that meets a row of the source, for skipping files.
+    ``rows``: a few of them as SQL text, for skipping parts of files too.
+    """
+
+    files: tuple[Expr, ...] = ()
+    rows: str | None = None
+
+
+def pruning(
+    condition: str | None,
+    target: StructType,
+    source: MergeSource,
+    *,
+    target_alias: str | None,
+    source_alias: str | None,
+    supports: Callable[[str], bool],
+    time_zone: str,
+    ansi: bool,
+) -> Pruning:
+    """What the source's keys say. ``condition``: the merge's, as text with qualified names."""
+    if condition is None:
+        return Pruning()
+    try:
+        tables = MergeTables(target, from_spark(source.original.schema), supports, target_alias, source_alias)
+        on = bind_join_condition(condition, tables, time_zone=time_zone, ansi=ansi, now_micros=time.time_ns() // 1000)
+        keys = _values(on, source) if source.rows is not None else _ends(on, source)
+    except (DeltaError, pa.ArrowException) as e:
+        logger.debug("Nothing prunes the target of the merge: %s", e)
+        return Pruning()
+    files: list[Expr] = [*skipping_conditions(JoinCondition((), on.target), [])]
+    few = list(files)
+    for key, values in zip(on.keys, keys, strict=True):
+        if values is None:
+            continue
+        between = _between(key, values)
+        if between is not None:
+            few.append(between)
+        if source.rows is not None:
+            files += skipping_conditions(JoinCondition((key,)), [values])
+        elif between is not None:
+            files.append(between)
+    texts = [text for part in few if (text := _text(part)) is not None]
+    return Pruning(tuple(files), " AND ".join(f"({text})" for text in texts) or None)
+
+
+def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
+    """For each key the values of all rows."""
+    assert source.rows is not None
+    schema = from_spark(source.original.schema)
+    arrays = [
+        column.combine_chunks().cast(arrow_type(field.data_type))
+        for field, column in zip(schema, source.rows.columns[: len(schema.fields)], strict=True)
+    ]
+    rows = pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
+    resolve = both_sides(None, batch_resolver(rows))
+    return [evaluate(key.source, resolve, rows.num_rows) for key in on.keys]
+
+
+def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
+    """For each key that is a column the least and the greatest value, by a query of Spark."""
+    plain = {i: key.source for i, key in enumerate(on.keys) if isinstance(key.source, Column) and not key.null_safe}
+    if not plain:
+        return [None for _ in on.keys]
+    asked = []
+    for i, column in plain.items():
+        value = source.original[quoted(*column.path[1:])]
+        asked += [F.min(value).alias(f"l{i}"), F.max(value).alias(f"g{i}")]
+    found = source.frame.agg(*asked).toArrow()
+    ends: list[pa.Array | None] = []
+    for i in range(len(on.keys)):
+        if i not in plain:
+            ends.append(None)
+            continue
+        both = pa.chunked_array([*found.column(f"l{i}").chunks, *found.column(f"g{i}").chunks]).combine_chunks()
+        ends.append(both.cast(arrow_type(plain[i].data_type)))
+    return ends
+
+
+def _between(key: JoinKey, values: pa.Array) -> Expr | None:
+    """The range of the target's column that can meet the values."""
+    if key.null_safe or not _is_ordered(values.type):
+        return None
+    ends = pc.min_max(values)
+    conditions = skipping_conditions(JoinCondition((key,)), [pa.array([ends["min"], ends["max"]], values.type)])
+    for condition in conditions:
+        if isinstance(condition, In) and isinstance(condition.child, Column):
+            column, data_type = condition.child, condition.child.data_type
+            low, high = Literal(condition.values[0], data_type), Literal(condition.values[-1], data_type)
+            return And((Comparison(">=", column, low), Comparison("<=", column, high)))
+    return None
+
+
+def _is_ordered(data_type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(data_type)
+        or types.is_string(data_type)
+        or types.is_date(data_type)
+        or types.is_timestamp(data_type)
+        or types.is_decimal(data_type)
+    )
+
+
+def _text(expr: Expr) -> str | None:
+    """The condition as SQL that means exactly this; None where a part has no such text."""
+    if isinstance(expr, Column):
+        return quoted(*expr.path)
+    if isinstance(expr, Literal):
+        return None if isinstance(expr.value, (bytes, float)) else literal_to_sql(expr)
+    if isinstance(expr, IsNull):
+        child = _text(expr.child)
+        return None if child is None else f"({child}) IS NULL"
+    if isinstance(expr, Comparison):
+        sides = _text(expr.left), _text(expr.right)
+        return None if None in sides else f"{sides[0]} {expr.op} {sides[1]}"
+    if isinstance(expr, (And, Or)):
+        parts = [_text(child) for child in expr.children]
+        word = " AND " if isinstance(expr, And) else " OR "
+        return None if None in parts else word.join(f"({part})" for part in parts)
+    return None

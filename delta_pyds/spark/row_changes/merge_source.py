@@ -1,0 +1,138 @@
+"""The source of a merge, seen once: what it holds is the same for every step, whatever it is computed from.
+
+Invariant: each row of the source is in the kept rows exactly once, also where the source is not deterministic or reads
+the very table. A small source is an Arrow table in the user's process; a larger one lies on the disks of the executors.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as T  # noqa: N812 - the same
+
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.row_changes.stand_in import has_other_aliases, stand_in
+from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = safe_logger(__name__)
+
+# what the user's process takes, and each executor gets
+SMALL_SOURCE_BYTES = 64 * 1024 * 1024
+_MOST_ROWS = 1_000_000
+# a source of which Spark says that it is larger is not tried
+_FACTOR = 4
+_PLAIN = (
+    T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
+    T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MergeSource:
+    """``frame``: the rows, in whose names and Columns the user's expressions resolve, then ``SOURCE_ROW_COLUMN``: a
+    number that is never null, and counts the rows of ``rows``. ``rows``: of a small source, all of them, columns by
+    their place (``c0``); None for a larger one. ``number_of_rows``: None where it is not known.
+    """
+
+    frame: DataFrame
+    original: DataFrame
+    rows: pa.Table | None
+    number_of_rows: int
+    milliseconds: int
+
+    @property
+    def is_small(self) -> bool:
+        return self.rows is not None
+
+    def standing_in_for(self, original: DataFrame) -> MergeSource:
+        """The same rows for expressions that were resolved in another frame of the same columns."""
+        return replace(self, frame=stand_in(self.frame, original), original=original)
+
+    def of_rows(self, rows: pa.Table) -> DataFrame:
+        """A frame of some of the rows of a small source."""
+        return _frame_of(self.original, rows)
+
+
+def keep_source(source: DataFrame, *, small_bytes: int = SMALL_SOURCE_BYTES) -> MergeSource:
+    """Compute the source. Raises: what its computation raises."""
+    started = time.monotonic()
+    rows = None if has_other_aliases(source) else _small(source, small_bytes)
+    if rows is not None:
+        frame, number = _frame_of(source, rows), rows.num_rows
+    else:
+        frame, number = _on_disk(source)
+    spent = int((time.monotonic() - started) * 1000)
+    return MergeSource(frame, source, rows, number, spent)
+
+
+def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
+    """All rows, numbered, if they are few; at most so many more are computed as it takes to know that they are not."""
+    types = [field.dataType for field in source.schema.fields]
+    if not types or not all(_is_plain(data_type) for data_type in types):
+        return None
+    if _said_bytes(source, small_bytes) > _FACTOR * small_bytes:
+        return None
+    most = max(1, min(_MOST_ROWS, small_bytes // sum(_width(data_type) for data_type in types)))
+    names = [f"c{i}" for i in range(len(types))]
+    rows = source.toDF(*names).limit(most + 1).toArrow()
+    if rows.num_rows > most or rows.nbytes > small_bytes:
+        return None
+    return rows.append_column(SOURCE_ROW_COLUMN, pa.array(range(rows.num_rows), pa.int64()))
+
+
+def _said_bytes(source: DataFrame, unknown: int) -> int:
+    """What Spark thinks of its size; on Spark Connect, and of rows that come from Python, it knows nothing."""
+    if is_remote(source.sparkSession):
+        return unknown
+    frame: Any = source
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    said = int(plan.stats().sizeInBytes())
+    nothing = int(frame._jdf.sparkSession().sessionState().conf().defaultSizeInBytes())
+    return unknown if said >= nothing else said
+
+
+def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
+    schema = T.StructType(
+        [*source.schema.fields, T.StructField(SOURCE_ROW_COLUMN, T.LongType())],
+    )
+    plain = source.sparkSession.createDataFrame(rows)
+    named = plain.toDF(*(field.name for field in schema.fields))
+    return stand_in(named, source)
+
+
+def _on_disk(source: DataFrame) -> tuple[DataFrame, int]:
+    # no column gets another name here: what is read again knows its aliases
+    numbered = source.withColumn(SOURCE_ROW_COLUMN, F.monotonically_increasing_id())
+    kept = numbered.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+    number = kept.count()
+    logger.debug("The source of the merge has %s rows, and lies on the disks of the executors.", number)
+    return stand_in(kept, source), number
+
+
+def _is_plain(data_type: T.DataType) -> bool:
+    """Whether Arrow brings such values here and back as they are."""
+    if isinstance(data_type, T.StructType):
+        return bool(data_type.fields) and all(_is_plain(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, T.ArrayType):
+        return _is_plain(data_type.elementType)
+    if isinstance(data_type, T.MapType):
+        return _is_plain(data_type.keyType) and _is_plain(data_type.valueType)
+    return isinstance(data_type, _PLAIN) and type(data_type) in _PLAIN
+
+
+def _width(data_type: T.DataType) -> int:
+    """A guess at the bytes of one value."""
+    if isinstance(data_type, T.StructType):
+        return sum(_width(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, (T.ArrayType, T.MapType)):
+        return 128
+    return 32 if isinstance(data_type, (T.StringType, T.BinaryType)) else 8
