@@ -12,7 +12,7 @@ import pytest
 
 from delta_pyds import verify
 from tests.concurrency.killed_process import run
-from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS
+from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, PROPERTIES
 from tests.support.table_writes import read_sorted, write_rows
 
 POLICIES: dict[str, dict[str, str]] = {"classic": {}, "v2": {"delta.checkpointPolicy": "v2"}}
@@ -41,11 +41,21 @@ def written(processes: BaseContext, table: Path, kind: str, kill_at: int) -> tup
 
 
 @pytest.mark.parametrize(
-    ("kind", "policy"), [("append", "classic"), ("append", "v2"), ("overwrite", "v2"), ("replace_rows", "classic")]
+    ("kind", "policy"),
+    [
+        ("append", "classic"),
+        ("append", "v2"),
+        ("overwrite", "v2"),
+        ("replace_rows", "classic"),
+        ("delete", "v2"),
+        ("delete by rewriting", "classic"),
+        ("update", "classic"),
+        ("update by rewriting", "v2"),
+    ],
 )
 def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind: str, policy: str) -> None:
     original = tmp_path / "original"
-    properties = {"delta.checkpointInterval": "1", **POLICIES[policy]}
+    properties = {"delta.checkpointInterval": "1", **POLICIES[policy], **PROPERTIES.get(kind, {})}
     write_rows(original, IDS, [{"id": 1}, {"id": 2}], properties=properties)
     counting = shutil.copytree(original, tmp_path / "counting")
     exit_code, steps = written(processes, counting, kind, 0)

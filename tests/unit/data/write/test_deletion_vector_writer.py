@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from delta_pyds.columnar.roaring import serialize
 from delta_pyds.data.read.deletion_vector import load_deletion_vector
 from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
+from delta_pyds.errors import StorageError
 from delta_pyds.storage.local import LocalStorage
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_builder import TableBuilder
@@ -55,3 +58,34 @@ def test_another_engine_reads_them(tmp_path: Path, prefix: int | None) -> None:
     builder.commit([{"remove": removed}, {"add": {**file, "deletionVector": described}}])
     rows = QueryBuilder().register("t", DeltaTable(str(tmp_path))).execute("select id from t order by id").read_all()
     assert rows.column("id").to_pylist() == [0, 2, 4, 5, 6, 7, 8]
+
+
+def test_many_bitmaps_go_to_files_of_a_size(tmp_path: Path) -> None:
+    bitmaps = [BitMap64(range(n, 100_000, 7)) for n in range(6)]
+    storage = LocalStorage()
+    size = len(serialize(bitmaps[0]))
+    vectors = write_deletion_vectors(storage, str(tmp_path), bitmaps, file_bytes=2 * size + size // 2)
+    files = [v.relative_path() for v in vectors]
+    assert files[0] == files[1] != files[2] == files[3] != files[4] == files[5]
+    assert len(list(tmp_path.rglob("*.bin"))) == 3
+    for bitmap, vector in zip(bitmaps, vectors, strict=True):
+        assert load_deletion_vector(storage, str(tmp_path), vector).positions == bitmap
+
+
+def test_a_storage_that_fails_in_between_keeps_none_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, calls = LocalStorage.open_output, []
+
+    def full(self: LocalStorage, path: str) -> BinaryIO:
+        calls.append(path)
+        if len(calls) == 3:
+            raise StorageError("the disk is full")
+        return opened(self, path)
+
+    monkeypatch.setattr(LocalStorage, "open_output", full)
+    bitmaps = [BitMap64([n]) for n in range(3)]
+    with pytest.raises(StorageError):
+        write_deletion_vectors(LocalStorage(), str(tmp_path), bitmaps, file_bytes=1)
+    assert len(calls) == 3
+    assert list(tmp_path.rglob("*.bin")) == []
