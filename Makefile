@@ -18,11 +18,11 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Options: PYTHON=python3.12 (which Python makes $(VENV)), ARGS='...' (passed to pytest or to the benchmarks)."
 
 demo: java setup ## Set everything up and read a Delta table with Spark (examples/quickstart.py)
@@ -30,6 +30,12 @@ demo: java setup ## Set everything up and read a Delta table with Spark (example
 
 demo-streaming: java setup ## Stream a Delta table with Spark, exactly once, and its changes (examples/streaming.py)
 	@$(BIN)/python examples/streaming.py $(ARGS)
+
+demo-upsert: java setup ## Merge into a Delta table, update and delete its rows (examples/upsert.py)
+	@$(BIN)/python examples/upsert.py $(ARGS)
+
+demo-change-feed: java setup ## Read what a merge changed, row by row, and apply it elsewhere (examples/change_feed.py)
+	@$(BIN)/python examples/change_feed.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)

@@ -429,3 +429,61 @@ def test_a_place_that_was_asked_for(spark: SparkSession, path: str) -> None:
     assert delta_pyds.explain(small).place.where_run == "tasks"
     with pytest.raises(UnsupportedOperationError):
         DeltaTable.forPath(spark, path, engine="process").delete("reverse(name) = rpad('1', 1, 'x') AND rand() < 2")
+
+
+def test_a_merge_returns_four_numbers(spark: SparkSession, table: DeltaTable) -> None:
+    source = spark.range(8, 12).selectExpr("id", "'new' AS name", "cast(0 AS int) AS p")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+
+    done = merge.whenMatchedDelete("s.id = 8").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    assert done.collect()[0].asDict() == {
+        "num_affected_rows": 4, "num_updated_rows": 1, "num_deleted_rows": 1, "num_inserted_rows": 2
+    }  # fmt: skip
+    assert delta_pyds.explain(done).version == 2
+    assert {row.id for row in table.toDF().filter("name = 'new'").collect()} == {9, 10, 11}
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_columns_of_the_table_in_commands(spark: SparkSession, path: str, engine: Any) -> None:
+    from pyspark.sql.functions import col, concat, lit
+
+    table = DeltaTable.forPath(spark, path, engine=engine)
+    rows = table.toDF()
+    table.delete(rows.id == 3)
+    table.alias("t").update(rows.id == 4, {"name": concat(rows.name, lit("!"))})
+    source = spark.range(5, 6).selectExpr("id", "'merged' AS name")
+    table.alias("t").merge(source, rows.id == source.id).whenMatchedUpdate(set={"name": source.name}).execute()
+    table.delete(col("id") == 6)
+
+    found = {row.id: row.name for row in table.toDF().filter("id BETWEEN 3 AND 7").collect()}
+    assert found == {4: "4!", 5: "merged", 7: "7"}
+
+
+def test_what_the_session_says(spark: SparkSession, table: DeltaTable, path: str) -> None:
+    """User metadata, columns that merges may add, and an application that runs its command once."""
+    settings = {
+        "spark.databricks.delta.commitInfo.userMetadata": "by the session",
+        "spark.databricks.delta.schema.autoMerge.enabled": "true",
+        "spark.databricks.delta.write.txnAppId": "job",
+        "spark.databricks.delta.write.txnVersion": "7",
+    }
+    wider = spark.range(20, 21).selectExpr("id", "'x' AS name", "cast(0 AS int) AS p", "id AS more")
+    merge = table.merge(wider.alias("s"), "s.id = -1").whenNotMatchedInsertAll()
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        first, again = merge.execute(), table.delete()
+        assert "transaction" in str(delta_pyds.explain(again))
+        spark.conf.unset("spark.databricks.delta.write.txnVersion")
+        with pytest.raises(OptionError) as found:
+            table.delete("id = 0")
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+
+    assert found.value.code == "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
+    assert [frame.collect()[0].num_affected_rows for frame in (first, again)] == [1, 0]
+    assert table.history(1).collect()[0].userMetadata == "by the session"
+    assert delta_pyds.load_snapshot(path).transactions["job"].version == 7
+    assert table.toDF().count() == 13 and "more" in table.toDF().columns

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, overload
 
-from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.results import merged_rows, once
 from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import ClauseAction, ClauseKind, MergeClause
 
 if TYPE_CHECKING:
@@ -126,18 +125,13 @@ class DeltaMergeBuilder:
             (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE); a ConflictError where another commit was first;
             ConstraintViolationError; Spark's AnalysisException for a name that is unknown or ambiguous.
         """
-        merge_rows = import_module("delta_pyds.spark.row_changes.merge").merge_rows
         with errors_of_spark():
             handle = self._table()
             evolves = self._evolves or merges_schema(handle.spark)
-
-            def merge() -> RowChangeResult:
-                done: RowChangeResult = merge_rows(
-                    handle, self._source, self._condition, self._clauses, schema_evolution=evolves
-                )
-                return done
-
-            return merged_rows(handle.spark, once(merge))
+            return merged_rows(
+                handle.spark,
+                once(lambda: merge_rows(handle, self._source, self._condition, self._clauses, evolves)),
+            )
 
     def _with(
         self,

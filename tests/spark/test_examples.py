@@ -1,0 +1,47 @@
+"""The examples of ``DeltaTable`` run as they are, in the session of the tests, and print what they promise."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], str]:
+    # an example ends its session, and this one is that of all tests
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+
+    def printed(name: str) -> str:
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return printed
+
+
+def test_upsert(run: Callable[[str], str]) -> None:
+    out = run("upsert.py")
+
+    assert "|                3|               1|               1|                1|" in out  # what the merge returned
+    assert "|  5|  Ed|Chur|     1|" not in out.partition("2. Update")[2].partition("3. Where")[0]  # deleted again
+    assert "|  3|  Cy|Bern|    17|" in out
+    assert "ran in " in out and "MERGE" in out
+    assert "ok, 0 errors, 0 warnings" in out
+
+
+def test_change_feed(run: Callable[[str], str]) -> None:
+    out = run("change_feed.py")
+
+    for change in ("update_preimage", "update_postimage", "insert", "delete"):
+        assert change in out
+    assert "The second table has the rows of the first." in out
