@@ -252,3 +252,19 @@ def test_a_command_runs_again_as_often_as_it_may() -> None:
     with pytest.raises(UserError):
         run_again(3, broken)
     assert len(runs) == 4
+
+
+@BOTH
+def test_an_append_meanwhile_counts_as_the_isolation_level_says(tmp_path: Path, properties: dict[str, str]) -> None:
+    table(tmp_path, properties)
+
+    def delete_beside_an_append(condition: str, level: str) -> RowChangeResult:
+        options = CommandOptions(isolation_level=level)
+        plan = plan_delete(load_snapshot(str(tmp_path)), condition, options)
+        write_rows(tmp_path, {"id": "long"}, [{"id": 1000}])
+        return run_delete(plan, HERE)
+
+    # the append may have come after the delete, which is one order of the two
+    assert delete_beside_an_append("id % 10 = 3", "WriteSerializable").num_deleted_rows == 3
+    with pytest.raises(ConflictError):
+        delete_beside_an_append("id % 10 = 4", "Serializable")
