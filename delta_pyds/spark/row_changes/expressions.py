@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MEANING = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.storeAssignmentPolicy": "ansi",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",

@@ -69,7 +69,7 @@ UPDATE = Change(
     "update of 1 %, scattered",
     f"UPDATE {{table}} SET price = price + 1 WHERE {_SCATTERED}",
     lambda table, _: table.update(_SCATTERED, {"price": "price + 1"}),
-    lambda table, _: table.update({"price": "price + 1"}, _SCATTERED),
+    lambda table, _: table.update(updates={"price": "price + 1"}, predicate=_SCATTERED),
     _update_by_hand,
 )
 _MERGE_SQL = (

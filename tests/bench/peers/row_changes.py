@@ -177,7 +177,7 @@ def in_session(spark: SparkSession, change: Change, side: str) -> Callable[[Path
 
 
 def _folder(side: str) -> str:
-    return side.replace(" ", "-")
+    return "".join(c if c.isalnum() else "-" for c in side)
 
 
 def _timed(work: _Work, path: Path, run: Callable[[Path], float | None]) -> tuple[float, float]:
