@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import plan_update, run_update
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.row_model.core_engine import CoreEngine
+from tests.support.row_model.expressions import Column, call
+from tests.support.row_model.steps import Clause, Merge
 from tests.support.table_writes import write_rows
 
 IDS = {"id": "long"}
@@ -37,6 +41,13 @@ def update(table: str) -> None:
     run_update(plan, _HERE)
 
 
+def merge(table: str) -> None:
+    """A row goes, another one comes."""
+    rows = tuple({"id": i, "z": None} for i in (2, 10))
+    by_id = call("({0} = {1})", Column("id", "t"), Column("id", "s"))
+    CoreEngine().merge(Path(table), Merge(rows, by_id, (Clause("delete"),), (Clause("insert"),)), list(IDS))
+
+
 _HERE = Place("process", "a test says so")
 _MARKS = {"delta.enableDeletionVectors": "true"}
 _FEED = {"delta.enableChangeDataFeed": "true"}
@@ -48,6 +59,7 @@ KINDS: dict[str, Callable[[str], None]] = {
     "delete by rewriting": delete,
     "update": update,
     "update by rewriting": update,
+    "merge": merge,
 }
 AFTERWARDS = {
     "append": [1, 2, 10, 11],
@@ -57,6 +69,13 @@ AFTERWARDS = {
     "delete by rewriting": [1],
     "update": [1, 7],
     "update by rewriting": [1, 7],
+    "merge": [1, 10],
 }
 # of the table that the write finds
-PROPERTIES = {"delete": _MARKS, "delete by rewriting": _FEED, "update": _MARKS | _FEED, "update by rewriting": _FEED}
+PROPERTIES = {
+    "delete": _MARKS,
+    "delete by rewriting": _FEED,
+    "update": _MARKS | _FEED,
+    "update by rewriting": _FEED,
+    "merge": _MARKS | _FEED,
+}

@@ -51,6 +51,7 @@ def written(processes: BaseContext, table: Path, kind: str, kill_at: int) -> tup
         ("delete by rewriting", "classic"),
         ("update", "classic"),
         ("update by rewriting", "v2"),
+        ("merge", "classic"),
     ],
 )
 def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind: str, policy: str) -> None:

@@ -1,0 +1,52 @@
+"""One writer that changes rows, as a process of its own: table, writer, steps, seed; prints its report as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.errors import ConflictError
+from delta_pyds.table.snapshot import load_snapshot
+from tests.concurrency.changing_workload import Change, RefusedError, run
+from tests.support.row_model.core_engine import CoreEngine
+from tests.support.row_model.steps import BASE, Append, Delete, Update, with_columns
+from tests.support.table_writes import write_rows
+
+
+def changer(path: Path) -> Callable[[Change, str], int | None]:
+    """Makes one change in this process."""
+
+    def change(step: Change, told: str) -> int | None:
+        engine = CoreEngine(CommandOptions(user_metadata=told))
+        try:
+            if isinstance(step, Append):
+                rows = [row for task in step.tasks for row in with_columns(task, list(BASE))]
+                committed = write_rows(path, BASE, rows, user_metadata=told)
+                return None if committed is None else committed.version
+            if isinstance(step, Delete):
+                engine.delete(path, step)
+            elif isinstance(step, Update):
+                engine.update(path, step)
+            else:
+                engine.merge(path, step, list(BASE))
+        except ConflictError as error:
+            raise RefusedError(error.code, error.parameters.get("version")) from error
+        return engine.version
+
+    return change
+
+
+if __name__ == "__main__":
+    logging.disable(logging.INFO)
+    table, number, steps, seed = sys.argv[1:]
+    load_snapshot(table)
+    start = Path(table).parent / "start"
+    while not start.exists():
+        time.sleep(0.01)
+    print(json.dumps(asdict(run(int(number), int(steps), int(seed), changer(Path(table))))))

@@ -1,0 +1,55 @@
+"""Processes that delete, update, merge and append on one table: a serial execution, and only lawful refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delta_pyds import verify
+from delta_pyds.table.snapshot import load_snapshot
+from tests.concurrency.changing_workload import LAYOUTS, Report, overlooked, replay, wrongly_refused
+from tests.support.change_feed import applied, bag, change_rows
+from tests.support.row_model.harness import read_all
+from tests.support.row_model.steps import BASE
+from tests.support.table_writes import write_rows
+
+WRITERS = 4
+STEPS = int(os.environ.get("DELTA_PYDS_CONCURRENT_CHANGES", "12"))
+SEED = 3
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("way", LAYOUTS)
+def test_four_processes_change_rows(tmp_path: Path, way: str) -> None:
+    layout, table = LAYOUTS[way], tmp_path / "table"
+    write_rows(table, BASE, [], partition_by=(("p",),), properties=layout.properties)
+    command = [sys.executable, "-m", "tests.concurrency.changing_process", str(table)]
+    processes = [
+        subprocess.Popen([*command, str(n), str(STEPS), str(SEED)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for n in range(WRITERS)
+    ]
+    (tmp_path / "start").touch()
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * WRITERS
+    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+
+    versions = load_snapshot(str(table)).version
+    model, told = replay(table, layout, versions, SEED)
+    rows = read_all(table, row_ids=True)
+    assert bag(rows, list(BASE)) == bag(model.values(), list(BASE)), "the rows are of no serial order of the commits."
+    assert len({row["_row_id"] for row in rows}) == len(rows)
+    assert applied([], change_rows(table)) == bag(model.values())
+    acknowledged = sorted(d["version"] for report in reports for d in report.done if d["version"] is not None)
+    assert acknowledged == list(range(1, versions + 1)), "a commit was lost, or told of twice."
+    assert len({(t["writer"], t["n"]) for t in told}) == len(told)
+    assert overlooked(table, SEED, told) == []
+    assert wrongly_refused(table, SEED, reports) == []
+    assert any(report.refused for report in reports), "nobody was refused anything: there was no race."
+    report = verify(str(table))
+    assert report.findings == (), str(report)
+    assert load_snapshot(str(table)).verify_checksum()
