@@ -1,30 +1,25 @@
 """The values that an update assigns to columns, bound and of the columns' types.
 
 Reference: a value is cast to the column's type by ANSI rules, whatever Spark's store assignment would allow (a text
-to a number too), where ``spark.sql.storeAssignmentPolicy`` is ANSI.
+to a number too) and in every session, where ``spark.sql.storeAssignmentPolicy`` is ANSI.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
+from delta_pyds.expr.functions.session_context import SessionContext
 from delta_pyds.expr.nodes import Expr, references, type_of
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import (
-    BYTE,
-    DOUBLE,
-    FLOAT,
     GENERATION_EXPRESSION,
     IDENTITY_START,
-    INTEGER,
-    LONG,
-    SHORT,
     VARIANT,
     VOID,
     ArrayType,
-    DataType,
     MapType,
     StructField,
     StructType,
@@ -35,8 +30,6 @@ from delta_pyds.table.definition.ingest_plan import IngestPlan, plan_ingest
 from delta_pyds.table.definition.session_expressions import parse_session_expression
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.write_state import ColumnSource, SessionExpression
-
-_WHOLE = (BYTE, SHORT, INTEGER, LONG)
 
 Assigned = tuple[tuple[int, ColumnSource], ...]
 
@@ -84,35 +77,24 @@ def _column(name: str, schema: StructType) -> StructField:
 
 
 def _value(text: str, field: StructField, schema: StructType, options: CommandOptions) -> SessionExpression:
-    def bound(sql: str) -> SessionExpression:
-        return parse_session_expression(sql, schema, time_zone=options.time_zone)
-
-    expression = bound(text)
+    now = options.now_micros
+    expression = parse_session_expression(text, schema, time_zone=options.time_zone, now_micros=now)
     tree: Expr | None = expression.ansi if options.ansi else expression.legacy
     if tree is None:
         raise ExpressionError(expression.legacy_refusal, expression=text)
     given, wanted = type_of(tree), field.data_type
     if given == VOID or nullable_throughout(given) == nullable_throughout(wanted):
         return expression
-    if not (_widens(given, wanted) or (options.ansi and _converts(given, wanted))):
+    if any(isinstance(t, (StructType, ArrayType, MapType)) or t == VARIANT for t in (given, wanted)):
         raise ExpressionError(
             f"a value of type {display(given).upper()} for the column '{field.name}' of type "
             f"{display(wanted).upper()} is left to Spark.",
             column=field.name,
         )
-    return bound(f"CAST(({text}) AS {display(wanted)})")
-
-
-def _widens(given: DataType, wanted: DataType) -> bool:
-    """Whether every value stays what it is, so that ANSI rules play no part."""
-    if given in _WHOLE and wanted in _WHOLE:
-        return _WHOLE.index(given) <= _WHOLE.index(wanted)
-    return given == FLOAT and wanted == DOUBLE
-
-
-def _converts(given: DataType, wanted: DataType) -> bool:
-    """Whether the reference casts it, with an error for values that do not fit. Parts of columns are left to Spark."""
-    return not any(isinstance(t, (StructType, ArrayType, MapType)) or t == VARIANT for t in (given, wanted))
+    storing = SessionContext(time_zone=options.time_zone, ansi=True, now_micros=now)
+    stored = storing.cast(tree, wanted)
+    zoned = expression.uses_time_zone or storing.zone.used
+    return replace(expression, ansi=stored, legacy=stored, uses_time_zone=zoned)
 
 
 def _ingest(snapshot: Snapshot, assigned: set[str], options: CommandOptions) -> IngestPlan:

@@ -26,7 +26,9 @@ def bind_condition(condition: str | None, schema: StructType, options: CommandOp
         if refused.code != ExpressionError.default_code:
             raise
     # more is known of expressions than what skips files
-    bound = parse_expression(condition, schema, time_zone=options.time_zone, ansi=options.ansi)
+    bound = parse_expression(
+        condition, schema, time_zone=options.time_zone, ansi=options.ansi, now_micros=options.now_micros
+    )
     found = type_of(bound.expr)
     if found == VOID:
         return FALSE

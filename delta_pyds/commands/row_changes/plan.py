@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +29,8 @@ class CommandOptions(Concealing):
 
     ``time_zone``, ``ansi``: of the session. ``isolation_level``: None leaves it to the table. ``target_file_bytes``:
     None leaves it to the table. ``max_runs``: how often the command runs where each run loses against another commit.
-    ``application``: id and version of an idempotent command (see ``is_done``).
+    ``application``: id and version of an idempotent command (see ``is_done``). ``now_micros``: the moment that
+    ``current_timestamp()`` gives in all expressions of the command, in microseconds since 1970.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class CommandOptions(Concealing):
     target_file_bytes: int | None = None
     max_records_per_file: int = 0
     compression: str = "snappy"
+    now_micros: int = field(default_factory=lambda: time.time_ns() // 1000)
 
 
 @dataclass(frozen=True, repr=False)

@@ -133,6 +133,16 @@ def test_a_value_is_computed_of_rows_that_change_alone(tmp_path: Path, propertie
         update(tmp_path, None, {"b": "6 / a"})
 
 
+@BOTH
+def test_a_command_knows_one_moment(tmp_path: Path, properties: dict[str, str]) -> None:
+    rows = [[{"id": n, "a": None, "b": None}] for n in range(3)]
+    write_rows(tmp_path, {"id": "long", "a": "timestamp", "b": "timestamp"}, rows, properties=properties)
+    values = {"a": "current_timestamp()", "b": "current_timestamp()"}
+    update(tmp_path, "id < 2 AND current_timestamp() > DATE'2020-01-01'", values, threads=2)
+    changed = [r for r in read_rows(tmp_path) if r["id"] < 2]
+    assert len({r["a"] for r in changed} | {r["b"] for r in changed}) == 1
+
+
 NESTED = {"id": "long", "s": {"type": "struct", "fields": [
     {"name": "x", "type": "long", "nullable": True, "metadata": {}}]},
     "l": {"type": "array", "elementType": "long", "containsNull": True}}  # fmt: skip
@@ -162,9 +172,12 @@ def test_numbers_are_stored_as_the_column_has_them_or_not_at_all(tmp_path: Path,
     for text in ("DATE'2020-01-01'", "array(1)"):
         with pytest.raises(ExpressionError):
             update(tmp_path, "id = 2", {"n": text})
-    with pytest.raises(ExpressionError, match="left to Spark"):
-        update(tmp_path, "id = 2", {"n": "id"}, ansi=False)
+    # what is stored is cast by ANSI rules in any session
+    with pytest.raises(DeltaError, match="'n'"):
+        update(tmp_path, "id = 2", {"n": "id + 3000000000"}, ansi=False)
     assert by_id(tmp_path)[2]["n"] == 2
+    update(tmp_path, "id = 2", {"n": "id + 7"}, ansi=False)
+    assert by_id(tmp_path)[2]["n"] == 9
 
 
 @BOTH
