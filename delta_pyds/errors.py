@@ -13,6 +13,10 @@ from typing import Any
 
 from delta_pyds.redaction import shown, shown_value
 
+# The parameter of an error that has the text of an expression which our own evaluator does not know, and Spark may:
+# where a session is at hand, it computes it instead.
+UNKNOWN_EXPRESSION = "unknown_expression"
+
 
 class DeltaError(Exception):
     """Root of the tree.

@@ -10,16 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_pyds.commands.write.write import commit_write, plan_write
-from delta_pyds.errors import DeltaError
+from delta_pyds.commands.commit import reopen
+from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
+from delta_pyds.commands.write.replace_rows import ReplacedRows
+from delta_pyds.commands.write.write import WritePlan, commit_write, plan_write
+from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
+from delta_pyds.spark.row_changes.delete import find_leaving
+from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.tasks.changed_rows import ChangeState
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def replace_rows(frame: DataFrame, options: Mapping[str, str], *, time_zone: str) -> WriteResult | None:
@@ -43,7 +50,7 @@ def write_computed(frame: DataFrame, options: Mapping[str, str], *, time_zone: s
 
 def lacked_a_session(error: DeltaError) -> bool:
     """Whether a write through the format failed, before it wrote anything, for want of a session that computes."""
-    return "unknown_expression" in error.parameters
+    return UNKNOWN_EXPRESSION in error.parameters
 
 
 def _write(
@@ -55,6 +62,24 @@ def _write(
         return result_of(None, plan.nothing_to_do) if always else None
     if not (always or plan.replaces_rows or plan.state.needs_spark):
         return None
+    rows = complete_frame(frame, plan.state)
+    replaced = _replaced(plan, frame.sparkSession, time_zone) if plan.replaces_by_query else None
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
-    outputs = runner.write(complete_frame(frame, plan.state), plan.state)
-    return result_of(commit_write(plan, outputs, runner=runner), plan.nothing_to_do)
+    outputs = runner.write(rows, plan.state)
+    return result_of(commit_write(plan, outputs, runner=runner, replaced=replaced), plan.nothing_to_do)
+
+
+def _replaced(plan: WritePlan, spark: SparkSession, time_zone: str) -> ReplacedRows | None:
+    """The rows for which ``replaceWhere`` is true, by a query of Spark. Nothing is written for it."""
+    request, target = plan.request, plan.target
+    assert target is not None and request.replace_where is not None
+    storage = resolve_storage(request.table_root, request.storage_options)
+    table_id = target.configuration.metadata.id
+    snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
+    if snapshot is None:
+        return None
+    handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=time_zone)
+    options = CommandOptions(storage_options=request.storage_options, time_zone=time_zone)
+    state = ChangeState(files_state(snapshot, options))
+    found, outputs = find_leaving(handle, snapshot, request.replace_where, state)
+    return ReplacedRows(target_files(snapshot, found.table.files, options, found.table.names), outputs, found.read)

@@ -6,29 +6,44 @@ Protocol: "Deletion Vectors", "Row Tracking", "Add File and Remove File".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from delta_pyds.commands.commit import FileChanges
 from delta_pyds.commands.row_changes.find_rows import run_find
 from delta_pyds.commands.row_changes.finish import Finish
-from delta_pyds.commands.row_changes.plan import CommandOptions, target_files
+from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
 from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.expr.nodes import Expr
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 
+@dataclass(frozen=True)
+class ReplacedRows:
+    """The rows that are replaced, as a query has found them: ``outputs`` of its tasks, over the files of ``target``.
+
+    ``read``: a predicate that every such row satisfies; TRUE where none is known.
+    """
+
+    target: TargetFiles
+    outputs: Sequence[TaskOutput]
+    read: Expr
+
+
 class RowRemoval:
-    """Deletes the rows that a scan's predicate selects, as ``Finish`` does.
+    """Deletes the rows that a scan's predicate selects, or that were found before, as ``Finish`` does.
 
     Invariants: nothing is committed; ``outputs`` names what the rounds of tasks that ended have written, also after an
     error. What the round that failed has written is the runner's to discard (see ``TaskRunner``).
     """
 
-    def __init__(self, scan: Scan, state: WriteState, runner: TaskRunner) -> None:
+    def __init__(self, scan: Scan, state: WriteState, runner: TaskRunner, replaced: ReplacedRows | None = None) -> None:
         options = CommandOptions(storage_options=state.storage_options, time_zone=state.time_zone)
         self._scan = scan
         self._runner = runner
-        self._target = target_files(scan.snapshot, list(live_files(scan)), options)
+        self._replaced = replaced
+        self._target = replaced.target if replaced else target_files(scan.snapshot, list(live_files(scan)), options)
         self._finish = Finish(self._target, state, runner, tells_deletions=True)
 
     @property
@@ -40,5 +55,6 @@ class RowRemoval:
 
         Raises: whatever a task raises.
         """
-        found = run_find(self._target, self._scan.state, self._runner)
+        replaced = self._replaced
+        found = replaced.outputs if replaced else run_find(self._target, self._scan.state, self._runner)
         return self._finish.run(found, now_ms=now_ms, written=written)

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
-from delta_pyds.commands.write.replace_rows import RowRemoval
+from delta_pyds.commands.write.replace_rows import ReplacedRows, RowRemoval
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
 from delta_pyds.errors import (
+    UNKNOWN_EXPRESSION,
     ConcurrentTransactionError,
     ConflictError,
+    DeltaError,
     OptionError,
     ProtocolChangedError,
     UserError,
@@ -59,7 +61,8 @@ class WritePlan:
     made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
-    (``replaceWhere`` on data columns).
+    (``replaceWhere`` on data columns). ``replaces_by_query``: a query of Spark must find them, as nobody else knows the
+    predicate.
     """
 
     request: WriteRequest
@@ -69,6 +72,7 @@ class WritePlan:
     nothing_to_do: str = ""
     segment: LogSegment | None = None
     replaces_rows: bool = False
+    replaces_by_query: bool = False
 
 
 def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
@@ -95,7 +99,7 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
                 f"before (version {stored.version} is stored)",
             )
     target = plan_target(request, snapshot)
-    replaces_rows = _check_removal(request, target, snapshot)
+    replaces_rows, by_query = _check_removal(request, target, snapshot, spark)
     configuration = target.configuration
     ingest = plan_ingest(
         configuration.schema,
@@ -120,13 +124,25 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
     )
     if snapshot is None:
         return WritePlan(request, state, target)
-    return WritePlan(request, state, target, snapshot.version, segment=snapshot.segment, replaces_rows=replaces_rows)
+    return WritePlan(
+        request,
+        state,
+        target,
+        snapshot.version,
+        segment=snapshot.segment,
+        replaces_rows=replaces_rows,
+        replaces_by_query=by_query,
+    )
 
 
-def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None) -> bool:
-    """Whether single rows leave. Raises: UserError, OptionError for what must not leave."""
+def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None, spark: bool) -> tuple[bool, bool]:
+    """Whether single rows leave, and whether only Spark can tell which.
+
+    Raises: UserError, OptionError for what must not leave; ExpressionError, ColumnNotFoundError for a predicate that
+    our parser does not know, where no session is at hand.
+    """
     if request.mode != "overwrite" or snapshot is None:
-        return False
+        return False, False
     if target.configuration.properties.append_only and request.data_change:
         raise UserError(
             f"the table {request.table_root} is append-only (delta.appendOnly=true), so rows of it cannot be "
@@ -135,9 +151,16 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             table=request.table_root,
         )
     if request.replace_where is None:
-        return False
-    parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
-    data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
+        return False, False
+    data = by_query = False
+    try:
+        parsed = parse_predicate(request.replace_where, snapshot.schema, time_zone=request.time_zone)
+        data = not is_partition_predicate(parsed.expr, snapshot.configuration.partition_columns)
+    except DeltaError as e:
+        if not spark:
+            e.parameters[UNKNOWN_EXPRESSION] = request.replace_where
+            raise
+        data = by_query = True
     if data and not request.data_change:
         raise OptionError(
             "dataChange=false says that rows stay the same, but replaceWhere by data columns replaces some: "
@@ -145,7 +168,7 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
             option="dataChange",
         )
-    return data
+    return data, by_query
 
 
 def commit_write(
@@ -154,13 +177,15 @@ def commit_write(
     batch: MicroBatch | None = None,
     *,
     runner: TaskRunner | None = None,
+    replaced: ReplacedRows | None = None,
 ) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
     Files are deleted again only if it is certain that no commit names them.
     ``batch``: the batch of a stream that was written; it is committed once,
     and no commit is made for a batch that changes nothing. ``runner``: where
-    the rows that ``replaceWhere`` replaces are looked for, by default in this process.
+    the rows that ``replaceWhere`` replaces are looked for, by default in this process. ``replaced``: these rows, where
+    a query has found them (``WritePlan.replaces_by_query``).
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
     the commit is in the log.
@@ -171,7 +196,7 @@ def commit_write(
     made = list(outputs)
     try:
         runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
-        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made)
+        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made, replaced)
     except ConcurrentTransactionError:
         # what won may be this very attempt, told twice to commit: then its files are in the table
         raise
@@ -205,6 +230,7 @@ def _commit(
     batch: MicroBatch | None,
     runner: TaskRunner,
     made: list[TaskOutput],
+    replaced: ReplacedRows | None,
 ) -> Committed | None:
     request = plan.request
     storage = resolve_storage(state.table_root, state.storage_options)
@@ -221,7 +247,7 @@ def _commit(
         return None
     transaction = Transaction(storage, state.table_root, snapshot)
     now_ms = int(time.time() * 1000)
-    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, now_ms)
+    changes = _leaving(plan, state, snapshot, transaction, written, runner, made, replaced, now_ms)
     changes.take(outputs, (), now_ms=now_ms)
     if metadata is not None:
         transaction.set_metadata(metadata)
@@ -254,6 +280,7 @@ def _leaving(
     written: Sequence[WrittenFile],
     runner: TaskRunner,
     made: list[TaskOutput],
+    replaced: ReplacedRows | None,
     now_ms: int,
 ) -> FileChanges:
     """The files that an overwrite removes. Records in the transaction what was read to find them."""
@@ -263,11 +290,12 @@ def _leaving(
     partitions = snapshot.configuration.partition_columns
     scan = _scan(snapshot, state, None)
     if request.replace_where is not None:
-        scan = _scan(snapshot, state, request.replace_where)
-        predicate = scan.filters[0]
+        if replaced is None:
+            scan = _scan(snapshot, state, request.replace_where)
+        predicate = scan.filters[0] if replaced is None else replaced.read
         transaction.record_where(partition_part(predicate, partitions), time_zone=state.time_zone)
-        if not is_partition_predicate(predicate, partitions):
-            rows = RowRemoval(scan, state, runner)
+        if replaced is not None or not is_partition_predicate(predicate, partitions):
+            rows = RowRemoval(scan, state, runner, replaced)
             try:
                 changes = rows.run(written, now_ms=now_ms)
             except BaseException:

@@ -211,15 +211,15 @@ class ComputedRows:
         of_columns |= {k: self._trial(k, *v, True) for k, v in compared.items()}
         self._try_over(plain, of_columns)
         conditions = [rule for rule in rules if rule.kind != "generated"]
-        self._try_over(
-            [i for i, _ in sources if i not in numbered],
-            {
-                (r.kind, r.name): Trial(r.expression.sql, self._what(r.kind, r.name), lambda value: value)
-                for r in conditions
-            },
-        )
+        visible = [i for i, _ in sources if i not in numbered]
+        for of_user in (False, True):
+            some = [r for r in conditions if (r.kind == "replace_where") == of_user]
+            self._try_over(visible, {(r.kind, r.name): self._condition(r, of_user) for r in some})
         for rule in conditions:
             self._check_boolean(rule, self._found[rule.kind, rule.name])
+
+    def _condition(self, check: Check, of_user: bool) -> Trial:
+        return Trial(check.expression.sql, self._what(check.kind, check.name), lambda value: value, of_user)
 
     def _trial(self, key: tuple[str, str], i: int, sql: str, compared: bool) -> Trial:
         """``compared``: with what rows bring, which is not possible for every type."""

@@ -27,7 +27,7 @@ from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timin
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, shown_text
-from delta_pyds.spark.row_changes.found_rows import find
+from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -39,6 +39,7 @@ from delta_pyds.spark.row_changes.place import (
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
+from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -86,15 +87,9 @@ def _by_spark(
 ) -> RowChangeResult:
     require_shared_files(target)
     timing = Timing(time.monotonic())
-
-    def leaving(rows: DataFrame) -> DataFrame:
-        action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
-        return rows.select(FILE_COLUMN, POSITION_COLUMN, action)
-
-    found = find(target, snapshot, condition, leaving, columns=mentioned([condition], snapshot.schema))
     # what becomes of the rows in the change feed depends on what becomes of their files: the commit says it
     state = ChangeState(files_state(snapshot, options))
-    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
+    found, outputs = find_leaving(target, snapshot, condition, state)
     plan = RowChangePlan(
         "DELETE",
         target_files(snapshot, found.table.files, options, found.table.names),
@@ -110,3 +105,17 @@ def _by_spark(
         place=Place("spark", reason),
         timing=timing.found(),
     )
+
+
+def find_leaving(
+    target: TableHandle, snapshot: Snapshot, condition: Column | str, state: ChangeState
+) -> tuple[FoundRows, list[TaskOutput]]:
+    """The rows for which the condition is true, marked to leave by tasks that write no file."""
+
+    def leaving(rows: DataFrame) -> DataFrame:
+        action = F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN)
+        return rows.select(FILE_COLUMN, POSITION_COLUMN, action)
+
+    found = find(target, snapshot, condition, leaving, columns=mentioned([condition], snapshot.schema))
+    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
+    return found, outputs

@@ -37,11 +37,15 @@ _BUILTIN = ("builtin", "system.builtin")
 
 @dataclass(frozen=True)
 class Trial:
-    """An expression to try. ``what``: whose it is, for messages. ``use``: what its value is needed for."""
+    """An expression to try. ``what``: whose it is, for messages. ``use``: what its value is needed for.
+
+    ``of_user``: no table has it, but the user of the session, to whom all of the session is open.
+    """
 
     sql: str
     what: str
     use: Callable[[Column], Column]
+    of_user: bool = False
 
 
 def try_expressions(
@@ -52,7 +56,8 @@ def try_expressions(
     Raises: ColumnNotFoundError for another name; ExpressionError for anything else that is refused, by us or Spark.
     """
     for trial in trials:
-        _check_functions(spark, trial)
+        if not trial.of_user:
+            _check_functions(spark, trial)
     try:
         return _tried(spark, schema, trials)
     except PySparkException as e:
@@ -64,12 +69,12 @@ def try_expressions(
 
 def _tried(spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]) -> list[spark_types.DataType]:
     columns = {name.lower() for name in schema.names}
-    possible = frozenset().union(*(possible_names(trial.sql) for trial in trials))
+    possible = frozenset().union(*(possible_names(trial.sql) for trial in trials if not trial.of_user))
     none = F.lit(None).cast("int")
     twice = [none.alias(name) for name in sorted(possible - columns - _CALLS_WITHOUT_PARENTHESES) for _ in range(2)]
     rows = spark.createDataFrame([], schema).select("*", *twice)
     for trial in trials:
-        rows = rows.where(_in_lambda(trial.sql).isNotNull())
+        rows = rows.where(F.expr(trial.sql) if trial.of_user else _in_lambda(trial.sql).isNotNull())
     values = [F.expr(trial.sql) for trial in trials]
     uses = [trial.use(value) for trial, value in zip(trials, values, strict=True)]
     return [field.dataType for field in rows.select(*values, *uses).schema.fields[: len(trials)]]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_pyds.errors import (
+    UNKNOWN_EXPRESSION,
     ColumnNotFoundError,
     ConstraintViolationError,
     DeltaError,
@@ -50,7 +51,7 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
 )
 from delta_pyds.table.definition.session_expressions import parse_session_expression
-from delta_pyds.table.definition.spark_expressions import spark_expression
+from delta_pyds.table.definition.spark_expressions import named_columns, spark_expression
 from delta_pyds.tasks.write_state import (
     Check,
     ColumnOrigin,
@@ -305,7 +306,15 @@ class _Planner:
     def replaced_rows(self, predicate: str | None) -> list[Check]:
         if predicate is None:
             return []
-        return [Check("replace_where", "replaceWhere", self._condition(predicate, "the option replaceWhere"))]
+        what = "the option replaceWhere"
+        try:
+            condition = self._condition(predicate, what)
+        except ExpressionError:
+            if not self._spark:
+                raise
+            # the user's own: it may be whatever Spark takes
+            condition = SparkExpression(predicate, named_columns(predicate, self._schema))
+        return [Check("replace_where", "replaceWhere", condition)]
 
     # expressions
 
@@ -348,7 +357,7 @@ class _Planner:
 
     @staticmethod
     def _unknown(sql: str, what: str, e: DeltaError) -> DeltaError:
-        parameters = {**e.parameters, "unknown_expression": sql}
+        parameters = {**e.parameters, UNKNOWN_EXPRESSION: sql}
         if isinstance(e, ColumnNotFoundError):
             message = f"nothing can be written: {what}, {sql}, names a column that is not there: {e.message}"
             return ColumnNotFoundError(message, code=e.code, **parameters)

@@ -262,3 +262,47 @@ def test_what_is_refused_is_refused_before_anything_is_written(spark: SparkSessi
         made = generated("g", "integer", sql) if kind == "generated" else field("g", "integer", CURRENT_DEFAULT=sql)
         path = table(tmp_path / kind, [generated("g0", "long", "id + 1"), made])
         assert "none of the columns that it can use" in refused(spark.sql(ROWS), path, ColumnNotFoundError)
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_query_finds_the_rows_that_are_replaced_where_only_spark_knows_the_predicate(
+    spark: SparkSession, tmp_path: Path, vectors: str
+) -> None:
+    properties = {"delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": "true"}
+    old = spark.range(0, 20, 1, 2).selectExpr("id", "concat('x', id) AS `odd.name`", "id % 2 AS p")
+    delta_pyds.write(old, tmp_path, partition_by="p", properties=properties)
+    spark.udf.register("of_user", lambda number: number != 6, "boolean")
+    predicate = "p = 0 AND forall(array(id), x -> x < 9) AND of_user(id) AND substr(`odd.name`, 1, 1) = 'x'"
+    new = spark.sql("SELECT 4 AS id, 'x new' AS `odd.name`, 0 AS p")
+    replaces: dict[str, Any] = {"mode": "overwrite", "replace_where": predicate}
+
+    done = delta_pyds.write(new, tmp_path, **replaces)
+
+    assert (done.version, done.rows) == (1, 1)
+    left = [n for n in range(20) if n % 2 or n >= 9 or n == 6]
+    assert rows(spark, tmp_path) == sorted(
+        [{"id": n, "odd.name": f"x{n}", "p": n % 2} for n in left] + [{"id": 4, "odd.name": "x new", "p": 0}],
+        key=lambda row: row["id"],
+    )
+    changes = delta_pyds.read(spark, str(tmp_path), options={"readChangeFeed": "true", "startingVersion": "1"})
+    told = sorted((row["_change_type"], row["id"]) for row in changes.collect())
+    assert told == [("delete", n) for n in (0, 2, 4, 8)] + [("insert", 4)]
+    assert delta_pyds.verify(tmp_path).findings == ()
+    with pytest.raises(ConstraintViolationError, match="DELTA_REPLACE_WHERE_MISMATCH") as caught:
+        delta_pyds.write(new.withColumn("id", expr("6")), tmp_path, **replaces)
+    assert str(caught.value).splitlines()[1:4] == [" - id : 6", " - odd.name : x new", " - p : 0"]
+    with pytest.raises(ColumnNotFoundError, match="the option replaceWhere"):
+        delta_pyds.write(new, tmp_path, mode="overwrite", replace_where="zz = 1")
+    assert delta_pyds.DeltaTable.forPath(spark, str(tmp_path)).history(1).collect()[0]["version"] == 1
+
+
+def test_a_table_with_column_mapping_and_an_evolving_schema(spark: SparkSession, tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name", "delta.constraints.c": "forall(array(`a.b`), x -> x > 0)"}
+    delta_pyds.write(spark.sql("SELECT 1 AS `a.b`"), tmp_path, properties=properties)
+    more = spark.sql("SELECT 2 AS `A.b`, named_struct('x y', 1) AS `new col`")
+
+    assert append(more, tmp_path, merge_schema=True) == 1
+
+    found = delta_pyds.read(spark, str(tmp_path)).collect()
+    assert sorted(tuple(row) for row in found) == [(1, None), (2, (1,))]
+    assert "CHECK constraint 'c'" in refused_again(spark.sql("SELECT 0 AS `a.b`"), tmp_path)
