@@ -9,6 +9,7 @@
 - ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it
 - ``row_changes``: delete, update and merge where Spark finds the rows
 - ``task_runner``: tasks of a command in the executors of a session
+- ``same_files``: whether the server of Spark Connect sees the same files as this process
 - ``source``: the data source: the classes that Spark instantiates
 - ``native``: a scan as a DataFrame over Spark's own Parquet reader
 - ``planning``: options to a snapshot, a scan and its partitions

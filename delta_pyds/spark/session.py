@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
     choice_argument,
@@ -21,6 +21,7 @@ from delta_pyds.spark.arguments import (
     time_argument,
 )
 from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
@@ -239,16 +240,12 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
         except Exception as e:
             from delta_pyds.spark.session_write import lacked_a_session, write_computed
 
+            # nothing was written: the session computes what a process without one does not know
             error = error_of(e)
             if error is None or not lacked_a_session(error):
                 raise
             if not sure_of_files:
-                raise UnsupportedOperationError(
-                    f"{error.message} This session could, but whether {root} is the same here and on the server "
-                    "of Spark Connect is not known: give the path with its scheme, as in file:///data/events.",
-                    code=error.code,
-                    **error.parameters,
-                ) from None
+                require_same_files(spark, root)
         return write_computed(frame, {**options, "path": root}, time_zone=options["timeZone"], overwrite=overwrite)
 
 

@@ -94,6 +94,20 @@ def write(spark: Any, written: str) -> None:
     )
     assert (replaced.version, replaced.rows) == (3, 2), replaced
     assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+    # what only Spark knows: the server computes it, the client commits
+    rules = {"delta.constraints.odd": "forall(array(id), x -> x < 3)"}
+    for scheme in ("", "file://"):
+        ruled = f"{scheme}{written}-ruled"
+        delta_pyds.write(spark.range(1), ruled, mode="append", properties=rules if not scheme else None)
+        try:
+            delta_pyds.write(spark.range(3, 4), ruled, mode="append")
+        except ConstraintViolationError as e:
+            assert e.message.endswith(" - id : 3") and "CHECK constraint 'odd'" in e.message, e
+        else:
+            raise AssertionError("a row was written that breaks a rule")
+    even = "forall(array(id), x -> x = 0)"
+    assert delta_pyds.write(spark.range(1), ruled, mode="overwrite", replace_where=even).rows == 1
+    assert delta_pyds.read(spark, written + "-ruled").count() == 1
     assert session_parallelism(spark) == 8  # nothing is set
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", "3")
     assert session_parallelism(spark) == 3

@@ -145,7 +145,7 @@ def test_no_session(path: str) -> None:
 
 def test_a_copy_of_a_table_is_not_the_table(path: str, tmp_path: Path) -> None:
     """What a server's task and this process compare: a copy with all times that a tool can keep is another file."""
-    from delta_pyds.spark.delta_table.same_files import newest_log_file
+    from delta_pyds.spark.same_files import newest_log_file
 
     shutil.copytree(path, tmp_path / "copy")
     os.symlink(path, tmp_path / "link")

@@ -6,7 +6,6 @@
 - ``argument_checks``: what a user may give, and the errors for all else
 - ``identifiers``: where a table is: names, paths, Hadoop's settings
 - ``settings``: what the session says now
-- ``same_files``: whether the server of Spark Connect sees the same files as this process
 - ``descriptions``: history and detail as DataFrames
 - ``results``: what a command did, as a DataFrame
 - ``spark_errors``: errors that are caught as Spark's, too

@@ -20,13 +20,13 @@ from delta_pyds.spark.delta_table.identifiers import is_table, path_in_name, sto
 from delta_pyds.spark.delta_table.later import LaterMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.results import affected_rows, once
-from delta_pyds.spark.delta_table.same_files import require_same_files
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
 from delta_pyds.spark.row_changes.update import update_rows
+from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.session import read, register
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path

@@ -284,8 +284,8 @@ def test_a_query_finds_the_rows_that_are_replaced_where_only_spark_knows_the_pre
         [{"id": n, "odd.name": f"x{n}", "p": n % 2} for n in left] + [{"id": 4, "odd.name": "x new", "p": 0}],
         key=lambda row: row["id"],
     )
-    changes = delta_pyds.read(spark, str(tmp_path), options={"readChangeFeed": "true", "startingVersion": "1"})
-    told = sorted((row["_change_type"], row["id"]) for row in changes.collect())
+    feed = spark.read.format("deltapy").option("readChangeFeed", "true").option("startingVersion", "1")
+    told = sorted((row["_change_type"], row["id"]) for row in feed.load(str(tmp_path)).collect())
     assert told == [("delete", n) for n in (0, 2, 4, 8)] + [("insert", 4)]
     assert delta_pyds.verify(tmp_path).findings == ()
     with pytest.raises(ConstraintViolationError, match="DELTA_REPLACE_WHERE_MISMATCH") as caught:

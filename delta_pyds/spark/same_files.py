@@ -60,7 +60,7 @@ def newest_log_file(path: str) -> str | None:
 def _asked_of_server(spark: SparkSession, path: str) -> str | None:
     @leaves_worker
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from delta_pyds.spark.delta_table.same_files import newest_log_file
+        from delta_pyds.spark.same_files import newest_log_file
 
         for batch in batches:
             found = [newest_log_file(one) for one in batch.column(0).to_pylist()]
