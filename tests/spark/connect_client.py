@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr, udf
 
 import delta_pyds
 from delta_pyds import DeltaTable
@@ -30,6 +30,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     write(spark, written)
     errors(spark, path, written)
     tables(spark, path, written)
+    changes(spark, path + "-changed")
     stream(spark, written, path)
     print("all is well", flush=True)
     spark.stop()
@@ -53,6 +54,26 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def changes(spark: Any, path: str) -> None:
+    """Rows that only Spark can find, and values that only Spark can compute; then what our evaluator knows."""
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    rows = spark.range(20).selectExpr("id", "named_struct('x', id) AS n", "CAST(id % 2 AS STRING) AS p")
+    delta_pyds.write(rows, path, properties=properties, partition_by="p")
+    spark.range(3, 5).createOrReplaceTempView("few")
+    for root in ("file://" + path, path):
+        table = DeltaTable.forPath(spark, root).alias("t")
+        odd = udf(lambda i: i % 2 == 1, "boolean")
+        table.update("t.id IN (SELECT id FROM few)", {"n.x": "hash(t.id)", "t.p": "'new'"})
+        table.update((col("t.id") > 15) & odd("id"), {"n": expr("named_struct('x', -1)")})
+        table.delete(odd("id") & (col("id") < 5))
+        table.delete(table.toDF().id == 19)
+        table.delete(col("id") == 18)
+        found = {r.id: (r.n.x, r.p) for r in delta_pyds.read(spark, "file://" + path).collect()}
+        assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
+        assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
+    delta_pyds.verify(path).raise_for_errors()
 
 
 def tables(spark: Any, path: str, written: str) -> None:

@@ -88,7 +88,7 @@ def prunable(
             parse_predicate(plain, schema, time_zone=time_zone)
         except DeltaError:
             continue
-        known.append(f"({plain})")
+        known.append(f"({plain}\n)")  # a comment ends with its line
     return " AND ".join(known) or None
 
 
@@ -116,13 +116,14 @@ def conjunct_texts(text: str) -> list[str]:
     depth = between = 0
     cuts: list[Token] = []
     for token in tokens:
-        if token.is_symbol("(", "[") or token.is_word("CASE"):
+        if token.is_symbol("(", "["):
             depth += 1
-        elif token.is_symbol(")", "]") or token.is_word("END"):
+        elif token.is_symbol(")", "]"):
             depth -= 1
-        elif depth:
+        elif depth > 0:
             continue
-        elif token.is_word("OR") or token.is_symbol("->"):
+        # what CASE and END, which may be names of columns too, enclose is not looked into
+        elif depth < 0 or token.is_word("OR", "CASE", "END") or token.is_symbol("->"):
             return [text]
         elif token.is_word("BETWEEN"):
             between += 1
@@ -151,7 +152,8 @@ def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[s
     """
     texts = [e if isinstance(e, str) else str(e) for e in expressions]
     whole = "\n".join(texts).lower()
-    if "*" in whole or "identifier" in whole or "..." in whole:
+    # a star, a name that is made of a text, a text that was cut, a subquery that was built of frames
+    if any(sign in whole for sign in ("*", "identifier", "...", "subquery")):
         return None
     return [f.name for f in schema if "`" in f.name or f.name.lower() in whole]
 
