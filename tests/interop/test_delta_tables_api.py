@@ -31,8 +31,8 @@ VARIANTS = {
     "vectors": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
     "rewriting": {"delta.enableDeletionVectors": "false", "delta.enableChangeDataFeed": "true"},
 }
-# sizes and times are each engine's own, and so is the spelling of a condition
-_OWN_METRICS = re.compile(r"Bytes|TimeMs")
+# sizes and times are each engine's own, and so are the files that a merge deals its rows out to
+_OWN_METRICS = re.compile(r"Bytes|TimeMs|numTargetFilesAdded|numTargetChangeFilesAdded")
 
 
 def source(spark: SparkSession, first: int = 15, last: int = 25) -> DataFrame:

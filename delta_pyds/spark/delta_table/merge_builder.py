@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder:
     """What becomes of the rows of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
 
