@@ -306,3 +306,23 @@ def test_a_table_with_column_mapping_and_an_evolving_schema(spark: SparkSession,
     found = delta_pyds.read(spark, str(tmp_path)).collect()
     assert sorted(tuple(row) for row in found) == [(1, None), (2, (1,))]
     assert "CHECK constraint 'c'" in refused_again(spark.sql("SELECT 0 AS `a.b`"), tmp_path)
+
+
+def test_changed_rows_keep_what_only_spark_knows(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {"id": "long", "xs": {"type": "array", "elementType": "long", "containsNull": True}}
+    made = [generated("bits", "integer", "bit_count(id)"), field("code", "string", CURRENT_DEFAULT="soundex('Robert')")]
+    path = table(tmp_path, made, {"odd": "forall(xs, x -> x < 9)"}, columns)
+    append(spark.sql("SELECT id, array(id) AS xs FROM range(1, 4, 1, 1)"), path)
+    target = delta_pyds.DeltaTable.forPath(spark, str(path))
+
+    target.update("id = 3", {"id": "8", "code": "'c'"})
+    source = spark.sql("SELECT 2 AS id, array(7) AS xs UNION ALL SELECT 15, array(1)")
+    merge = target.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"xs": "s.xs"})
+    merge.whenNotMatchedInsert(values={"id": "s.id", "xs": "s.xs"}).execute()
+
+    wanted = [(1, [1], 1, "R163"), (2, [7], 1, "R163"), (8, [3], 1, "c"), (15, [1], 4, "R163")]
+    assert [tuple(row.values()) for row in rows(spark, path)] == wanted
+    with pytest.raises(ConstraintViolationError, match="CHECK constraint 'odd'") as caught:
+        target.update("id = 8", {"xs": "array(9)"})
+    assert str(caught.value).endswith(" - xs : [9]")
+    assert [tuple(row.values()) for row in rows(spark, path)] == wanted
