@@ -110,10 +110,15 @@ def bind_merge(
 def bind_join_condition(
     condition: str, tables: MergeTables, *, time_zone: str, ansi: bool, now_micros: int
 ) -> JoinCondition:
-    """Bind the condition alone. Raises: as ``bind_merge``."""
-    return _MergeBinder(tables, SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now_micros)).join_condition(
-        condition
-    )
+    """Bind the condition of a merge that Spark evaluates, for what it says of files.
+
+    Raises: as ``bind_merge``; ExpressionError for a condition that asks for the time, which is another one for Spark.
+    """
+    context = SessionContext(time_zone=time_zone, ansi=ansi, now_micros=now_micros)
+    on = _MergeBinder(tables, context).join_condition(condition)
+    if context.clock_read:
+        raise ExpressionError(f"the condition {condition} depends on the time.", construct="MERGE ON")
+    return on
 
 
 def counts_matches(clauses: Sequence[MergeClauseText]) -> bool:

@@ -109,14 +109,14 @@ class MergeRows:
         for n, clause in clauses:
             action = F.when(number == n, F.lit(int(clause.action))).otherwise(action)
         columns = [number]
-        for name, data_type, wanted in (
-            (FILE_COLUMN, "string", True),
-            (POSITION_COLUMN, "long", True),
-            (SOURCE_ROW_COLUMN, "long", self.with_source_rows),
-            (ROW_ID_COLUMN, "long", self.row_ids),
+        for name, data_type, wanted, there in (
+            (FILE_COLUMN, "string", True, of_target),
+            (POSITION_COLUMN, "long", True, of_target),
+            (SOURCE_ROW_COLUMN, "long", self.with_source_rows, "matched" in kinds),
+            (ROW_ID_COLUMN, "long", self.row_ids, of_target),
         ):
             if wanted:
-                columns.append(F.col(name) if of_target else F.lit(None).cast(data_type).alias(name))
+                columns.append(F.col(name) if there else F.lit(None).cast(data_type).alias(name))
         columns.append(action.cast("tinyint").alias(ACTION_COLUMN))
         columns += self._new([(n, c) for n, c in clauses if c.values], number)
         if self.with_old:

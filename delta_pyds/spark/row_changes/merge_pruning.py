@@ -22,7 +22,21 @@ from delta_pyds.commands.row_changes.merge_binding import MergeTables, bind_join
 from delta_pyds.commands.row_changes.merge_pruning import skipping_conditions
 from delta_pyds.data.row_changes.join import both_sides
 from delta_pyds.errors import DeltaError
-from delta_pyds.expr.nodes import And, Column, Comparison, Expr, In, IsNull, Literal, Or, literal_to_sql
+from delta_pyds.expr.nodes import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expr,
+    In,
+    IsNull,
+    Literal,
+    Or,
+    literal_to_sql,
+    type_of,
+)
+from delta_pyds.expr.types import is_integral
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.native.expressions import quoted
@@ -69,7 +83,7 @@ def pruning(
     files: list[Expr] = [*skipping_conditions(JoinCondition((), on.target), [])]
     few = list(files)
     for key, values in zip(on.keys, keys, strict=True):
-        if values is None:
+        if values is None or not _is_certain(key.source):
             continue
         between = _between(key, values)
         if between is not None:
@@ -92,7 +106,7 @@ def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
     ]
     rows = pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
     resolve = both_sides(None, batch_resolver(rows))
-    return [evaluate(key.source, resolve, rows.num_rows) for key in on.keys]
+    return [evaluate(key.source, resolve, rows.num_rows) if _is_certain(key.source) else None for key in on.keys]
 
 
 def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
@@ -113,6 +127,15 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
         both = pa.chunked_array([*found.column(f"l{i}").chunks, *found.column(f"g{i}").chunks]).combine_chunks()
         ends.append(both.cast(arrow_type(plain[i].data_type)))
     return ends
+
+
+def _is_certain(source: Expr) -> bool:
+    """Whether the key is a column of the source, and not what a function makes of it: that may be the user's own, under
+    any name.
+    """
+    if isinstance(source, Call) and source.function == "cast" and is_integral(source.data_type):
+        return is_integral(type_of(source.args[0])) and _is_certain(source.args[0])
+    return _is_certain(source.child) if isinstance(source, Cast) else isinstance(source, Column)
 
 
 def _between(key: JoinKey, values: pa.Array) -> Expr | None:

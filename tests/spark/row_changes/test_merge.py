@@ -489,3 +489,49 @@ def test_append_only_takes_inserts_alone(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(DeltaError, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
         merge(spark, path, source, [UPDATE_ALL, INSERT_ALL])
     assert counts(merge(spark, path, source, [INSERT_ALL])) == (0, 0, 1)
+
+
+def test_where_a_merge_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """In this process where our evaluator knows it all and little is to be read; the rows are the same."""
+    clauses = [update("s.n > 150", v="s.v"), INSERT_ALL]
+    expected = [(0, "v0", 0), (1, "v1", 10), (2, "b", 20), *UPSERTED[3:]]
+    unknown = [update(v=F.udf(lambda v: v)(F.col("s.v"))), INSERT_ALL]
+    for n, (which, where, options) in enumerate(
+        [
+            (clauses, "process", {"engine": "auto"}),
+            (clauses, "spark", {"engine": "auto", "process_bytes": 0}),
+            (clauses, "spark", {"engine": "spark"}),
+            (clauses, "process", {"engine": "process", "process_bytes": 0}),
+            (unknown, "spark", {"engine": "auto"}),
+        ]
+    ):
+        path = made(spark, tmp_path / str(n))
+        result = merge(spark, path, source_of(spark, SOURCE), which, **options)
+        assert result.place.where_run == where
+        if which is clauses:
+            assert rows_of(spark, path) == expected
+    with pytest.raises(DeltaError, match="DELTA_OPERATION_NOT_ALLOWED"):
+        merge(spark, path, source_of(spark, SOURCE), unknown, engine="process")
+
+
+def test_a_merge_that_lost_a_race_may_run_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(spark, tmp_path / "t")
+    keep = merge_source.keep_source
+
+    def and_somebody_appends(source: DataFrame) -> merge_source.MergeSource:
+        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", keep)
+        delta_pyds.write(source_of(spark, [(7, "theirs", 0)]), path, mode="append")
+        return keep(source)
+
+    for runs in (1, 2):
+        monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", and_somebody_appends)
+        if runs == 1:
+            with pytest.raises(DeltaError, match="DELTA_CONCURRENT_APPEND"):
+                merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], max_runs=runs)
+            merge(spark, path, source_of(spark, [(7, "", 0)]), [DELETE])
+        else:
+            result = merge(spark, path, source_of(spark, SOURCE), [UPDATE_ALL, INSERT_ALL], max_runs=runs)
+            assert counts(result) == (3, 0, 0)
+    assert rows_of(spark, path) == UPSERTED
