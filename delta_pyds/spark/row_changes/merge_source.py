@@ -55,6 +55,8 @@ class MergeSource:
 
     def standing_in_for(self, original: DataFrame) -> MergeSource:
         """The same rows for expressions that were resolved in another frame of the same columns."""
+        if original is self.original:
+            return self
         return replace(self, frame=stand_in(self.frame, original), original=original)
 
     def of_rows(self, rows: pa.Table) -> DataFrame:

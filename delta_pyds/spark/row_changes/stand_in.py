@@ -59,6 +59,9 @@ def _classic(frame: DataFrame, original: DataFrame, known: bool) -> DataFrame:
             columns.addOne(attribute)
             continue
         like = wanted[place]
+        if known and like.exprId().equals(attribute.exprId()):
+            columns.addOne(attribute.withQualifier(like.qualifier()))
+            continue
         number = like.exprId() if known else jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId()
         keys = jvm.scala.collection.mutable.ArrayBuffer().toSeq()
         columns.addOne(alias(attribute, like.name(), number, like.qualifier(), nothing, keys))

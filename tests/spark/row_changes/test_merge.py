@@ -465,13 +465,12 @@ def test_keys_of_the_source_prune_the_target(spark: SparkSession, tmp_path: Path
     result = merge(spark, path, source_of(spark, [(42, "x", 1), (47, "y", 2)]), [UPDATE_ALL, INSERT_ALL])
     assert (counts(result), result.num_files_read) == ((2, 0, 0), 1)
 
-    ints = source_of(spark, [(12, "x", 1), (500, "y", 2)], "id int, v string, n int")
+    ints = source_of(spark, [(12, "x", 1), (25, "y", 2)], "id int, v string, n int")
     result = merge(spark, path, ints, [UPDATE_ALL, INSERT_ALL], on="s.id = t.id AND t.n < 20")
-    assert counts(result) == (1, 0, 1)
-    assert result.num_files_read <= 2
+    assert (counts(result), result.num_files_read) == ((1, 0, 1), 1)
 
     result = merge(spark, path, source_of(spark, [(5, "x", 1)]), [UPDATE_ALL, DELETE_OTHERS])
-    assert counts(result) == (1, 100, 0)
+    assert counts(result) == (1, 100, 0)  # 25 is there twice
 
 
 @KINDS_OF_SOURCE
