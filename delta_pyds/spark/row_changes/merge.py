@@ -32,7 +32,7 @@ from delta_pyds.commands.row_changes.plan import (
     target_files,
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
-from delta_pyds.errors import ColumnNotFoundError, ExpressionError
+from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
 from delta_pyds.expr.nodes import TRUE, And, Expr
 from delta_pyds.spark.planning.types import from_spark, to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
@@ -152,10 +152,11 @@ def _by_process(
         return None, None, "the schema may evolve."
     if request is None:
         return None, None, "what an expression means is for Spark alone to say."
-    schema = from_spark(source.schema)
     try:
+        schema = from_spark(source.schema)
         bind_request(snapshot, request, schema, options)
-    except (ExpressionError, ColumnNotFoundError) as e:
+    except UserError as e:
+        # Spark has its say: of what is wrong too
         return None, None, f"our evaluator does not know an expression: {e.message}"
     kept = keep_source(source)
     if kept.rows is None:

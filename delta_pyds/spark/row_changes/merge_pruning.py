@@ -83,7 +83,7 @@ def pruning(
     files: list[Expr] = [*skipping_conditions(JoinCondition((), on.target), [])]
     few = list(files)
     for key, values in zip(on.keys, keys, strict=True):
-        if values is None or not _is_certain(key.source):
+        if values is None:
             continue
         between = _between(key, values)
         if between is not None:
@@ -106,12 +106,13 @@ def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
     ]
     rows = pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
     resolve = both_sides(None, batch_resolver(rows))
-    return [evaluate(key.source, resolve, rows.num_rows) if _is_certain(key.source) else None for key in on.keys]
+    return [evaluate(key.source, resolve, rows.num_rows) if _column_of(key.source) else None for key in on.keys]
 
 
 def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
     """For each key that is a column the least and the greatest value, by a query of Spark."""
-    plain = {i: key.source for i, key in enumerate(on.keys) if isinstance(key.source, Column) and not key.null_safe}
+    found_columns = ((i, _column_of(key.source)) for i, key in enumerate(on.keys) if not key.null_safe)
+    plain = {i: column for i, column in found_columns if column is not None}
     if not plain:
         return [None for _ in on.keys]
     asked = []
@@ -125,17 +126,22 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
             ends.append(None)
             continue
         both = pa.chunked_array([*found.column(f"l{i}").chunks, *found.column(f"g{i}").chunks]).combine_chunks()
-        ends.append(both.cast(arrow_type(plain[i].data_type)))
+        ends.append(both.cast(arrow_type(type_of(on.keys[i].source))))
     return ends
 
 
-def _is_certain(source: Expr) -> bool:
-    """Whether the key is a column of the source, and not what a function makes of it: that may be the user's own, under
-    any name.
+def _column_of(source: Expr) -> Column | None:
+    """The column of the source that the key is, as it is or as a wider whole number.
+
+    None for what a function makes of columns: that may be the user's own, under any name.
     """
-    if isinstance(source, Call) and source.function == "cast" and is_integral(source.data_type):
-        return is_integral(type_of(source.args[0])) and _is_certain(source.args[0])
-    return _is_certain(source.child) if isinstance(source, Cast) else isinstance(source, Column)
+    if isinstance(source, Column):
+        return source
+    inner = source.child if isinstance(source, Cast) else None
+    if isinstance(source, Call) and source.function == "cast":
+        inner = source.args[0]
+    whole = inner is not None and is_integral(type_of(source)) and is_integral(type_of(inner))
+    return _column_of(inner) if inner is not None and whole else None
 
 
 def _between(key: JoinKey, values: pa.Array) -> Expr | None:
