@@ -1,7 +1,8 @@
 """Values become values of the table's columns: store assignment, structs by the names of their fields.
 
 Invariant: a value that does not fit is an error for its row, whatever the session's ANSI mode (the policy LEGACY of
-``spark.sql.storeAssignmentPolicy`` aside); fields are never matched by place.
+``spark.sql.storeAssignmentPolicy`` aside); fields are matched by place only for an update, which the reference does
+where names differ.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ class StoreAssignment:
     """How values are assigned in one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
 
     ``ansi``: of the session. ``fill``: fields of structs that the value lacks become null, or keep the old value where
-    there is one; else they are an error.
+    there is one; else they are an error. ``by_place``: a struct of as many fields under other names is taken field by
+    field.
     """
 
     ansi: bool = True
     casts_may_wrap: bool = False
     fill: bool = False
     table: str = ""
+    by_place: bool = False
 
     @staticmethod
     def of(spark: SparkSession, *, fill: bool = False, table: str = "") -> StoreAssignment:
@@ -68,6 +71,8 @@ class StoreAssignment:
     ) -> Column:
         given = {field.name.lower(): field for field in source.fields}
         wanted = {field.name.lower() for field in target.fields}
+        if self.by_place and len(source.fields) == len(target.fields) and given.keys() != wanted:
+            return self._struct_by_place(value, source, target, column)
         if len(given) < len(source.fields) or given.keys() - wanted or (wanted - given.keys() and not self.fill):
             raise UserError(
                 f"Cannot cast {source.simpleString()} to {target.simpleString()}, the type of column {column} of table "
@@ -91,6 +96,13 @@ class StoreAssignment:
             # what the source does not know of stays, also where it has no struct at all
             present = present | old.isNotNull()
         return F.when(present, F.struct(*parts))
+
+    def _struct_by_place(self, value: Column, source: T.StructType, target: T.StructType, column: str) -> Column:
+        renamed = T.StructType(
+            [T.StructField(want.name, have.dataType) for have, want in zip(source.fields, target.fields, strict=True)]
+        )
+        # such a cast goes by place, and changes nothing but names
+        return self._struct(value.cast(renamed), renamed, target, column, None)
 
     def _map(self, value: Column, source: T.MapType, target: T.MapType, column: str) -> Column:
         changed = value

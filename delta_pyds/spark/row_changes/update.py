@@ -125,7 +125,9 @@ def _by_spark(
     require_shared_files(target)
     timing = Timing(time.monotonic())
     configuration = snapshot.configuration
-    changed = _ChangedColumns(snapshot, setting, StoreAssignment(options.ansi, table=snapshot.table_root))
+    changed = _ChangedColumns(
+        snapshot, setting, StoreAssignment(options.ansi, table=snapshot.table_root, by_place=True)
+    )
     found = find(target, snapshot, condition, changed.of, columns=None, row_ids=configuration.has_row_tracking)
     ingest = _ingest(snapshot, changed, options)
     files = target_files(snapshot, found.table.files, options, found.table.names)
