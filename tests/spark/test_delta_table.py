@@ -365,6 +365,20 @@ def test_columns_of_any_frame_of_a_table_mean_the_table(spark: SparkSession, tab
     assert [row.other for row in later.join(source.alias("s"), first == source.id).collect()] == ["x"]
 
 
+def test_a_column_of_another_type_now_is_not_misread(spark: SparkSession) -> None:
+    """A Column was resolved with its type; where the table has another by now, Spark refuses it."""
+    from pyspark.errors import AnalysisException
+
+    from delta_pyds.spark.row_changes.same_columns import answering_to
+
+    held = spark.range(3).selectExpr("id", "cast(id AS int) AS p", "named_struct('x', id) AS s")
+    now = answering_to(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), held)
+
+    assert (now.filter(held.id == 1).count(), now.filter(held.s.x == 1).count()) == (1, 1)
+    with pytest.raises(AnalysisException):
+        now.filter(held.p == 1)
+
+
 # --- errors
 
 

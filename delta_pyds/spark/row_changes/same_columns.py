@@ -41,14 +41,14 @@ def _classic(frame: Any, known: Any) -> DataFrame:
 
     spark = frame.sparkSession
     jvm = spark._jvm
-    numbers = {attribute.name(): attribute.exprId() for attribute in _output(known)}
+    held = {attribute.name(): attribute for attribute in _output(known)}
     columns = jvm.java.util.ArrayList()
     for attribute in _output(frame):
-        number = numbers.get(attribute.name())
-        if number is None or number.equals(attribute.exprId()):
+        other = held.get(attribute.name())
+        if other is None or not _stands_for(jvm, other, attribute):
             columns.add(attribute)
         else:
-            columns.add(_renumbered(jvm, attribute, number))
+            columns.add(_renumbered(jvm, attribute, other.exprId()))
     seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq(columns)
     plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(seq, frame._jdf.queryExecution().analyzed())
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
@@ -57,6 +57,17 @@ def _classic(frame: Any, known: Any) -> DataFrame:
 def _output(frame: Any) -> list[Any]:
     attributes = frame._jdf.queryExecution().analyzed().output()
     return [attributes.apply(i) for i in range(attributes.size())]
+
+
+def _stands_for(jvm: Any, held: Any, attribute: Any) -> bool:
+    """Whether what was resolved to the attribute that the user holds may read this one instead.
+
+    Types are in the user's expressions already: a value of another type, such as a widened one, would be misread, and
+    so would a null in a struct that never had one. Spark then says that it does not know the column. That a whole
+    column may be null by now, Spark's analysis finds itself.
+    """
+    types = getattr(getattr(jvm, "org.apache.spark.sql.types.DataType$"), "MODULE$")
+    return bool(types.equalsIgnoreCompatibleNullability(attribute.dataType(), held.dataType()))
 
 
 def _renumbered(jvm: Any, attribute: Any, number: Any) -> Any:
