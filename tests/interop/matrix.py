@@ -22,17 +22,27 @@ import pytest
 from tests.interop.setup_env import JARS
 
 MATRIX = Path(__file__).with_name("MATRIX.md")
-DIRECTIONS = ("reference -> us", "us -> reference", "ping-pong", "deltalake -> us", "us -> deltalake")
+WAYS = ("vectors", "rewriting")
+COMMANDS = ("delete", "update", "merge")
+DIRECTIONS = (
+    "reference -> us", "us -> reference", "ping-pong", "deltalake -> us", "us -> deltalake",
+    *(f"{command} by {way}" for way in WAYS for command in COMMANDS),
+)  # fmt: skip
 _RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 # what travels with a report
-_CELL, _REFUSED = "cell", "refused"
+_CELLS, _REFUSED, _DECIDED = "cells", "refused", "decided"
 
 
 class Cell:
-    """Where the test of one feature and one direction says what only it can know."""
+    """Where the test of one feature says what only it can know."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
+
+    def passed(self, direction: str) -> None:
+        """One of several cells of this test is decided, whatever comes after."""
+        assert direction in {found for _, found, _ in _cells_of(self._item)}, f"the test has no cell for {direction!r}."
+        self._item.user_properties.append((_DECIDED, direction))
 
     def peer_refuses(self, action: Callable[[], Any], match: str) -> None:
         """The peer itself refuses this, with an error that says so: the cell becomes "not supported by the peer".
@@ -75,17 +85,20 @@ class Recorder:
         properties = dict(report.user_properties)
         if not (report.when == "call" or report.failed):
             return
-        if _CELL not in properties:
+        if _CELLS not in properties:
             self._unknown_failures |= report.failed
             return
-        number, self._all, feature, direction, note = cast("tuple[int, int, str, str, str]", properties[_CELL])
+        number, self._all, cells = cast("tuple[int, int, list[tuple[str, str, str]]]", properties[_CELLS])
         self._ran.add(number)
         self._files.add(Path(report.nodeid.partition("::")[0]).name)
-        outcome = "fail" if report.failed else "not supported" if _REFUSED in properties else f"pass{note}"
-        key = (feature, direction)
-        self.cells[key] = min(self.cells.get(key, outcome), outcome, key=_order)
-        self.seconds[key] = self.seconds.get(key, 0.0) + report.duration
-        self._rank[feature] = min(number, self._rank.get(feature, number))
+        decided = {direction for name, direction in report.user_properties if name == _DECIDED}
+        for feature, direction, note in cells:
+            failed = report.failed and direction not in decided
+            outcome = "fail" if failed else "not supported" if _REFUSED in properties else f"pass{note}"
+            key = (feature, direction)
+            self.cells[key] = min(self.cells.get(key, outcome), outcome, key=_order)
+            self.seconds[key] = self.seconds.get(key, 0.0) + report.duration / len(cells)
+            self._rank[feature] = min(number, self._rank.get(feature, number))
 
     def markdown(self) -> str:
         directions = [d for d in DIRECTIONS if any(direction == d for _, direction in self.cells)]
@@ -114,7 +127,7 @@ class Recorder:
 
 @pytest.fixture
 def cell(request: pytest.FixtureRequest) -> Cell:
-    """The cell of this test, as its marker ``cell(feature, direction)`` says."""
+    """The cells of this test, as its markers ``cell(feature, direction)`` say."""
     return Cell(request.node)
 
 
@@ -123,7 +136,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cell(feature, direction, note=''): which cell of MATRIX.md the test decides")
+    config.addinivalue_line("markers", "cell(feature, direction, note=''): a cell of MATRIX.md that the test decides")
     config.addinivalue_line("markers", "also_bounded: runs with --bounded, too")
     config.stash[_RECORDER] = Recorder()
     config.pluginmanager.register(config.stash[_RECORDER])
@@ -131,9 +144,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give every test its cell, before anything is deselected: of a part, no matrix is written."""
+    """Give every test its cells, before anything is deselected: of a part, no matrix is written."""
     for number, item in enumerate(items):
-        item.user_properties.append((_CELL, (number, len(items), *_cell_of(item))))
+        item.user_properties.append((_CELLS, (number, len(items), _cells_of(item))))
     if config.getoption("bounded"):
         left = [item for item in items if item.get_closest_marker("also_bounded") is None]
         config.hook.pytest_deselected(items=left)
@@ -171,14 +184,17 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _cell_of(item: pytest.Item) -> tuple[str, str, str]:
-    marker = item.get_closest_marker("cell")
-    if marker is None:
+def _cells_of(item: pytest.Item) -> list[tuple[str, str, str]]:
+    """Feature, direction and note of each."""
+    found = []
+    for marker in item.iter_markers("cell"):
+        feature, direction, *note = map(str, marker.args)
+        if direction not in DIRECTIONS:
+            raise ValueError(f"{direction!r} of {item.nodeid} is no direction of the matrix; those are {DIRECTIONS}.")
+        found.append((feature, direction, f" ({note[0]})" if note else ""))
+    if not found:
         raise LookupError(f"{item.nodeid} has no marker cell(feature, direction).")
-    feature, direction, *note = map(str, marker.args)
-    if direction not in DIRECTIONS:
-        raise ValueError(f"{direction!r} of {item.nodeid} is no direction of the matrix; those are {DIRECTIONS}.")
-    return feature, direction, f" ({note[0]})" if note else ""
+    return found
 
 
 def _order(outcome: str) -> int:

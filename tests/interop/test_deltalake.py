@@ -18,7 +18,7 @@ from tests.interop.matrix import Cell
 from tests.interop.test_features import create, source_of
 
 # what it says of tables that it does not know
-_REFUSED = {
+REFUSED = {
     "vacuumProtocolCheck": "VacuumProtocolCheck",
     "all features together": "TypeWidening",
     "typeWidening-preview, variantType-preview": "TypeWideningPreview",
@@ -37,7 +37,7 @@ def _table(first: int, end: int) -> pa.Table:
     })  # fmt: skip
 
 
-def _their_rows(path: Path) -> list[str]:
+def their_rows(path: Path) -> list[str]:
     """Through its query engine: its scanner for pyarrow knows neither deletion vectors nor column mapping."""
     query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
     return as_text(pa.table(query.execute("SELECT * FROM t").read_all()))
@@ -69,7 +69,7 @@ def test_we_read_what_deltalake_makes_and_changes(
     path = tmp_path / "t"
 
     def check() -> None:
-        theirs = _their_rows(path)
+        theirs = their_rows(path)
         assert core_rows(path) == theirs
         _sound(path)
 
@@ -110,10 +110,10 @@ def test_deltalake_reads_what_we_write(engines: Engines, tmp_path: Path, feature
     engines.append(source_of(engines, feature, 10, 40), table.path)
 
     def read() -> list[str]:
-        return _their_rows(table.path)
+        return their_rows(table.path)
 
-    if feature.name in _REFUSED:
-        cell.peer_refuses(read, _REFUSED[feature.name])
+    if feature.name in REFUSED:
+        cell.peer_refuses(read, REFUSED[feature.name])
     else:
         assert read() == core_rows(table.path)
 
@@ -127,7 +127,7 @@ def test_deltalake_changes_what_we_write(engines: Engines, tmp_path: Path, parti
     delta_pyds.write(frame(_table(0, 20)), str(path), partition_by=partition)
 
     def check() -> None:
-        assert core_rows(path) == _their_rows(path)
+        assert core_rows(path) == their_rows(path)
         _sound(path)
 
     check()

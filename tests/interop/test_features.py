@@ -52,7 +52,7 @@ def _split(select: str) -> list[str]:
     return [part.strip() for part in (*parts, select[start:])]
 
 
-def _create_as_reference(table: Table, feature: Feature) -> None:
+def create_as_reference(table: Table, feature: Feature) -> None:
     if feature.metadata and not feature.made_by_reference:
         engines = table.engines
         empty = _described(source_of(engines, feature, 0, 0), feature)
@@ -72,7 +72,7 @@ def _described(df: Any, feature: Feature) -> Any:
     return df
 
 
-def _insert_as_reference(table: Table, feature: Feature, first: int, end: int) -> None:
+def insert_as_reference(table: Table, feature: Feature, first: int, end: int) -> None:
     table.sql(f"INSERT INTO {{t}} BY NAME SELECT {feature.select} FROM range({first}, {end}, 1, 2)")
 
 
@@ -122,8 +122,8 @@ def _refused_alike(table: Table, ours: Callable[[], None], theirs: Callable[[], 
 @pytest.mark.parametrize("feature", _cells("reference -> us"))
 def test_we_read_what_the_reference_makes_and_changes(engines: Engines, tmp_path: Path, feature: Feature) -> None:
     table = Table(engines, tmp_path / "t")
-    _create_as_reference(table, feature)
-    _insert_as_reference(table, feature, 0, 40)
+    create_as_reference(table, feature)
+    insert_as_reference(table, feature, 0, 40)
     for command in feature.changes:
         table.sql(command.replace("{select}", feature.select))
     assert protocol_features(table.path).issuperset(feature.has)
@@ -138,7 +138,7 @@ def test_we_read_what_the_reference_makes_and_changes(engines: Engines, tmp_path
 def test_the_reference_reads_and_changes_what_we_write(engines: Engines, tmp_path: Path, feature: Feature) -> None:
     table = Table(engines, tmp_path / "t")
     if feature.made_by_reference:
-        _create_as_reference(table, feature)
+        create_as_reference(table, feature)
         engines.append(source_of(engines, feature, 0, 10), table.path)
     else:
         create(table, feature)

@@ -1,0 +1,105 @@
+"""One command on two copies of a table, one by each engine: what both must have made of it.
+
+Compared: rows, rows of the change feed, row ids and commit versions, and what ``commitInfo`` says. Left out is what
+the layout of files decides (how many new files, bytes) and times.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from delta_pyds.table.snapshot import load_snapshot
+from tests.interop.engines import Engines, actions, rows
+
+# new files are as many as tasks, and with them change files; the reference counts each of its passes over the source
+_BY_LAYOUT = r"TimeMs$|Bytes|^numAddedFiles$|^numTargetFilesAdded$|ChangeFiles|^numSourceRows$"
+_INFO = ("operation", "isolationLevel", "isBlindAppend", "readVersion", "userMetadata")
+
+
+def assert_alike(engines: Engines, theirs: Path, ours: Path, *, known_ids: Mapping[str, int] | None = None) -> None:
+    """The newest versions of two copies of one table, which the reference and we have made.
+
+    ``known_ids``: row ids before the command, by ``id``, of a table that tracks rows.
+    """
+    version = load_snapshot(str(theirs)).version
+    assert load_snapshot(str(ours)).version == version
+    assert engines.agree(ours) == engines.agree(theirs)
+    configuration = load_snapshot(str(ours)).configuration.configuration
+    if configuration.get("delta.enableChangeDataFeed") == "true":
+        expected = change_rows(engines.reference, theirs, version)
+        assert change_rows(engines.reference, ours, version) == expected
+        assert change_rows(engines.ours, ours, version) == expected
+        assert change_rows(engines.ours, theirs, version) == expected
+    if known_ids is not None:
+        assert_same_ids(engines, theirs, ours, known_ids)
+    assert_same_info(theirs, ours, version)
+    same_protocol(theirs, ours)
+    engines.assert_sound(ours)
+
+
+def change_rows(read: Callable[..., Any], path: Path, version: int) -> list[str]:
+    """The changes of one version, as an engine reads them."""
+    feed = {"readChangeFeed": "true", "startingVersion": str(version), "endingVersion": str(version)}
+    return rows(read(path, **feed).drop("_commit_timestamp"))
+
+
+def row_ids(engines: Engines, path: Path) -> dict[str, tuple[int, int]]:
+    """Row id and commit version by ``id``, as the reference reads them."""
+    found = engines.reference(path).selectExpr("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
+    assert len({row["id"] for row in found}) == len(found), "ids are not unique, so rows cannot be told apart."
+    assert len({row["row_id"] for row in found}) == len(found), "row ids are not unique."
+    return {str(row["id"]): (row["row_id"], row["row_commit_version"]) for row in found}
+
+
+def assert_same_ids(engines: Engines, theirs: Path, ours: Path, known: Mapping[str, int]) -> None:
+    """Rows that were there keep their id in both copies; commit versions are equal in all rows."""
+    a, b = row_ids(engines, theirs), row_ids(engines, ours)
+    assert {id_: version for id_, (_, version) in a.items()} == {id_: version for id_, (_, version) in b.items()}
+    for copy in (a, b):
+        moved = {id_: (known[id_], now) for id_, (now, _) in copy.items() if known.get(id_, now) != now}
+        assert not moved, f"rows have another row id than before: {moved}"
+        new = {now for id_, (now, _) in copy.items() if id_ not in known}
+        assert not new & set(known.values()), "a row id was given twice."
+
+
+def assert_same_info(theirs: Path, ours: Path, version: int) -> None:
+    a, b = info(theirs, version), info(ours, version)
+    for name in _INFO:
+        assert b.get(name) == a.get(name), f"{name} is {b.get(name)!r}, and {a.get(name)!r} of the reference"
+    assert b.get("tags", {}) == a.get("tags", {}), f"tags: ours {b.get('tags')}, the reference's {a.get('tags')}"
+    shown = f"ours {b['operationParameters']}, the reference's {a['operationParameters']}"
+    assert without_predicates(b["operationParameters"]) == without_predicates(a["operationParameters"]), shown
+    expected, found = a["operationMetrics"], b["operationMetrics"]
+    shown = f"ours {found}, the reference's {expected}"
+    assert found.keys() == expected.keys(), f"other metrics: {sorted(found.keys() ^ expected.keys())}; {shown}"
+    other = {k for k in found if not re.search(_BY_LAYOUT, k) and found[k] != expected[k]}
+    assert not other, f"{sorted(other)} differ: {shown}"
+    for name in ("numAddedChangeFiles", "numTargetChangeFilesAdded"):
+        assert (found.get(name, "0") == "0") == (expected.get(name, "0") == "0"), f"{name}: {shown}"
+
+
+def without_predicates(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Each engine writes a predicate in its own words; that there is one both must say, and what clauses do."""
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name == "predicate":
+            found[name] = len(json.loads(value)) if value.startswith("[") else "text"
+        elif name.endswith("Predicates"):
+            found[name] = [{**clause, "predicate": "predicate" in clause} for clause in json.loads(value)]
+        else:
+            found[name] = value
+    return found
+
+
+def same_protocol(theirs: Path, ours: Path) -> None:
+    a, b = load_snapshot(str(theirs)), load_snapshot(str(ours))
+    assert (a.protocol, a.metadata.schema_string) == (b.protocol, b.metadata.schema_string)
+
+
+def info(path: Path, version: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(line["commitInfo"] for line in actions(path, version) if "commitInfo" in line)
+    return found

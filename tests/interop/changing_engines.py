@@ -1,0 +1,50 @@
+"""Delete, update and merge by each engine, for the model of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.row_model.harness import Counts
+from tests.support.row_model.steps import SQL_TYPES, Delete, Merge, Update, type_of, with_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ReferenceEngine:
+    """The reference, by SQL."""
+
+    counts_source = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def delete(self, path: Path, step: Delete) -> Counts:
+        (row,) = self._run(step.sql(_name(path)))
+        return None, row["num_affected_rows"], None
+
+    def update(self, path: Path, step: Update) -> Counts:
+        (row,) = self._run(step.sql(_name(path)))
+        return row["num_affected_rows"], None, None
+
+    def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts:
+        source_of(self.spark, step, columns).createOrReplaceTempView("merge_source")
+        (row,) = self._run(step.sql(_name(path), "merge_source"))
+        return row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"]
+
+    def _run(self, text: str) -> list[Any]:
+        return self.spark.sql(text).collect()
+
+
+def _name(path: Path) -> str:
+    return f"delta.`{path}`"
+
+
+def source_of(spark: SparkSession, step: Merge, columns: Sequence[str]) -> DataFrame:
+    """The source of a merge into a table with these columns."""
+    names = step.source_columns(columns)
+    rows = [tuple(row.values()) for row in with_columns(step.rows, names)]
+    schema = ", ".join(f"{name} {SQL_TYPES[type_of(name)]}" for name in names)
+    return spark.createDataFrame(rows, schema).coalesce(1)

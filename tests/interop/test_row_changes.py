@@ -1,0 +1,80 @@
+"""Delete, update and merge on every kind of table, by each engine: two copies of one table stay alike.
+
+On one copy the reference begins, on the other one we do, and then they take turns: after each command both copies have
+the same rows, changes, row ids and accounts of the commit, and each engine goes on with what the other one wrote.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.changed_alike import assert_alike, row_ids
+from tests.interop.commands import kind_of, run_as_us
+from tests.interop.engines import Engines, Table, core_rows
+from tests.interop.features import ALL, Feature
+from tests.interop.matrix import COMMANDS, WAYS, Cell
+from tests.interop.test_deltalake import REFUSED, their_rows
+from tests.interop.test_features import create_as_reference, insert_as_reference
+
+_DVS = {"delta.enableDeletionVectors": "true"}
+# what a bounded run takes of them
+_BOUNDED = {
+    ("plain table", "vectors"),
+    ("changeDataFeed", "rewriting"),
+    ("checkConstraints", "rewriting"),
+    ("all features together", "vectors"),
+    ("generatedColumns", "vectors"),
+}
+
+
+def _commands(feature: Feature) -> list[str]:
+    """The feature's commands that change rows, each once of its kind and in every order of engines."""
+    found = {kind_of(text): text for text in reversed(feature.changes) if kind_of(text) in COMMANDS}
+    return [found[kind] for kind in COMMANDS if kind in found]
+
+
+def _cells() -> list[Any]:
+    cells = []
+    for feature in ALL:
+        for way in WAYS:
+            with_vectors = feature.properties.get("delta.enableDeletionVectors") == "true"
+            # the name says it, or the table may not have them
+            if (
+                not _commands(feature)
+                or (with_vectors and way == "rewriting")
+                or ("iceberg" in feature.name and way == "vectors")
+            ):
+                continue
+            marks = [pytest.mark.cell(feature.name, f"{kind_of(text)} by {way}") for text in _commands(feature)]
+            if (feature.name, way) in _BOUNDED:
+                marks.append(pytest.mark.also_bounded)
+            cells.append(pytest.param(feature, way, id=f"{feature.name}, {way}", marks=marks))
+    return cells
+
+
+@pytest.mark.parametrize(("feature", "way"), _cells())
+def test_both_change_rows_alike(engines: Engines, tmp_path: Path, feature: Feature, way: str, cell: Cell) -> None:
+    if way == "vectors":
+        feature = replace(feature, properties={**feature.properties, **_DVS})
+    first = Table(engines, tmp_path / "first")
+    create_as_reference(first, feature)
+    insert_as_reference(first, feature, 0, 40)
+    second = Table(engines, Path(shutil.copytree(first.path, tmp_path / "second")))
+    tracked = "delta.enableRowTracking" in feature.properties
+    for turn, text in enumerate(_commands(feature)):
+        command = text.replace("{select}", feature.select)
+        by_reference, by_us = (first, second) if turn % 2 == 0 else (second, first)
+        known = {id_: row_id for id_, (row_id, _) in row_ids(engines, by_us.path).items()} if tracked else None
+        by_reference.sql(command)
+        by_us.step(lambda by_us=by_us, command=command: run_as_us(engines.spark, by_us.path, command))
+        assert_alike(engines, by_reference.path, by_us.path, known_ids=known)
+        if feature.name not in REFUSED and not feature.made_by_reference:
+            assert their_rows(by_us.path) == core_rows(by_us.path)
+        cell.passed(f"{kind_of(text)} by {way}")
+    for table in (first, second):
+        table.finish(feature.where)
