@@ -27,6 +27,7 @@ from delta_pyds.table.definition.identity import furthest_marks, with_high_water
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
 from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import TaskOutput
@@ -82,7 +83,7 @@ def commit_rows(
             operation,
             user_metadata=plan.options.user_metadata,
             isolation_level=plan.options.isolation_level,
-            tags={IDENTITY_TAG: "true"} if plan.metadata is None and _metadata(plan, outputs) is not None else None,
+            tags=_tags(plan, outputs),
         )
     except CommitOutcomeUnknownError:
         raise
@@ -189,6 +190,17 @@ def _metadata(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> Metadata | 
     before = plan.metadata or plan.target.snapshot.metadata
     after = with_high_water_marks(before, marks)
     return plan.metadata if after is before else after
+
+
+def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
+    """What a commit says of itself to those that come after it."""
+    tags = {}
+    if plan.metadata is None and _metadata(plan, outputs) is not None:
+        tags[IDENTITY_TAG] = "true"
+    if plan.state.row_id_columns is not None:
+        # rows that were written anew have the ids that they had
+        tags[PRESERVED_TAG] = "true"
+    return tags
 
 
 def _discard(plan: RowChangePlan, outputs: Sequence[TaskOutput], finish: Finish) -> None:

@@ -394,3 +394,15 @@ def test_change_files_of_an_update_have_both_images(tmp_path: Path) -> None:
             (14, "v14", "update_preimage"),
             (14, "x", "update_postimage"),
         ]
+
+
+@BOTH
+def test_the_log_says_that_rows_keep_their_ids(tmp_path: Path, properties: dict[str, str]) -> None:
+    """The reference says it of its deletes, updates and merges; whoever reads otherwise would forget the ids."""
+    table(tmp_path, properties | IDS)
+    update(tmp_path, "id = 3", {"v": "'new'"})
+    change = plan_delete(load_snapshot(str(tmp_path)), "id = 4", CommandOptions())
+    run_delete(change, HERE, local_runner(change.change, 1))
+    latest = history(LocalStorage(), str(tmp_path), 2)
+    tags = [record.commit_info.tags for record in latest if record.commit_info is not None]
+    assert tags == [{"delta.rowTracking.preserved": "true"}] * 2
