@@ -36,7 +36,7 @@ from delta_pyds.expr.nodes import (
     literal_to_sql,
     type_of,
 )
-from delta_pyds.expr.types import is_integral
+from delta_pyds.expr.types import is_integral, is_total_cast
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.native.expressions import quoted
@@ -140,18 +140,25 @@ def _column_of(source: Expr) -> Column | None:
     inner = source.child if isinstance(source, Cast) else None
     if isinstance(source, Call) and source.function == "cast":
         inner = source.args[0]
-    whole = inner is not None and is_integral(type_of(source)) and is_integral(type_of(inner))
-    return _column_of(inner) if inner is not None and whole else None
+    if inner is None or not is_integral(type_of(inner)) or not is_integral(type_of(source)):
+        return None
+    # a narrower number may be any other one where the session is not in ANSI mode
+    return _column_of(inner) if is_total_cast(type_of(inner), type_of(source)) else None
 
 
 def _between(key: JoinKey, values: pa.Array) -> Expr | None:
     """The range of the target's column that can meet the values."""
     if key.null_safe or not _is_ordered(values.type):
         return None
-    ends = pc.min_max(values)
-    conditions = skipping_conditions(JoinCondition((key,)), [pa.array([ends["min"], ends["max"]], values.type)])
-    for condition in conditions:
-        if isinstance(condition, In) and isinstance(condition.child, Column):
+    found = pc.min_max(values)
+    ends = pa.array([found["min"], found["max"]], values.type)
+    for condition in skipping_conditions(JoinCondition((key,)), [ends]):
+        # an end that the column's type does not hold is not among them: then the other one is no end of a range
+        if (
+            isinstance(condition, In)
+            and isinstance(condition.child, Column)
+            and len(condition.values) == len(ends.unique())
+        ):
             column, data_type = condition.child, condition.child.data_type
             low, high = Literal(condition.values[0], data_type), Literal(condition.values[-1], data_type)
             return And((Comparison(">=", column, low), Comparison("<=", column, high)))

@@ -474,6 +474,34 @@ def test_keys_of_the_source_prune_the_target(spark: SparkSession, tmp_path: Path
 
 
 @KINDS_OF_SOURCE
+@pytest.mark.parametrize("beyond", [(10**12,), (-(10**12),), (-(10**12), 10**12)], ids=["above", "below", "both"])
+def test_keys_beyond_the_type_of_the_table_hide_no_row(
+    spark: SparkSession, tmp_path: Path, beyond: tuple[int, ...]
+) -> None:
+    path = made(spark, tmp_path / "t", [(i, "old") for i in range(8)], "id int, v string")
+    source = source_of(spark, [(2, "new"), (5, "new"), *((key, "new") for key in beyond)], "id long, v string")
+
+    result = merge(spark, path, source, [update(v="s.v"), insert("s.id between 0 and 7", id="s.id", v="s.v")])
+
+    assert counts(result) == (2, 0, 0)
+    assert rows_of(spark, path) == [(i, "new" if i in (2, 5) else "old") for i in range(8)]
+
+
+@KINDS_OF_SOURCE
+def test_keys_that_wrap_around_hide_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(spark, tmp_path / "t", [(i, "old") for i in (-126, 5, 44)], "id long, v string")
+    source = source_of(spark, [(5, "new"), (130, "new"), (300, "new")], "id int, v string")
+    ansi = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        result = merge(spark, path, source, [update(v="s.v")], on="t.id = cast(cast(s.id as tinyint) as bigint)")
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", str(ansi))
+
+    assert counts(result) == (3, 0, 0)
+
+
+@KINDS_OF_SOURCE
 def test_rules_of_the_table_hold(spark: SparkSession, tmp_path: Path) -> None:
     path = made(spark, tmp_path / "t", properties={**VECTORS, "delta.constraints.few": "n < 1000"})
     for clauses in ([update(n="s.n + 1000")], [insert(id="s.id", n="1000")], [insert(id="s.id")]):
