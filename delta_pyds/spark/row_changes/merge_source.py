@@ -103,12 +103,11 @@ def _said_bytes(source: DataFrame, unknown: int) -> int:
 
 
 def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
-    schema = T.StructType(
-        [*source.schema.fields, T.StructField(SOURCE_ROW_COLUMN, T.LongType())],
-    )
-    plain = source.sparkSession.createDataFrame(rows)
-    named = plain.toDF(*(field.name for field in schema.fields))
-    return stand_in(named, source)
+    given = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(source.schema.fields)]
+    # types are said: Spark would take times without a zone for instants in the session's zone
+    schema = T.StructType([*given, T.StructField(SOURCE_ROW_COLUMN, T.LongType())])
+    plain = source.sparkSession.createDataFrame(rows, schema)
+    return stand_in(plain.toDF(*source.columns, SOURCE_ROW_COLUMN), source)
 
 
 def _on_disk(source: DataFrame) -> tuple[DataFrame, int]:

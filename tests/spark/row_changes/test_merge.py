@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -288,6 +289,30 @@ def test_a_source_is_seen_once(spark: SparkSession, tmp_path: Path) -> None:
     rows = rows_of(spark, path)
     assert len({row[0] for row in rows}) == len(rows) == 6 + result.num_inserted_rows
     assert sum(not str(row[1]).startswith("v") for row in rows) == result.num_affected_rows
+
+
+@KINDS_OF_SOURCE
+def test_times_without_a_zone_stay_in_any_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """As keys, as values, and inside of structs and arrays."""
+    schema = "id timestamp_ntz, v struct<at: timestamp_ntz>, n array<timestamp_ntz>, z timestamp"
+    utc = dt.datetime(2026, 7, 1, 12, tzinfo=dt.UTC)
+    old, new = [dt.datetime(2026, 7, day, 12) for day in (1, 2, 3)], dt.datetime(2026, 8, 1)
+    path = made(spark, tmp_path / "t", [(day, (day,), [day], utc) for day in old[:2]], schema)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        source = source_of(spark, [(day, (new,), [new, None], utc) for day in old[1:]], schema)
+        assert counts(merge(spark, path, source, [UPDATE_ALL, INSERT_ALL])) == (1, 0, 1)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+    texts = delta_pyds.read(spark, path).selectExpr("cast(id as string) id", "string(v.at)", "string(n)", "string(z)")
+    at_noon, changed = "2026-07-01 12:00:00", ("2026-08-01 00:00:00", "[2026-08-01 00:00:00, null]")
+    assert sorted(tuple(row) for row in texts.collect()) == [
+        (at_noon, at_noon, f"[{at_noon}]", at_noon),
+        ("2026-07-02 12:00:00", *changed, at_noon),
+        ("2026-07-03 12:00:00", *changed, at_noon),
+    ]
 
 
 @KINDS_OF_SOURCE
