@@ -295,10 +295,10 @@ def test_a_source_is_seen_once(spark: SparkSession, tmp_path: Path) -> None:
 def test_times_without_a_zone_stay_in_any_zone(spark: SparkSession, tmp_path: Path) -> None:
     """As keys, as values, and inside of structs and arrays."""
     schema = "id timestamp_ntz, v struct<at: timestamp_ntz>, n array<timestamp_ntz>, z timestamp"
-    utc = dt.datetime(2026, 7, 1, 12, tzinfo=dt.UTC)
+    utc = dt.datetime(2026, 7, 1, 12, tzinfo=dt.timezone.utc)
     old, new = [dt.datetime(2026, 7, day, 12) for day in (1, 2, 3)], dt.datetime(2026, 8, 1)
     path = made(spark, tmp_path / "t", [(day, (day,), [day], utc) for day in old[:2]], schema)
-    zone = spark.conf.get("spark.sql.session.timeZone")
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         source = source_of(spark, [(day, (new,), [new, None], utc) for day in old[1:]], schema)
