@@ -39,6 +39,8 @@ _GIVEN = re.compile(r"\b(spark\.sql\.[A-Za-z0-9_.]+)=")
 # From this version on, tried, no function of a user takes the place of a built-in one.
 _BUILT_IN_FIRST = (4, 3)
 _BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
+# `${spark.app.name}`, `${env:HOME}`: Spark puts the value there before it parses, also inside of quotes
+_VARIABLE = "${"
 _NAMES = ("word", "name")
 # what stands before a bracket and is no function
 _WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
@@ -55,7 +57,7 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
     else:
         text = text_of_column(expression)
     # an empty text is an error of Spark's, and must not pass for no condition
-    if text is None or not text.strip() or not has_plain_settings(spark):
+    if text is None or not text.strip() or _is_replaced(text) or not has_plain_settings(spark):
         return None
     text = _without_alias(text, schema, alias)
     return None if text is None or _may_be_shadowed(spark, text) else text
@@ -66,7 +68,9 @@ def plain_text(spark: SparkSession, expression: Column | str) -> str | None:
     if its meaning is not certain.
     """
     text = expression if isinstance(expression, str) else text_of_column(expression)
-    return None if text is None or not has_plain_settings(spark) or _may_be_shadowed(spark, text) else text
+    if text is None or _is_replaced(text) or not has_plain_settings(spark):
+        return None
+    return None if _may_be_shadowed(spark, text) else text
 
 
 def prunable(
@@ -77,7 +81,8 @@ def prunable(
         return None
     parts = [condition] if isinstance(condition, str) else conjuncts_of_column(condition)
     texts = [text for part in parts if part is not None for text in conjunct_texts(part)]
-    if not texts or not has_plain_settings(spark):
+    # what replaces a variable may hold an OR: then the parts are others
+    if not texts or any(map(_is_replaced, texts)) or not has_plain_settings(spark):
         return None
     known = []
     for text in texts:
@@ -152,8 +157,8 @@ def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[s
     """
     texts = [e if isinstance(e, str) else str(e) for e in expressions]
     whole = "\n".join(texts).lower()
-    # a star, a name that is made of a text, a text that was cut, a subquery that was built of frames
-    if any(sign in whole for sign in ("*", "identifier", "...", "subquery")):
+    # a star, a name that is made of a text, a text that was cut, a subquery that was built of frames, a variable
+    if any(sign in whole for sign in ("*", "identifier", "...", "subquery", _VARIABLE)):
         return None
     return [f.name for f in schema if "`" in f.name or f.name.lower() in whole]
 
@@ -176,6 +181,11 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
             pieces.append(text[end : token.start])
             end = tokens[n + 2].start
     return "".join([*pieces, text[end:]])
+
+
+def _is_replaced(text: str) -> bool:
+    """Whether Spark parses another text than this one."""
+    return _VARIABLE in text
 
 
 def _may_be_shadowed(spark: SparkSession, text: str) -> bool:

@@ -144,6 +144,20 @@ def test_a_random_condition_is_asked_once(spark: SparkSession, tmp_path: Path) -
     delta_pyds.verify(str(table.path)).raise_for_errors()
 
 
+def test_a_variable_in_a_text_is_what_spark_puts_there(spark: SparkSession, tmp_path: Path) -> None:
+    """Inside of quotes too, and with words of its own: no part of such a text is known before."""
+    spark.conf.set("deltapy.wanted", "s7' OR s = 's8")
+    try:
+        for n, engine in enumerate(("auto", "spark")):
+            condition = "id > 1 AND s = '${deltapy.wanted}' AND id < 8"
+            result = check(spark, made(tmp_path / f"{n}"), condition, engine=engine)
+            assert (result.num_deleted_rows, result.place.where_run) == (1, "spark")
+            condition = "id < 5 AND s = '${deltapy.wanted}'"
+            assert check(spark, made(tmp_path / f"more{n}"), condition, engine=engine).num_deleted_rows == 1
+    finally:
+        spark.conf.unset("deltapy.wanted")
+
+
 def test_the_session_says_what_a_timestamp_is(spark: SparkSession, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long", "at": "timestamp"})
     table.create()
