@@ -178,6 +178,8 @@ def _without_alias(text: str, schema: StructType, alias: str | None) -> str | No
         first = n == 0 or not tokens[n - 1].is_symbol(".")
         qualifies = tokens[n + 1].is_symbol(".") and tokens[n + 2].kind in _NAMES
         if first and qualifies and token.kind in _NAMES and token.value.lower() == alias.lower():
+            if tokens[min(n + 3, len(tokens) - 1)].is_symbol("("):
+                return None  # a function of a catalog's schema that is called as the table is
             pieces.append(text[end : token.start])
             end = tokens[n + 2].start
     return "".join([*pieces, text[end:]])

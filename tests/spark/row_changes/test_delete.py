@@ -158,6 +158,11 @@ def test_a_variable_in_a_text_is_what_spark_puts_there(spark: SparkSession, tmp_
         spark.conf.unset("deltapy.wanted")
 
 
+def test_a_function_of_a_schema_that_is_called_as_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    result = check(spark, made(tmp_path / "t"), "builtin.abs(builtin.id) = 3", alias="builtin")
+    assert (result.num_deleted_rows, result.place.where_run) == (1, "spark")
+
+
 def test_the_session_says_what_a_timestamp_is(spark: SparkSession, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long", "at": "timestamp"})
     table.create()
