@@ -19,8 +19,11 @@ from tests.interop.engines import Engines, actions, rows
 
 # new files are as many as tasks, and with them change files; the reference counts each of its passes over the source
 BY_LAYOUT = r"TimeMs$|Bytes|^numAddedFiles$|^numTargetFilesAdded$|ChangeFiles|^numSourceRows$"
-# how many files hold the rows that change, and which rows share a file with them: what the copies had before decides
-BY_LAYOUT_BEFORE = r"RemovedFiles$|FilesRemoved$|DeletionVectors(Added|Updated|Removed)$|CopiedRows$|RowsCopied$"
+# how many files hold the rows that change, and how many other rows are in them (copied, so also part of numOutputRows):
+# what the copies had before decides
+BY_LAYOUT_BEFORE = (
+    r"RemovedFiles$|FilesRemoved$|DeletionVectors(Added|Updated|Removed)$|CopiedRows$|RowsCopied$|^numOutputRows$"
+)
 _INFO = ("operation", "isolationLevel", "isBlindAppend", "readVersion", "userMetadata")
 
 
