@@ -85,7 +85,11 @@ def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
         return None
     most = max(1, min(_MOST_ROWS, small_bytes // sum(_width(data_type) for data_type in types)))
     names = [f"c{i}" for i in range(len(types))]
-    rows = source.toDF(*names).limit(most + 1).toArrow()
+    try:
+        rows = source.toDF(*names).limit(most + 1).toArrow()
+    except pa.ArrowInvalid:
+        # PySpark 4.2 cannot bring a null struct whose fields may not be null
+        return None
     if rows.num_rows > most or rows.nbytes > small_bytes:
         return None
     return rows.append_column(SOURCE_ROW_COLUMN, pa.array(range(rows.num_rows), pa.int64()))
