@@ -62,17 +62,16 @@ def changes(spark: Any, path: str) -> None:
     rows = spark.range(20).selectExpr("id", "named_struct('x', id) AS n", "CAST(id % 2 AS STRING) AS p")
     delta_pyds.write(rows, path, properties=properties, partition_by="p")
     spark.range(3, 5).createOrReplaceTempView("few")
-    for root in ("file://" + path, path):
-        table = DeltaTable.forPath(spark, root).alias("t")
-        odd = udf(lambda i: i % 2 == 1, "boolean")
-        table.update("t.id IN (SELECT id FROM few)", {"n.x": "hash(t.id)", "t.p": "'new'"})
-        table.update((col("t.id") > 15) & odd("id"), {"n": expr("named_struct('x', -1)")})
-        table.delete(odd("id") & (col("id") < 5))
-        table.delete(expr("t.id = 19 AND hash(id) IS NOT NULL"))
-        table.delete(col("id") == 18)
-        found = {r.id: (r.n.x, r.p) for r in delta_pyds.read(spark, "file://" + path).collect()}
-        assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
-        assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
+    table = DeltaTable.forPath(spark, "file://" + path).alias("t")
+    odd = udf(lambda i: i % 2 == 1, "boolean")
+    table.update("t.id IN (SELECT id FROM few)", {"n.x": "hash(t.id)", "t.p": "'new'"})
+    table.update((col("t.id") > 15) & odd("id"), {"n": expr("named_struct('x', -1)")})
+    table.delete(odd("id") & (col("id") < 5))
+    table.delete(expr("t.id = 19 AND hash(id) IS NOT NULL"))
+    table.delete(col("id") == 18)
+    found = {r.id: (r.n.x, r.p) for r in delta_pyds.read(spark, "file://" + path).collect()}
+    assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
+    assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
     delta_pyds.verify(path).raise_for_errors()
 
 
@@ -85,13 +84,36 @@ def tables(spark: Any, path: str, written: str) -> None:
     assert [row.version for row in table.history().collect()] == [0]
     first = table.toDF()
     assert delta_pyds.explain(first).engine == "native"
-    assert table.alias("t").toDF().filter((first.id > 7) & (col("t.p") == 0)).count() == 1
+    aliased = table.alias("t")
+    of_alias = aliased.toDF()
+    assert aliased.toDF().filter((first.id > 7) & (of_alias["t.p"] == 0) & (col("t.id") == of_alias.id)).count() == 1
+    commands(spark, table, aliased)
     try:
         DeltaTable.forPath(spark, path + "-nothing")
     except TableNotFoundError as e:
         assert e.code == "DELTA_MISSING_DELTA_TABLE", e
     else:
         raise AssertionError("a table that is not there was opened")
+
+
+def commands(spark: Any, table: DeltaTable, aliased: DeltaTable) -> None:
+    """The rows 0 to 9 with ``p``: by Columns of the frames of the table and of its alias, and by texts."""
+    first, of_alias, of_other = table.toDF(), aliased.toDF(), table.alias("x").toDF()
+    assert aliased.delete(of_alias.id == 0).collect()[0].num_affected_rows == 1
+    assert table.delete((first.id == 1) & (of_alias.id == 1) & (of_other.id == 1)).collect()[0].num_affected_rows == 1
+    assert aliased.update(col("t.id") == 2, {"p": first.p + of_alias.p + 10}).collect()[0].num_affected_rows == 1
+    source = spark.range(9, 12).selectExpr("id", "id AS p")
+    merge = aliased.merge(source.alias("s"), col("t.id") == col("s.id"))
+    merged = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll("s.id < 11").execute()
+    assert tuple(merged.collect()[0]) == (2, 1, 0, 1), merged.collect()
+    assert delta_pyds.explain(merged).place.where_run == "process", delta_pyds.explain(merged)
+    merge = aliased.merge(source, (first.id == source.id) & (of_alias.id > 9))
+    merged = merge.whenMatchedUpdate(of_other.p == source.p, {"p": of_alias.p + source.p}).execute()
+    assert tuple(merged.collect()[0]) == (1, 1, 0, 0), merged.collect()
+    assert delta_pyds.explain(merged).place.where_run == "spark", delta_pyds.explain(merged)
+    rows = sorted(tuple(row) for row in table.toDF().collect())
+    assert rows == [(2, 10), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1), (8, 0), (9, 9), (10, 20)], rows
+    delta_pyds.verify(table.detail().collect()[0].location).raise_for_errors()
 
 
 def filters_pushed(spark: Any, path: str) -> None:

@@ -372,7 +372,7 @@ def test_a_column_of_another_type_now_is_not_misread(spark: SparkSession) -> Non
     from delta_pyds.spark.row_changes.same_columns import answering_to
 
     held = spark.range(3).selectExpr("id", "cast(id AS int) AS p", "named_struct('x', id) AS s")
-    now = answering_to(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), held)
+    now = answering_to(spark.range(3).selectExpr("id", "id AS p", "named_struct('x', id) AS s"), [held])
 
     assert (now.filter(held.id == 1).count(), now.filter(held.s.x == 1).count()) == (1, 1)
     with pytest.raises(AnalysisException):

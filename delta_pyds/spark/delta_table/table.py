@@ -53,11 +53,12 @@ class DeltaTable(LaterMethods):
     Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
     """
 
-    def __init__(self, handle: TableHandle, frames: list[DataFrame] | None = None) -> None:
+    def __init__(self, handle: TableHandle, frames: dict[str | None, DataFrame] | None = None) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
-        # what toDF gave first, shared with all aliases: Columns that the user made of any of them mean this table
-        self._frames: list[DataFrame] = [] if frames is None else frames
+        # what toDF gave first, by alias and first without one, shared with all aliases: Columns that the user made of
+        # any of them mean this table
+        self._frames: dict[str | None, DataFrame] = {} if frames is None else frames
 
     @classmethod
     def forPath(
@@ -146,10 +147,11 @@ class DeltaTable(LaterMethods):
             # an absolute path without a scheme was proved to be the server's, too
             path = f"file://{handle.path}" if handle.remote and scheme_of(handle.path) == "file" else handle.path
             frame = read(handle.spark, path, storage_options=handle.storage_options)
-            if not self._frames:
-                self._frames.append(frame)
-            same = answering_to(frame, self._frames[0])
-            shown = same if handle.alias is None else same.alias(handle.alias)
+            first = self._frames.setdefault(None, frame)
+            own = self._frames.get(handle.alias)
+            known = [held for held in (first, own) if held is not None and held is not frame]
+            shown = answering_to(frame, known if first is not own else known[:1], handle.alias)
+            self._frames.setdefault(handle.alias, shown)
             remember(shown, report_of(frame))
             return shown
 
@@ -234,7 +236,7 @@ class DeltaTable(LaterMethods):
 
     def _now(self) -> TableHandle:
         """The handle of one command. Raises: OptionError for settings of the session that are none."""
-        return replace(for_one_command(self._handle), known_frame=self._frames[0] if self._frames else None)
+        return replace(for_one_command(self._handle), known_frames=tuple(self._frames.values()))
 
 
 def _isolation_level(given: str | None) -> str | None:

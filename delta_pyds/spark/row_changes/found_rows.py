@@ -85,5 +85,4 @@ def find(
 
 def named(frame: DataFrame, target: TableHandle) -> DataFrame:
     """The frame under the table's alias, in which Columns of the user's frames of the table resolve."""
-    known = answering_to(frame, target.known_frame)
-    return known if target.alias is None else known.alias(target.alias)
+    return answering_to(frame, target.known_frames, target.alias)

@@ -34,7 +34,7 @@ class TableHandle(Concealing):
     for the user's process. ``time_zone``: the session's. ``shared_files``: the session's workers are known to see the
     same files under this path as this process does. ``max_runs``: how often a command that lost a race may run in all.
     ``isolation_level``: None for the table's own. ``txn``: an application and the version of what it writes;
-    a command that the table has already under it does nothing. ``known_frame``: what ``toDF`` gave the user, of whose
+    a command that the table has already under it does nothing. ``known_frames``: what ``toDF`` gave the user, of whose
     columns conditions may be made (see ``same_columns.answering_to``).
     """
 
@@ -50,7 +50,7 @@ class TableHandle(Concealing):
     isolation_level: str | None = None
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
-    known_frame: DataFrame | None = None
+    known_frames: tuple[DataFrame, ...] = ()
 
     @property
     def remote(self) -> bool:

@@ -147,11 +147,11 @@ def _after(snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]
 def _named(handle: TableHandle, schema: StructType, source: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The frames in whose names expressions are resolved."""
     shape = handle.spark.createDataFrame([], to_spark(schema))
-    known = handle.known_frame
-    if known is not None and shared_columns(known, source):
+    known = handle.known_frames
+    if any(shared_columns(frame, source) for frame in known):
         # a Column of either may mean both, so it means none
-        known, source = None, stand_in(source, source, known=False)
-    return answering_to(shape, known).alias(handle.alias or TARGET_ALIAS), source
+        known, source = (), stand_in(source, source, known=False)
+    return answering_to(shape, known, handle.alias or TARGET_ALIAS), source
 
 
 def _brought(

@@ -7,6 +7,7 @@ those that the user holds, by name, and the user's Columns mean them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
@@ -17,22 +18,40 @@ if TYPE_CHECKING:
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
-def answering_to(frame: DataFrame, known: DataFrame | None) -> DataFrame:
-    """``frame`` with the same rows and columns, in which Columns of ``known`` resolve by their names.
+def answering_to(frame: DataFrame, known: Sequence[DataFrame], alias: str | None = None) -> DataFrame:
+    """``frame`` with the same rows and columns under ``alias``, in which Columns of ``known`` resolve by their names.
 
-    ``known``: what ``DeltaTable.toDF`` gave the user; None leaves the frame as it is. Needed where a user's Columns are
-    applied; SQL text resolves by name anyway. Not for a query in which ``known`` itself takes part.
+    ``known``: what ``DeltaTable.toDF`` gave the user, the one without an alias first; none leaves the columns as they
+    are. Needed where a user's Columns are applied; SQL text resolves by name anyway. Not for a query in which a frame
+    of ``known`` itself takes part.
     """
-    if known is None or frame is known:
+    if is_remote(frame.sparkSession):
+        found: DataFrame = _remote(frame, known, alias)
+        return found
+    same = _classic(frame, known[0]) if known else frame
+    return same if alias is None else same.alias(alias)
+
+
+def _remote(frame: Any, known: Sequence[Any], alias: str | None) -> Any:
+    """On Spark Connect a Column names the plan that it belongs to by a number, and the server looks for that plan.
+
+    An aliased frame is a plan of its own. Another alias than ``alias`` lends its number alone: a name that it qualified
+    might now mean a struct.
+    """
+    own = None
+    for held in known:
+        if alias is not None and getattr(held._plan, "_alias", None) == alias:
+            own = held
+        else:
+            frame = _numbered(frame.select("*"), held)
+    if alias is None:
         return frame
-    return _remote(frame, known) if is_remote(frame.sparkSession) else _classic(frame, known)
+    return frame.alias(alias) if own is None else _numbered(frame.alias(alias), own)
 
 
-def _remote(frame: Any, known: Any) -> Any:
-    """On Spark Connect a Column names the plan that it belongs to by a number, and the server looks for that plan."""
-    same = frame.select("*")
-    same._plan._root_plan_id = known._plan._plan_id
-    return same
+def _numbered(frame: Any, held: Any) -> Any:
+    frame._plan._root_plan_id = held._plan._plan_id
+    return frame
 
 
 def _classic(frame: Any, known: Any) -> DataFrame:

@@ -84,10 +84,16 @@ def _chain(frame: DataFrame) -> list[Any]:
     """The plans of a frame that have its very columns, outermost first."""
     plan = _plan(frame)
     found = [plan]
-    while type(plan).__name__ in (*_ROWS_ONLY, "SubqueryAlias") and plan._child is not None:
+    while plan._child is not None and (type(plan).__name__ in (*_ROWS_ONLY, "SubqueryAlias") or _is_star(plan)):
         plan = plan._child
         found.append(plan)
     return found
+
+
+def _is_star(plan: Any) -> bool:
+    """Whether it is ``select("*")``, which ``same_columns`` makes too."""
+    columns = plan._columns if type(plan).__name__ == "Project" else []
+    return len(columns) == 1 and str(columns[0]) == "Column<'unresolvedstar()'>"
 
 
 def has_other_aliases(frame: DataFrame) -> bool:

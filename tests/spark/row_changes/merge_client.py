@@ -78,7 +78,7 @@ def check(tables: Tables) -> None:
         MergeClause("matched", "update", raw.n > 150, {"v": raw["v"], "n": known.n + raw.n}),
         MergeClause("not_matched", "insert", None, {"id": raw["id"], "v": F.col("v")}),
     ]
-    found = tables.merged(raw, clauses, known["id"] == raw["id"], path, alias=None, known_frame=known)
+    found = tables.merged(raw, clauses, known["id"] == raw["id"], path, alias=None, known_frames=(known,))
     assert found == [(0, "v0", 0), (1, "v1", 10), (2, "b", 220), *others, (7, "c", None)]
 
     joined = raw.alias("a").join(raw.alias("b"), F.expr("a.id = b.id")).select("a.id", "b.v", "a.n")

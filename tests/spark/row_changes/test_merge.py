@@ -338,7 +338,7 @@ def test_columns_of_the_users_frames(spark: SparkSession, tmp_path: Path) -> Non
             MergeClause("not_matched", "insert", None, {"id": changes["id"], "v": F.col("v")}),
         ],
         on=table["id"] == changes["id"],
-        known_frame=table,
+        known_frames=(table,),
         alias=None,
     )
 
@@ -353,8 +353,8 @@ def test_columns_that_both_frames_share_mean_neither(spark: SparkSession, tmp_pa
     source = table.filter("id < 2").alias("s")
 
     with pytest.raises(UserError, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
-        merge(spark, path, source, [UPDATE_ALL], on=table["id"] == F.col("s.id"), known_frame=table)
-    assert counts(merge(spark, path, source, [update(n="s.n + 1")], known_frame=table)) == (2, 0, 0)
+        merge(spark, path, source, [UPDATE_ALL], on=table["id"] == F.col("s.id"), known_frames=(table,))
+    assert counts(merge(spark, path, source, [update(n="s.n + 1")], known_frames=(table,))) == (2, 0, 0)
 
 
 @KINDS_OF_SOURCE
