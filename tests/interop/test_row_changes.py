@@ -20,10 +20,9 @@ from tests.interop.features import ALL, Feature
 from tests.interop.matrix import COMMANDS, WAYS, Cell
 from tests.interop.test_deltalake import REFUSED, their_rows
 from tests.interop.test_features import create_as_reference, insert_as_reference
-from tests.support.sampling import picked
 
 _DVS = {"delta.enableDeletionVectors": "true"}
-# a bounded run takes these, and one more that the commit picks
+# a bounded run takes these: each takes a minute
 _BOUNDED = [("changeDataFeed", "rewriting"), ("all features together", "vectors")]
 
 
@@ -48,12 +47,10 @@ def _pairs() -> list[tuple[Feature, str]]:
 
 def _cells() -> list[Any]:
     pairs = _pairs()
-    names = [(feature.name, way) for feature, way in pairs]
-    bounded = [*_BOUNDED, *picked((name for name in names if name not in _BOUNDED), 1)]
     cells = []
     for feature, way in pairs:
         marks = [pytest.mark.cell(feature.name, f"{kind_of(text)} by {way}") for text in _commands(feature)]
-        if (feature.name, way) in bounded:
+        if (feature.name, way) in _BOUNDED:
             marks.append(pytest.mark.also_bounded)
         cells.append(pytest.param(feature, way, id=f"{feature.name}, {way}", marks=marks))
     return cells
