@@ -50,15 +50,3 @@ def sampled(items: Iterable[T], one_in: int) -> list[T]:
         return everything
     chosen = [item for item in everything if zlib.crc32(f"{seed()} {item!r}".encode()) % one_in == 0]
     return chosen or everything[:1]
-
-
-def picked(items: Iterable[T], count: int) -> list[T]:
-    """``count`` of the items, for what is too slow for a sample of uncertain size; in the order given.
-
-    >>> picked(["slow a", "slow b", "slow c"], count=1)
-    """
-    everything = list(items)
-    if exhaustive():
-        return everything
-    by_commit = sorted(everything, key=lambda item: zlib.crc32(f"{seed()} {item!r}".encode()))
-    return [item for item in everything if item in by_commit[:count]]

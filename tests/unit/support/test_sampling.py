@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import sampling
-from tests.support.sampling import picked, sampled
+from tests.support.sampling import sampled
 
 
 @pytest.fixture(autouse=True)
@@ -38,19 +38,3 @@ def test_an_exhaustive_run_takes_everything_and_a_sample_is_never_empty(monkeypa
     assert len(sampled(["one"], one_in=10**6)) == 1
     monkeypatch.setenv("EXHAUSTIVE", "1")
     assert _with_seed(monkeypatch, "a") == list(range(3000))
-
-
-def test_as_many_as_wanted_are_picked_in_their_order_and_others_by_another_seed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = set()
-    for number in range(40):
-        monkeypatch.setenv("SAMPLE_SEED", f"commit {number}")
-        sampling.seed.cache_clear()
-        some = picked("abcdef", 2)
-        assert len(some) == 2 and some == sorted(some) == picked("abcdef", 2)
-        found.update(some)
-    sampling.seed.cache_clear()
-    assert found == set("abcdef")
-    monkeypatch.setenv("EXHAUSTIVE", "1")
-    assert picked("abcdef", 2) == list("abcdef")
