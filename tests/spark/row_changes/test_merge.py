@@ -253,8 +253,8 @@ def test_several_source_rows_on_one_row_are_an_error(spark: SparkSession, tmp_pa
         with pytest.raises(DeltaError, match="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"):
             merge(spark, path, twice, clauses)
     assert rows_of(spark, path) == [(i, f"v{i}", i * 10) for i in range(6)]
-    left = {p.name for p in path.glob("*.parquet")}
-    assert len(left) == 2
+    # a task that had ended before another one failed may leave its file for vacuum, but no commit names it
+    assert delta_pyds.load_snapshot(path).version == 1
 
 
 @pytest.mark.parametrize("properties", [VECTORS, CHANGES, {**VECTORS, **CHANGES}], ids=["dv", "cdf", "dv-cdf"])
