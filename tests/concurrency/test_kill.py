@@ -40,6 +40,7 @@ def written(processes: BaseContext, table: Path, kind: str, kill_at: int) -> tup
     return process.exitcode, steps
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("kind", "policy"),
     [

@@ -58,6 +58,7 @@ def _counts(column: pa.ChunkedArray) -> list[Any]:
     return column.to_pylist()
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("legacy", ["true", "false"])
 @pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_all_types_in_all_layouts_of_spark(spark: SparkSession, tmp_path: Path, legacy: str, timestamps: str) -> None:
@@ -126,6 +127,7 @@ def test_types_that_spark_refuses_are_refused_alike(spark: SparkSession, tmp_pat
             _ours(frame, tmp_path / "t", parse_schema(wanted.json()))
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     "shape", ["", "a bigint", "a string, b struct<c: int>, l array<string>", "a decimal(10,2), l array<variant>"]
 )

@@ -139,6 +139,7 @@ def test_a_damaged_deletion_vector_is_an_error_and_never_live_rows(spark: SparkS
 # --- paths
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("vectors", [False, True])
 def test_paths_of_any_characters_name_one_file_each(spark: SparkSession, tmp_path: Path, vectors: bool) -> None:
@@ -187,6 +188,7 @@ PARTITIONS = {
 }
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", sorted(PARTITIONS))
 @pytest.mark.parametrize("mapped", [False, True])
@@ -544,6 +546,7 @@ def test_auto_gives_a_variant_to_the_other_engine(spark: SparkSession, tmp_path:
         native(spark, table)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(
     ("kind", "content", "options", "reason"),
     [

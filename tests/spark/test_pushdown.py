@@ -82,6 +82,7 @@ def test_this_spark_is_listed_as_it_behaves(spark: SparkSession) -> None:
     assert pushdown_leaks(spark) == (pyspark.__version__ not in VERSIONS_WITH_PUSHDOWN_PER_SCAN)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("registered", [True, False])
 def test_one_load_serves_many_filters_whatever_the_setting(
     session: SparkSession, table: TableBuilder, registered: bool

@@ -47,6 +47,7 @@ def _rows(table: pa.Table) -> list[str]:
     return sorted(map(str, table.to_pylist()))
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 @pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip", "lz4", "uncompressed"])
 def test_all_types_are_read_by_spark(spark: SparkSession, tmp_path: Path, vectorized: str, codec: str) -> None:

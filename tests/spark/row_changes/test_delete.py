@@ -89,12 +89,14 @@ CONDITIONS: list[Callable[[], Column | str | None]] = [
 ]
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("number", range(len(CONDITIONS)))
 def test_rows_for_which_the_condition_is_true_leave(spark: SparkSession, tmp_path: Path, number: int) -> None:
     result = check(spark, made(tmp_path / "t", VECTORS), CONDITIONS[number]())
     assert result.place.where_run == "spark"
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("engine", ["auto", "tasks"])
 @pytest.mark.parametrize("properties", [{}, VECTORS, CHANGES], ids=["rewritten", "vectors", "change feed"])
 def test_our_own_evaluator_does_the_same(
@@ -105,6 +107,7 @@ def test_our_own_evaluator_does_the_same(
     assert result.place.where_run == ("process" if engine == "auto" else "tasks")
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     "properties",
     [{}, CHANGES, {**VECTORS, **CHANGES}, {"delta.columnMapping.mode": "name"}, {"delta.columnMapping.mode": "id"}],

@@ -111,6 +111,7 @@ UPSERTED: Rows = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("properties", [{}, VECTORS, CHANGES, {**VECTORS, **CHANGES}], ids=["", "dv", "cdf", "dv-cdf"])
 @KINDS_OF_SOURCE
 def test_an_upsert(spark: SparkSession, tmp_path: Path, properties: dict[str, str]) -> None:
@@ -144,6 +145,7 @@ def test_an_upsert(spark: SparkSession, tmp_path: Path, properties: dict[str, st
         ]
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("properties", [{}, {**VECTORS, **CHANGES}], ids=["", "dv-cdf"])
 @KINDS_OF_SOURCE
 def test_clauses_of_all_kinds_in_order(spark: SparkSession, tmp_path: Path, properties: dict[str, str]) -> None:
@@ -257,6 +259,7 @@ def test_several_source_rows_on_one_row_are_an_error(spark: SparkSession, tmp_pa
     assert delta_pyds.load_snapshot(path).version == 1
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("properties", [VECTORS, CHANGES, {**VECTORS, **CHANGES}], ids=["dv", "cdf", "dv-cdf"])
 @KINDS_OF_SOURCE
 def test_an_only_unconditional_delete_may_match_often(
@@ -450,6 +453,7 @@ def test_which_clauses_may_stand_where(spark: SparkSession, tmp_path: Path) -> N
     assert counts(merge(spark, path, source, [update("s.id = 1")])) == (1, 0, 0)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("properties", [{}, {**VECTORS, **CHANGES}], ids=["", "dv-cdf"])
 @KINDS_OF_SOURCE
 def test_partitions_and_mapped_columns(spark: SparkSession, tmp_path: Path, properties: dict[str, str]) -> None:
@@ -498,6 +502,7 @@ def test_keys_of_the_source_prune_the_target(spark: SparkSession, tmp_path: Path
     assert counts(result) == (1, 100, 0)  # 25 is there twice
 
 
+@pytest.mark.one_case_in(3)
 @KINDS_OF_SOURCE
 @pytest.mark.parametrize("beyond", [(10**12,), (-(10**12),), (-(10**12), 10**12)], ids=["above", "below", "both"])
 def test_keys_beyond_the_type_of_the_table_hide_no_row(

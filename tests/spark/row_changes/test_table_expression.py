@@ -75,6 +75,7 @@ def test_what_computes_a_value_has_sparks_type(users: SparkSession) -> None:
     assert dict(zip(texts, tried(users, *texts), strict=True)) == texts
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     "sql", ["mine > 1", "session.mine > 1", "system.session.mine > 1", "`mine` + id", "exists(xs, x -> x > mine)",
             "zz > 0", "_metadata.file_path IS NULL", "of_user.id > 0", "id > 0 OR `not here`", "'`' || foo || '`'"],
@@ -85,6 +86,7 @@ def test_names_are_columns_of_the_table(users: SparkSession, sql: str) -> None:
     assert caught.value.parameters["expression"] == sql
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize(
     "sql",
     [

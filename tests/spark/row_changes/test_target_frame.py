@@ -45,6 +45,7 @@ def in_files(target: TargetFrame, column: str = "id") -> dict[int, tuple[int, in
     return found
 
 
+@pytest.mark.one_case_in(3)
 @ENGINES
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("partitioned", [False, True])

@@ -96,6 +96,7 @@ def test_values_and_conditions_of_every_kind(spark: SparkSession, tmp_path: Path
     check(spark, table, "s = s", {"id": "id + 1000", "s": "null"})
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize(
     "properties",

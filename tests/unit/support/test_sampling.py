@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import sampling
-from tests.support.sampling import sampled
+from tests.support.sampling import part_of, sampled
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +38,19 @@ def test_an_exhaustive_run_takes_everything_and_a_sample_is_never_empty(monkeypa
     assert len(sampled(["one"], one_in=10**6)) == 1
     monkeypatch.setenv("EXHAUSTIVE", "1")
     assert _with_seed(monkeypatch, "a") == list(range(3000))
+
+
+def test_a_part_of_a_short_list_is_neither_all_of_it_nor_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = ["vectors", "rewriting", "partitioned", "mapped"]
+    taken: set[str] = set()
+    for number in range(40):
+        monkeypatch.setenv("SAMPLE_SEED", f"commit {number}")
+        sampling.seed.cache_clear()
+        part = part_of(cases, one_in=3)
+        assert len(part) == 2 and part == [case for case in cases if case in part]
+        taken.update(part)
+    sampling.seed.cache_clear()
+    assert taken == set(cases)
+    assert len(part_of(["one"], one_in=3)) == 1
+    monkeypatch.setenv("EXHAUSTIVE", "1")
+    assert part_of(cases, one_in=3) == cases
