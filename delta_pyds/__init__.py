@@ -14,6 +14,7 @@ __version__ = "0.3.0"
 if TYPE_CHECKING:
     from delta_pyds.api import explain
     from delta_pyds.commands.maintain import checkpoint, compact_log
+    from delta_pyds.commands.scan import TableScan, scan
     from delta_pyds.errors import (
         CommitOutcomeUnknownError,
         CommitRetriesExceededError,
@@ -41,6 +42,8 @@ _EXPORTS = {
     "write": "delta_pyds.spark.session",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
+    "scan": "delta_pyds.commands.scan",
+    "TableScan": "delta_pyds.commands.scan",
     "explain": "delta_pyds.api",
     "checkpoint": "delta_pyds.commands.maintain",
     "compact_log": "delta_pyds.commands.maintain",
@@ -78,6 +81,7 @@ __all__ = [
     "MetadataChangedError",
     "ProtocolChangedError",
     "Snapshot",
+    "TableScan",
     "VerifyReport",
     "WriteResult",
     "checkpoint",
@@ -87,6 +91,7 @@ __all__ = [
     "load_snapshot",
     "read",
     "register",
+    "scan",
     "verify",
     "write",
 ]

@@ -1,8 +1,9 @@
-"""One verb each: what changes a table, above transactions and data files, without Spark.
+"""One verb each: what changes a table or returns its rows, above transactions and data files, without Spark.
 
 - ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
 - ``row_changes``: delete, update and merge
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: what its tasks brought becomes one version of the table
 - ``maintain``: a checkpoint now, one file in place of several commits
+- ``scan``: the rows as an Arrow stream
 """

@@ -1,5 +1,6 @@
-"""One data file to batches of live rows, in the logical columns of the table.
+"""Data files to batches of live rows, in the logical columns of the table.
 
+- ``concurrent``: several files at once, in the order of the files
 - ``reader``: the entry: a file of a scan to batches
 - ``data_file``: one open file: its footer, its columns, and what may be wrong with it
 - ``footer_statistics``: what the footer proves about row groups

@@ -1,0 +1,115 @@
+"""The rows of a table as an Arrow stream, without Spark.
+
+Invariant: a scan stays at the version that it was made at, and plans again for each stream that is taken of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+
+from delta_pyds.data.read.concurrent import default_threads, read_concurrently
+from delta_pyds.data.read.output import output_schema
+from delta_pyds.errors import OptionError
+from delta_pyds.storage.table_path import PathLike
+from delta_pyds.table.scan.scan import Scan, ScanReport, plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+
+
+class TableScan:
+    """Rows of one version of a table. Whatever takes Arrow streams takes it, as often as it likes.
+
+    ``schema``: the Arrow schema of the rows. ``version``: of the table.
+
+    >>> scan = delta_pyds.scan("/data/events", where="day >= '2026-01-01'", columns=["id", "day"])
+    >>> polars.DataFrame(scan), duckdb.sql("SELECT count(*) FROM scan"), scan.to_table().to_pandas()
+    """
+
+    def __init__(self, planned: Scan, threads: int) -> None:
+        # use delta_pyds.scan
+        self._scan = planned
+        self._threads = threads
+
+    @property
+    def schema(self) -> pa.Schema:
+        return output_schema(self._scan.state)
+
+    @property
+    def version(self) -> int:
+        return self._scan.snapshot.version
+
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows, file by file in the order of the log, in bounded memory: a file is opened when it is due.
+
+        Raises: CorruptDataFileError, FileNotFoundInStorageError, DeletionVectorError and others that name the file.
+        """
+        return read_concurrently(self._scan.state, self._scan.files(), threads=self._threads)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The same as a reader of pyarrow. Close it, or read it to its end: until then files are open."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory. Raises: what ``to_batches`` raises."""
+        with closing(self.to_batches()) as batches:
+            return pa.Table.from_batches(batches, self.schema)
+
+    def explain(self) -> ScanReport:
+        """Which files the scan opens, and which part of ``where`` ruled out the others. Reads the log only."""
+        return self._scan.explain()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The stream in Arrow's PyCapsule interface, by which libraries hand each other data without copies."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.schema.names)
+        where = f" where {self._scan.where}" if self._scan.where else ""
+        return f"TableScan({self._scan.snapshot.table_root!r} at version {self.version}: {names}{where})"
+
+
+def scan(
+    path: PathLike,
+    *,
+    where: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    version: int | None = None,
+    timestamp: str | dt.datetime | None = None,
+    timestamp_ms: int | None = None,
+    time_zone: str = "UTC",
+    storage_options: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+) -> TableScan:
+    """The rows of a table for which ``where`` is true, as an Arrow stream that pandas, Polars and DuckDB take.
+
+    Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. ``where``: a
+    predicate of Spark SQL; files and row groups are skipped by it as in ``delta_pyds.read``. ``columns``: names, nested
+    ones with dots. ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them. ``time_zone``: of
+    timestamps that name none. ``threads``: files that are read at once; by default one for each processor, at most 16.
+    Timestamps come in microseconds, those with a zone in UTC; a variant is a struct of ``value`` and ``metadata``.
+
+    >>> scan = delta_pyds.scan("/data/events", where="city = 'Bern'", columns=["id", "visits"])
+    >>> scan.to_table().num_rows
+
+    Returns: a scan that has read nothing but the log.
+    Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for ``threads`` that are no number from 1 on.
+    """
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")
+    snapshot = load_snapshot(
+        path,
+        version=version,
+        timestamp=timestamp,
+        timestamp_ms=timestamp_ms,
+        time_zone=time_zone,
+        storage_options=storage_options,
+    )
+    planned = plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone, storage_options=storage_options)
+    return TableScan(planned, threads or default_threads())

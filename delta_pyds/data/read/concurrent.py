@@ -1,0 +1,165 @@
+"""Several files at once: their batches in the order of the files, in bounded memory.
+
+Invariant: at most ``threads`` files are open, and each holds no more decoded batches ahead of the one that consumes
+them than its share of ``ahead_bytes``, and one batch. Files are taken from their iterator as they are needed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from delta_pyds.data.read.reader import read
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+_AHEAD_BYTES = 256 * 1024 * 1024
+_MOST_THREADS = 16
+# of a longer file several threads read a part each: to open it once more takes a millisecond
+_PIECE_BYTES = 32 * 1024 * 1024
+_MOST_PIECES = 4_096
+
+
+def default_threads() -> int:
+    """As many as there are processors that this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_THREADS, allowed)
+
+
+def read_concurrently(
+    state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the live rows of the files for which the predicate is true, as ``read`` does for one file.
+
+    Closing the iterator ends the threads. Raises: what ``read`` raises, at the place of the file in the order.
+    """
+    pieces = (piece for file in files for piece in _pieces(file))
+    if threads <= 1:
+        for piece in pieces:
+            yield from read(state, piece)
+        return
+    readers = _Readers(lambda piece: read(state, piece), pieces, threads, ahead_bytes // threads)
+    try:
+        yield from readers.batches()
+    finally:
+        readers.close()
+
+
+def _pieces(file: ScanFile) -> Iterator[ScanFile]:
+    """A long file in parts that cover it: row groups belong to the part in which their middle lies."""
+    number = min(-(-file.size_bytes // _PIECE_BYTES), _MOST_PIECES)
+    if number <= 1:
+        yield file
+        return
+    length = -(-file.size_bytes // number)
+    for start in range(0, file.size_bytes, length):
+        # the last one reads to the end, whatever the log says of the size
+        yield replace(file, start=start, length=length if start + length < file.size_bytes else None)
+
+
+@dataclass(eq=False)
+class _Piece:
+    """A part of the stream: what is decoded and not yet consumed."""
+
+    file: ScanFile
+    batches: deque[pa.RecordBatch] = field(default_factory=deque)
+    held_bytes: int = 0
+    ended: bool = False
+    error: BaseException | None = None
+
+
+class _Readers:
+    """Threads that read pieces. All that they share with the consumer is guarded by one condition."""
+
+    def __init__(
+        self,
+        read_piece: Callable[[ScanFile], Iterator[pa.RecordBatch]],
+        files: Iterator[ScanFile],
+        threads: int,
+        share_bytes: int,
+    ) -> None:
+        self._read = read_piece
+        self._files = files
+        self._share_bytes = share_bytes
+        self._changed = threading.Condition()
+        self._closed = False
+        self._order: deque[_Piece] = deque()  # begun or waiting, in the order of the stream
+        self._waiting: deque[_Piece] = deque()
+        self._ahead = threads
+        self._threads: list[threading.Thread] = []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        self._plan()
+        while self._order:
+            piece = self._order[0]
+            batch = self._next_of(piece)
+            if batch is not None:
+                yield batch
+                continue
+            if piece.error is not None:
+                raise piece.error
+            self._order.popleft()
+            self._plan()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _plan(self) -> None:
+        """Have as many pieces begun or waiting as there are threads, and a thread for each."""
+        while len(self._order) < self._ahead and (file := next(self._files, None)) is not None:
+            piece = _Piece(file)
+            self._order.append(piece)
+            with self._changed:
+                self._waiting.append(piece)
+                self._changed.notify_all()
+            if len(self._threads) < self._ahead:
+                # a daemon: a program that ends in the middle of a stream does not wait for its consumer
+                thread = threading.Thread(target=self._work, name="deltapy-read", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _next_of(self, piece: _Piece) -> pa.RecordBatch | None:
+        with self._changed:
+            self._changed.wait_for(lambda: piece.batches or piece.ended)
+            if not piece.batches:
+                return None
+            batch = piece.batches.popleft()
+            piece.held_bytes -= batch.nbytes
+            self._changed.notify_all()
+            return batch
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if self._closed:
+                    return
+                piece = self._waiting.popleft()
+            error: BaseException | None = None
+            try:
+                self._fill(piece)
+            except BaseException as e:
+                error = e
+            with self._changed:
+                piece.error, piece.ended = error, True
+                self._changed.notify_all()
+
+    def _fill(self, piece: _Piece) -> None:
+        for batch in self._read(piece.file):
+            with self._changed:
+                self._changed.wait_for(lambda: piece.held_bytes < self._share_bytes or self._closed)
+                if self._closed:
+                    return
+                piece.batches.append(batch)
+                piece.held_bytes += batch.nbytes
+                self._changed.notify_all()
