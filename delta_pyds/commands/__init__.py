@@ -5,5 +5,6 @@
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: what its tasks brought becomes one version of the table
 - ``maintain``: a checkpoint now, one file in place of several commits
+- ``describe``: history and detail as Arrow tables
 - ``scan``: the rows as an Arrow stream
 """

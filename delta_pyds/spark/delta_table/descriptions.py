@@ -1,13 +1,11 @@
-"""The history and the detail of a table as DataFrames, with the columns, types and order of the reference's."""
+"""The history and the detail of a table as DataFrames."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from delta_pyds.commands.describe import detail_table, history_table
 from delta_pyds.spark.native.files import spark_path
 from delta_pyds.table.detail import TableDetail
 from delta_pyds.table.history import CommitRecord
@@ -15,121 +13,15 @@ from delta_pyds.table.history import CommitRecord
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TIME = pa.timestamp("us", "UTC")
-_TEXTS = pa.map_(pa.string(), pa.string())
-_JOB_FIELDS = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
 
-_HISTORY = pa.schema(
-    [
-        ("version", pa.int64()),
-        ("timestamp", _TIME),
-        ("userId", pa.string()),
-        ("userName", pa.string()),
-        ("operation", pa.string()),
-        ("operationParameters", _TEXTS),
-        ("job", pa.struct([(name, pa.string()) for name in _JOB_FIELDS])),
-        ("notebook", pa.struct([("notebookId", pa.string())])),
-        ("clusterId", pa.string()),
-        ("readVersion", pa.int64()),
-        ("isolationLevel", pa.string()),
-        ("isBlindAppend", pa.bool_()),
-        ("operationMetrics", _TEXTS),
-        ("userMetadata", pa.string()),
-        ("engineInfo", pa.string()),
-    ]
-)
-_DETAIL = pa.schema(
-    [
-        ("format", pa.string()),
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("description", pa.string()),
-        ("location", pa.string()),
-        ("createdAt", _TIME),
-        ("lastModified", _TIME),
-        ("partitionColumns", pa.list_(pa.string())),
-        ("clusteringColumns", pa.list_(pa.string())),
-        ("numFiles", pa.int64()),
-        ("sizeInBytes", pa.int64()),
-        ("properties", _TEXTS),
-        ("minReaderVersion", pa.int32()),
-        ("minWriterVersion", pa.int32()),
-        ("tableFeatures", pa.list_(pa.string())),
-    ]
-)
+# as Arrow a few rows are a local relation: no job to show them
 
 
 def history_frame(spark: SparkSession, records: Iterable[CommitRecord]) -> DataFrame:
     """One row for each commit, in the order given."""
-    return _frame(spark, [_commit_row(record) for record in records], _HISTORY)
+    return spark.createDataFrame(history_table(records))
 
 
 def detail_frame(spark: SparkSession, detail: TableDetail) -> DataFrame:
     """One row."""
-    row = {
-        "format": "delta",
-        "id": detail.id,
-        "name": detail.name,
-        "description": detail.description,
-        "location": spark_path(detail.location),
-        "createdAt": _microseconds(detail.created_ms),
-        "lastModified": _microseconds(detail.last_modified_ms),
-        "partitionColumns": list(detail.partition_columns),
-        "clusteringColumns": list(detail.clustering_columns),
-        "numFiles": detail.num_files,
-        "sizeInBytes": detail.size_bytes,
-        "properties": list(detail.properties.items()),
-        "minReaderVersion": detail.min_reader_version,
-        "minWriterVersion": detail.min_writer_version,
-        "tableFeatures": list(detail.features),
-    }
-    return _frame(spark, [row], _DETAIL)
-
-
-def _frame(spark: SparkSession, rows: list[dict[str, Any]], schema: pa.Schema) -> DataFrame:
-    # as Arrow a few rows are a local relation: no job to show them
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
-
-
-def _commit_row(record: CommitRecord) -> dict[str, Any]:
-    info = record.commit_info
-    row: dict[str, Any] = {"version": record.version, "timestamp": _microseconds(record.timestamp_ms)}
-    if info is None:
-        return {**row, "operationParameters": []}  # as the reference: no parameters, rather than unknown ones
-    return {
-        **row,
-        "userId": _text(info.user_id),
-        "userName": _text(info.user_name),
-        "operation": info.operation,
-        "operationParameters": _texts(info.operation_parameters),
-        "job": _fields(info.job, _JOB_FIELDS),
-        "notebook": _fields(info.notebook, ("notebookId",)),
-        "clusterId": _text(info.cluster_id),
-        "readVersion": info.read_version if _is_long(info.read_version) else None,
-        "isolationLevel": _text(info.isolation_level),
-        "isBlindAppend": info.is_blind_append if isinstance(info.is_blind_append, bool) else None,
-        "operationMetrics": _texts(info.operation_metrics),
-        "userMetadata": _text(info.user_metadata),
-        "engineInfo": _text(info.engine_info),
-    }
-
-
-def _microseconds(time_ms: int | None) -> int | None:
-    return None if time_ms is None else time_ms * 1000
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-
-
-def _texts(value: Any) -> list[tuple[str, str | None]] | None:
-    return [(str(key), _text(item)) for key, item in value.items()] if isinstance(value, Mapping) else None
-
-
-def _fields(value: Any, names: tuple[str, ...]) -> dict[str, str | None] | None:
-    return {name: _text(value.get(name)) for name in names} if isinstance(value, Mapping) else None
-
-
-def _text(value: Any) -> str | None:
-    """A value of foreign JSON: a text as it is, all else as JSON writes it."""
-    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return spark.createDataFrame(detail_table(detail, spark_path(detail.location)))

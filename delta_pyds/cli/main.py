@@ -1,0 +1,135 @@
+"""The command line: arguments, and the status that a command ends with.
+
+Invariants: a failure is one sentence on the standard error, never a stack trace; the status says what happened:
+
+| status | |
+|---|---|
+| 0 | done |
+| 1 | ``verify`` found an error in the table |
+| 2 | the arguments are none |
+| 3 | no table is there, or not that version |
+| 4 | the table or the request does not allow it |
+| 5 | another commit was first |
+| 6 | the table is damaged, or its store failed |
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from delta_pyds.cli import verbs
+from delta_pyds.errors import (
+    ConflictError,
+    DeltaError,
+    OptionError,
+    TableNotFoundError,
+    TimeTravelError,
+    UnsupportedFeatureError,
+    UserError,
+)
+
+_STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
+    (TableNotFoundError, 3),
+    (TimeTravelError, 3),
+    (OptionError, 2),
+    (UserError, 4),
+    (UnsupportedFeatureError, 4),
+    (ConflictError, 5),
+    (DeltaError, 6),
+)
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns: its status.
+
+    >>> main(["history", "/data/events", "--limit", "3"])
+    """
+    given = _parser().parse_args(arguments)
+    given.storage_options = dict(given.storage_options or ())
+    try:
+        status: int = given.verb(given)
+        sys.stdout.flush()
+        return status
+    except DeltaError as e:
+        print(f"deltapy: {e}", file=sys.stderr)
+        return next(status for kind, status in _STATUSES if isinstance(e, kind))
+    except BrokenPipeError:
+        # `deltapy cat t | head`: nobody reads on, and nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return verbs.DONE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="deltapy",
+        description="Looks at Delta tables and keeps them well, without Spark.",
+        epilog="Status: 0 done; 1 verify found errors; 2 wrong arguments; 3 no such table or version; 4 not allowed; "
+        "5 another commit was first; 6 damaged table or failing store.",
+    )
+    # looked at, not imported: the package is loaded by now, and its own module names Spark
+    parser.add_argument("--version", action="version", version=f"deltapy {sys.modules['delta_pyds'].__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(verb: str, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(verb, help=text, description=f"{text}.")
+        added.add_argument("path", metavar="PATH", help="of the table: a directory or a URL")
+        added.add_argument("--json", action="store_true", help="JSON values, one in a line")
+        added.add_argument(
+            "--storage-option",
+            dest="storage_options",
+            metavar="KEY=VALUE",
+            type=_key_and_value,
+            action="append",
+            help="for the store; secrets belong into the environment",
+        )
+        added.set_defaults(verb=getattr(verbs, verb))
+        return added
+
+    command("history", "The commits of the table, newest first").add_argument("--limit", type=_number, metavar="N")
+    command("detail", "What the table is: identity, size, layout, properties, protocol")
+    _selection(command("explain", "Which files a read would open, and why not the others"))
+    verify = command("verify", "Hold the table against every rule of the protocol")
+    verify.add_argument("--log-only", action="store_true", help="leave the data files unread")
+    verify.add_argument("--time-zone", metavar="ZONE", help="of the sessions that wrote the table")
+    command("checkpoint", "Write a checkpoint of the newest version")
+    cat = command("cat", "The rows, as CSV or as JSON")
+    _selection(cat)
+    cat.add_argument("--limit", type=_number, metavar="N", help="at most so many rows")
+    return parser
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--where", metavar="PREDICATE", help="in Spark SQL")
+    parser.add_argument("--columns", metavar="NAMES", help="with commas between them", type=_names)
+    version = parser.add_mutually_exclusive_group()
+    version.add_argument("--version", metavar="N", type=_number)
+    version.add_argument("--timestamp", metavar="TIME", help="the last version that is not after it")
+    parser.add_argument("--time-zone", metavar="ZONE", default="UTC", help="of times that name none (UTC)")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, found, value = text.partition("=")
+    if not found or not key:
+        raise argparse.ArgumentTypeError("give KEY=VALUE")
+    return key, value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

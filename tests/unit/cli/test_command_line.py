@@ -1,0 +1,155 @@
+"""The command line: what it prints for people and for scripts, and the status that says what happened."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delta_pyds.cli.main import main
+from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import write_rows
+
+ROWS = [
+    {"id": 1, "price": decimal.Decimal("1.50"), "tags": ["a", 'b"'], "raw": b"\x00\xff", "ratio": 0.5, "note": "x,y",
+     "at": dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)},
+    {"id": 2, "price": None, "tags": None, "at": None, "raw": None, "ratio": float("nan"), "note": "second\nline"},
+]  # fmt: skip
+SCHEMA = {"id": "long", "price": "decimal(10,2)", "at": "timestamp", "raw": "binary", "ratio": "double",
+          "note": "string", "tags": {"type": "array", "elementType": "string", "containsNull": True}}  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_rows(tmp_path / "t", SCHEMA, ROWS)
+    return tmp_path / "t"
+
+
+def _json_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_cat_prints_rows_as_csv(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", str(table), "--columns", "id, price,tags,at,raw,note"]) == 0
+    assert capsys.readouterr().out == (
+        'id,price,tags,at,raw,note\n1,1.50,"[""a"",""b\\""""]",2026-01-02T00:00:00Z,AP8=,"x,y"\n2,,,,,"second\nline"\n'
+    )
+
+
+def test_cat_prints_rows_as_json(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", str(table), "--json"]) == 0
+    first, second = _json_lines(capsys)
+    assert first["price"] == "1.50" and first["tags"] == ["a", 'b"'] and first["raw"] == "AP8="
+    assert second["ratio"] is None and second["note"] == "second\nline"
+
+
+def test_cat_takes_what_a_read_takes(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(table, SCHEMA, [{**ROWS[0], "id": 3}])
+    assert main(["cat", str(table), "--where", "id >= 2", "--columns", "id", "--json"]) == 0
+    assert sorted(row["id"] for row in _json_lines(capsys)) == [2, 3]  # type: ignore[type-var]
+    assert main(["cat", str(table), "--version", "0", "--limit", "1", "--columns", "id"]) == 0
+    assert capsys.readouterr().out == "id\n1\n"
+    assert main(["cat", str(table), "--limit", "0", "--columns", "id"]) == 0
+    assert capsys.readouterr().out == "id\n"
+
+
+def test_history_and_detail(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(table, SCHEMA, ROWS, user_metadata="again")
+    assert main(["history", str(table), "--limit", "1", "--json"]) == 0
+    (commit,) = _json_lines(capsys)
+    assert (commit["version"], commit["operation"], commit["userMetadata"]) == (1, "WRITE", "again")
+    assert commit["operationParameters"] == {"mode": "Append", "partitionBy": "[]"}
+    assert main(["history", str(table)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[0].startswith("version  timestamp") and lines[1].startswith("1 ")
+    assert main(["detail", str(table), "--json"]) == 0
+    (found,) = _json_lines(capsys)
+    assert (found["numFiles"], found["version"], found["format"]) == (2, 1, "delta")
+    assert main(["detail", str(table)]) == 0
+    assert any(line.split() == ["numFiles", "2"] for line in capsys.readouterr().out.splitlines())
+
+
+def test_explain(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(table), "--where", "id > 7", "--json"]) == 0
+    summary, file = _json_lines(capsys)
+    assert (summary["files"], summary["filesRead"], file["ruled_out_by"]) == (1, 0, "id > 7")
+    assert main(["explain", str(table)]) == 0
+    assert "1 of 1 files read" in capsys.readouterr().out
+
+
+def test_verify_says_by_its_status_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder.create()
+    (add,) = builder.append([{"id": 1}])
+    assert main(["verify", str(tmp_path)]) == 0
+    builder.data_file(add).unlink()
+    assert main(["verify", str(tmp_path), "--log-only"]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path), "--json"]) == 1
+    (report,) = _json_lines(capsys)
+    assert report["ok"] is False and report["findings"]
+
+
+def test_checkpoint(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["checkpoint", str(table), "--json"]) == 0
+    assert _json_lines(capsys) == [{"version": 0}]
+    assert list((table / "_delta_log").glob("*.checkpoint*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["cat", "{t}/nothing"], 3, "Check the path"),
+        (["cat", "{t}", "--version", "7"], 3, "7"),
+        (["cat", "{t}", "--where", "id ==="], 4, "id ==="),
+        (["cat", "{t}", "--columns", "nothing"], 4, "nothing"),
+    ],
+)
+def test_a_failure_is_a_sentence_and_a_status(
+    table: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, text: str
+) -> None:
+    assert main([argument.replace("{t}", str(table)) for argument in arguments]) == status
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith("deltapy: [") and text in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nothing"], ["cat"], ["cat", "t", "--limit", "-1"], ["cat", "t", "--storage-option", "x"],
+                  ["cat", "t", "--version", "1", "--timestamp", "2026-01-01"]]
+)  # fmt: skip
+def test_arguments_that_are_none(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+
+
+def test_a_damaged_table_has_a_status_of_its_own(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (table / "_delta_log" / f"{0:020d}.json").write_text('{"add":')
+    assert main(["detail", str(table)]) == 6
+    assert "_delta_log" in capsys.readouterr().err
+
+
+def test_what_a_log_holds_cannot_write_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder.create()
+    builder.commit(operation="\x1b[31mred", commit_info={"userMetadata": "a\nb"})
+    assert main(["history", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and len(out.splitlines()) == 3
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    write_rows(tmp_path, {"id": "long"}, [{"id": n} for n in range(200_000)])
+    command = [sys.executable, "-m", "delta_pyds.cli.main", "cat", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"id\n"
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, b"")
