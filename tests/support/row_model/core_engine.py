@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,21 @@ _HERE = Place("process", "a test says so.")
 
 
 class CoreEngine:
-    """Our own evaluator, in a few threads. ``version``: of the last command's commit, None where it made none."""
+    """Our own evaluator, in a few threads. ``version``: of the last command's commit, None where it made none.
+
+    ``pause`` is between what a command plans and what it does.
+    """
 
     counts_source = True
 
-    def __init__(self, options: CommandOptions | None = None) -> None:
-        self.options = options or CommandOptions()
+    def __init__(self, options: CommandOptions | None = None, pause: Callable[[], None] = lambda: None) -> None:
+        self.options, self._pause = options or CommandOptions(), pause
         self.version: int | None = None
 
     def delete(self, path: Path, step: Delete) -> Counts:
         condition = None if step.condition is None else step.condition.sql()
         plan = plan_delete(load_snapshot(str(path)), condition, self.options)
+        self._pause()
         result = run_delete(plan, _HERE)
         assert result.num_affected_rows == result.num_deleted_rows
         return self._told(result)
@@ -43,6 +47,7 @@ class CoreEngine:
         condition = None if step.condition is None else step.condition.sql()
         assignments = {name: value.sql() for name, value in step.assignments}
         plan = plan_update(load_snapshot(str(path)), condition, assignments, self.options)
+        self._pause()
         result = run_update(plan, _HERE)
         assert result.num_affected_rows == result.num_updated_rows
         return self._told(result)
@@ -58,6 +63,7 @@ class CoreEngine:
         clauses = [_text_of(kind, clause) for kind, found in kinds for clause in found]
         request = MergeRequest(step.condition.sql(), clauses, "t", "s")
         plan = plan_merge(load_snapshot(str(path)), request, MergeSource(rows, schema), self.options)
+        self._pause()
         return self._told(run_merge(plan, _HERE))
 
     def _told(self, result: RowChangeResult) -> Counts:

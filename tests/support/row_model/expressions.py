@@ -1,11 +1,13 @@
 """Small expressions of SQL that a plain model in Python evaluates too: text for an engine, a value for the model.
 
 Invariants: null is None, and comparisons, arithmetic and logic treat it as SQL does; values are so small that nothing
-overflows. ``None`` as the relation of a column is the table that a DELETE or UPDATE is about.
+overflows. ``None`` as the relation of a column is the table that a DELETE or UPDATE is about. Strategies are made once:
+making them costs more than drawing from them.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,6 +126,7 @@ TEXTS = ("a", "ab", "B", "it's", "\U0001f600")
 PARTITIONS = ("x", "y", "z z/=%")
 
 
+@functools.cache
 def numbers(*relations: str | None) -> st.SearchStrategy[Expression]:
     """Of any integral type."""
     columns = st.sampled_from([Column(name, r) for r in relations for name in ("k", "n")])
@@ -136,6 +139,7 @@ def numbers(*relations: str | None) -> st.SearchStrategy[Expression]:
     )
 
 
+@functools.cache
 def texts(*relations: str | None) -> st.SearchStrategy[Expression]:
     """Of the type string. The column ``s`` of a source is left out: it may not be there."""
     columns = [Column("p", r) for r in relations] + [Column("s", r) for r in relations if r != "s"]
@@ -150,6 +154,7 @@ def texts(*relations: str | None) -> st.SearchStrategy[Expression]:
     )
 
 
+@functools.cache
 def _leaves(*relations: str | None, plain: bool = False) -> st.SearchStrategy[Expression]:
     small = _SMALL
     number = st.sampled_from([Column(c, r) for r in relations for c in ("k", "n")]) if plain else numbers(*relations)
@@ -171,6 +176,7 @@ def _leaves(*relations: str | None, plain: bool = False) -> st.SearchStrategy[Ex
     )
 
 
+@functools.cache
 def conditions(*relations: str | None, plain: bool = False) -> st.SearchStrategy[Expression]:
     """Of the type boolean; ``plain``: columns are compared as they are, which is all that a predicate of ours may."""
     return st.recursive(

@@ -50,6 +50,37 @@ class Engine(Protocol):
     def merge(self, path: Path, step: Merge, columns: Sequence[str]) -> Counts: ...
 
 
+class RowIds:
+    """``used``: all ids that rows of one table have had."""
+
+    def __init__(self) -> None:
+        self.used: set[int] = set()
+
+    def check(self, model: Model, rows: Sequence[Mapping[str, Any]], version: int) -> None:
+        """A row keeps its id while it is there, and its commit version while it is not changed; new ids are new.
+
+        The model learns what it does not know yet.
+        """
+        ids = [row["_row_id"] for row in rows]
+        assert None not in ids and len(set(ids)) == len(ids), "row ids are not unique."
+        there = defaultdict(dict)
+        for row in rows:
+            there[key_of(row, model.columns)][row["_row_id"]] = row["_row_commit_version"]
+        highest = max(self.used, default=-1)
+        for row in sorted(model.rows, key=lambda r: r.row_id is None):
+            found = there[key_of(row.values, model.columns)]
+            if row.row_id is not None:
+                assert row.row_id in found, f"{row.values} had the row id {row.row_id}; now these: {list(found)}"
+                committed = found.pop(row.row_id)
+            else:
+                row.row_id, committed = found.popitem()
+                assert row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
+            expected = version if row.commit_version is None else row.commit_version
+            assert committed == expected, f"{row.values} is of version {committed}, not of {expected}"
+            row.commit_version = committed
+        self.used.update(ids)
+
+
 class Harness:
     """One table and its model."""
 
@@ -59,14 +90,8 @@ class Harness:
         self.path, self.layout, self.engine = path, layout, engine
         self.model = Model(layout)
         self.history: dict[int, tuple[list[str], list[dict[str, Any]]]] = {}
-        self._used_ids: set[int] = set()
-        write_rows(
-            path,
-            schema_of(self.model.columns),
-            [],
-            properties=layout.properties,
-            partition_by=(("p",),) if layout.partitioned else None,
-        )
+        self._row_ids = RowIds()
+        create(path, self.model)
         self.check()
         self.run(Append(tuple(map(tuple, first))))
 
@@ -104,14 +129,7 @@ class Harness:
             return self.engine.update(self.path, step)
         if isinstance(step, Merge):
             return self.engine.merge(self.path, step, self.model.columns)
-        if isinstance(step, Checkpoint):
-            checkpoint(str(self.path))
-            return None, None, None
-        columns, tasks = rows_to_write(self.model, step)
-        request: dict[str, Any] = {"merge_schema": True} if isinstance(step, Append) else {"mode": "overwrite"}
-        if isinstance(step, Overwrite) and step.where is not None:
-            request["replace_where"] = step.where.sql()
-        write_rows(self.path, schema_of(columns), tasks, **request)
+        take_as_core(self.path, self.model, step)
         return None, None, None
 
     # --- what must hold
@@ -124,31 +142,10 @@ class Harness:
         assert not rows or set(model.columns) <= set(rows[0])
         version = load_snapshot(str(self.path)).version
         if self.layout.row_tracking:
-            self._check_row_ids(rows, version)
+            self._row_ids.check(self.model, rows, version)
         report = verify(str(self.path))
         assert report.findings == (), str(report)
         self.history[version] = (list(model.columns), [dict(values) for values in model.values()])
-
-    def _check_row_ids(self, rows: list[dict[str, Any]], version: int) -> None:
-        """A row keeps its id while it is there, and its commit version while it is not changed; new ids are new."""
-        ids = [row["_row_id"] for row in rows]
-        assert None not in ids and len(set(ids)) == len(ids), "row ids are not unique."
-        there = defaultdict(dict)
-        for row in rows:
-            there[key_of(row, self.model.columns)][row["_row_id"]] = row["_row_commit_version"]
-        highest = max(self._used_ids, default=-1)
-        for row in sorted(self.model.rows, key=lambda r: r.row_id is None):
-            found = there[key_of(row.values, self.model.columns)]
-            if row.row_id is not None:
-                assert row.row_id in found, f"{row.values} had the row id {row.row_id}; now these: {list(found)}"
-                committed = found.pop(row.row_id)
-            else:
-                row.row_id, committed = found.popitem()
-                assert row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
-            expected = version if row.commit_version is None else row.commit_version
-            assert committed == expected, f"{row.values} is of version {committed}, not of {expected}"
-            row.commit_version = committed
-        self._used_ids.update(ids)
 
     def _check_commit(
         self, step: Step, effect: Effect, version: int, files: Mapping[str, list[dict[str, Any]]]
@@ -194,6 +191,24 @@ class Harness:
         if self.layout.change_feed:
             names = self.model.columns
             assert applied([], change_rows(self.path)) == feed_bag(self.model.values(), sorted(names))
+
+
+def create(path: Path, model: Model) -> None:
+    """An empty table of the model's layout."""
+    partition_by = (("p",),) if model.layout.partitioned else None
+    write_rows(path, schema_of(model.columns), [], properties=model.layout.properties, partition_by=partition_by)
+
+
+def take_as_core(path: Path, model: Model, step: Append | Overwrite | Checkpoint) -> None:
+    """A step that is no command, on the table of a model that has not taken it yet."""
+    if isinstance(step, Checkpoint):
+        checkpoint(str(path))
+        return
+    columns, tasks = rows_to_write(model, step)
+    request: dict[str, Any] = {"merge_schema": True} if isinstance(step, Append) else {"mode": "overwrite"}
+    if isinstance(step, Overwrite) and step.where is not None:
+        request["replace_where"] = step.where.sql()
+    write_rows(path, schema_of(columns), tasks, **request)
 
 
 def check_metrics(step: Step, effect: Effect, info: Mapping[str, Any], counts_source: bool) -> None:

@@ -6,6 +6,7 @@ A table has the columns ``k`` (bigint), ``n`` (int), ``s``, ``p`` (string; the p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -205,6 +206,7 @@ TASKS = st.lists(ROWS, min_size=1, max_size=3).map(tuple)
 SOURCES = st.one_of(ROWS, *[st.lists(ROW, max_size=7, unique_by=lambda r: str(r["k"])).map(tuple)] * 4)
 
 
+@functools.cache
 def _value(column: str, *relations: str | None) -> st.SearchStrategy[Expression]:
     if type_of(column) == "string":
         return st.one_of(texts(*relations), st.just(Constant(None)))
