@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, RowIdColumns
 from delta_pyds.tasks.write_state import WriteState, WrittenFile
@@ -41,9 +42,20 @@ def of_change_files(state: WriteState) -> WriteState:
 def with_row_ids(state: WriteState, columns: RowIdColumns | None) -> WriteState:
     """How the same rows are written with the columns that keep a moved row's id and commit version behind them.
 
+    Raises: ProtocolError for a table that tracks rows and does not say in which columns: their ids would be lost.
+
     Protocol: "Row Tracking".
     """
     if columns is None:
         return state
     names = [name for name in (columns.row_id, columns.row_commit_version) if name is not None]
+    if len(names) < 2:
+        raise ProtocolError(
+            f"the table {state.table_root} tracks its rows (delta.enableRowTracking=true), and names no columns "
+            "that keep the ids of rows that move to other files (delta.rowTracking.materializedRowIdColumnName and "
+            "delta.rowTracking.materializedRowCommitVersionColumnName). Nothing was changed; repair its metadata, or "
+            "set delta.enableRowTracking=false.",
+            code="DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING",
+            table=state.table_root,
+        )
     return replace(state, schema=StructType((*state.schema.fields, *(StructField(name, LONG) for name in names))))

@@ -1,0 +1,302 @@
+"""Commands on tables whose log or files lie: the right rows, or an honest error and the table as it was.
+
+Right is what the command would do to the rows that a read returns. An error is a DeltaError with a sentence, and leaves
+no version and no file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
+from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.errors import DeltaError
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.sampling import sampled
+from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import read_rows, struct
+
+Row = dict[str, Any]
+SCHEMA = {"id": "long", "v": "string", "p": "integer"}
+HERE = Place("process", "a test says so")
+IDS = {
+    "delta.enableRowTracking": "true",
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-version",
+}
+TABLES: dict[str, dict[str, str]] = {
+    "vectors": {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+    "rewriting": {"delta.enableChangeDataFeed": "true"},
+    "ids": {"delta.enableDeletionVectors": "true", **IDS},
+    "ids, rewriting": IDS,
+    "ids that have no columns": {"delta.enableRowTracking": "true"},
+}
+
+
+# --- lies: each changes the ``add`` of the second of three files, or the file itself. Not among them is what skipping
+# believes: sound bounds of other rows, and a file that is said to have none.
+
+
+def _stats(**said: Any) -> Callable[[Row, Path], None]:
+    def lie(add: Row, _: Path) -> None:
+        add["stats"] = json.dumps({**json.loads(add["stats"]), **said})
+
+    return lie
+
+
+def _add(**said: Any) -> Callable[[Row, Path], None]:
+    return lambda add, _: add.update(said)
+
+
+def _vector(**said: Any) -> Callable[[Row, Path], None]:
+    def lie(add: Row, _: Path) -> None:
+        if "deletionVector" in add:
+            add["deletionVector"].update(said)
+
+    return lie
+
+
+def _without(key: str) -> Callable[[Row, Path], None]:
+    def lie(add: Row, _: Path) -> None:
+        add.pop(key, None)
+
+    return lie
+
+
+def _file(change: Callable[[Path], object]) -> Callable[[Row, Path], None]:
+    def lie(_: Row, file: Path) -> None:
+        change(file)
+
+    return lie
+
+
+def _vector_files(change: Callable[[Path], object]) -> Callable[[Row, Path], None]:
+    def lie(_: Row, file: Path) -> None:
+        for vector in file.parent.parent.glob("deletion_vector_*"):
+            change(vector)
+
+    return lie
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _pages(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    for at in range(4, 40):
+        content[at] ^= 0xFF
+    file.write_bytes(bytes(content))
+
+
+def _of_other_rows(rows: list[Row], schema: pa.Schema) -> Callable[[Row, Path], None]:
+    return _file(lambda file: pq.write_table(pa.Table.from_pylist(rows, schema), file))
+
+
+def _as_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+LIES: dict[str, Callable[[Row, Path], None]] = {
+    "nothing": lambda _add, _file: None,
+    "no statistics": _without("stats"),
+    "more rows than there are": _stats(numRecords=11),
+    "fewer rows than there are": _stats(numRecords=9),
+    "one row": _stats(numRecords=1),
+    "a negative number of rows": _stats(numRecords=-5),
+    "more rows than memory": _stats(numRecords=2**62),
+    "a text for a number of rows": _stats(numRecords="10"),
+    "a fraction of rows": _stats(numRecords=9.5),
+    "a list for a number of rows": _stats(numRecords=[10]),
+    "no number of rows": _stats(numRecords=None),
+    "bounds of other types": _stats(minValues={"id": "x", "v": 7}, maxValues={"id": [], "v": {}}),
+    "bounds beyond numbers": _stats(minValues={"id": 10**40}, maxValues={"id": 1e300}),
+    "bounds that are no object": _stats(minValues=[1], maxValues="z", nullCount=3),
+    "counts of nulls that are none": _stats(nullCount={"id": "many", "v": -1}),
+    "statistics that are no JSON": _add(stats='{"numRecords": 10'),
+    "statistics that are a list": _add(stats="[1, 2, 3]"),
+    "statistics that nest": _add(stats="[" * 5000),
+    "another size": _add(size=1),
+    "a huge size": _add(size=2**62),
+    "a negative size": _add(size=-1),
+    "a partition that is no number": _add(partitionValues={"p": "abc"}),
+    "a partition of another name": _add(partitionValues={"q": "1"}),
+    "no partition": _add(partitionValues={}),
+    "a partition beyond numbers": _add(partitionValues={"p": "99999999999999999999"}),
+    "a path that leads away": _add(path="../other/part.parquet"),
+    "a path that leads away, encoded": _add(path="%2e%2e/other/part.parquet"),
+    "a path of another store": _add(path="s3://bucket/part.parquet"),
+    "an absolute path": _add(path="/etc/hostname"),
+    "an empty path": _add(path=""),
+    "a file that is not there": _file(lambda file: file.unlink()),
+    "a file that is cut": _file(_cut),
+    "an empty file": _file(lambda file: file.write_bytes(b"")),
+    "a file of another kind": _file(lambda file: file.write_text("PAR1" + "x" * 2000 + "PAR1")),
+    "a file whose pages are damaged": _file(_pages),
+    "a directory for a file": _file(_as_directory),
+    "a file without rows": _of_other_rows([], pa.schema([("id", pa.int64()), ("v", pa.string())])),
+    "a file without a column": _of_other_rows([{"v": f"v{n}"} for n in range(10)], pa.schema([("v", pa.string())])),
+    "a file of other types": _of_other_rows(
+        [{"id": f"{n}", "v": n} for n in range(10)], pa.schema([("id", pa.string()), ("v", pa.int64())])
+    ),
+    "a file of nested columns": _of_other_rows(
+        [{"id": {"x": n}, "v": [n]} for n in range(10)],
+        pa.schema([("id", pa.struct([("x", pa.int64())])), ("v", pa.list_(pa.int64()))]),
+    ),
+    "a vector of more rows": _vector(cardinality=5),
+    "a vector of fewer rows": _vector(cardinality=1),
+    "a vector of no rows": _vector(cardinality=0),
+    "a vector of a negative number": _vector(cardinality=-3),
+    "a vector of more rows than memory": _vector(cardinality=2**62),
+    "a vector of another size": _vector(sizeInBytes=7),
+    "a vector of a huge size": _vector(sizeInBytes=2**31 - 1),
+    "a vector elsewhere in its file": _vector(offset=2),
+    "a vector behind its file": _vector(offset=2**40),
+    "a vector of another kind": _vector(storageType="x"),
+    "a vector of another store": _vector(storageType="p", pathOrInlineDv="s3://bucket/vector.bin"),
+    "a vector that leads away": _vector(storageType="p", pathOrInlineDv="file:///etc/hostname"),
+    "a vector that is not there": _vector_files(lambda file: file.unlink()),
+    "a vector that is cut": _vector_files(_cut),
+    "row ids that are missing": _without("baseRowId"),
+    "row ids that are negative": _add(baseRowId=-100),
+    "row ids beyond numbers": _add(baseRowId=2**63 - 3),
+    "commit versions that are missing": _without("defaultRowCommitVersion"),
+}
+
+
+# --- commands, each with what it does to rows
+
+
+def _delete(path: Path, condition: str | None) -> None:
+    run_delete(plan_delete(load_snapshot(str(path)), condition, CommandOptions()), HERE)
+
+
+def _update(path: Path, condition: str | None) -> None:
+    run_update(plan_update(load_snapshot(str(path)), condition, {"v": "'new'"}, CommandOptions()), HERE)
+
+
+_SOURCE = [{"id": n, "v": "merged", "p": 1} for n in (3, 12, 15, 99)]
+
+
+def _merge(path: Path, *clauses: MergeClauseText) -> None:
+    columns = struct(SCHEMA)
+    rows = pa.Table.from_pylist(_SOURCE, arrow_schema(columns))
+    request = MergeRequest("t.id = s.id", clauses, "t", "s", {"predicate": '["(id = id)"]'})
+    run_merge(plan_merge(load_snapshot(str(path)), request, MergeSource(rows, columns), CommandOptions()), HERE)
+
+
+def _merged(rows: list[Row]) -> list[Row]:
+    new = {row["id"]: row for row in _SOURCE}
+    had = {row["id"] for row in rows}
+    return [new.get(row["id"], row) for row in rows] + [row for key, row in new.items() if key not in had]
+
+
+def _of(row: Row, remainder: int) -> bool:
+    return row["id"] is not None and row["id"] % 3 == remainder
+
+
+COMMANDS: dict[str, tuple[Callable[[Path], None], Callable[[list[Row]], list[Row]]]] = {
+    "delete some": (lambda path: _delete(path, "id % 3 = 1"), lambda rows: [r for r in rows if not _of(r, 1)]),
+    "delete all that it reads": (lambda path: _delete(path, "id >= 0 OR id IS NULL"), lambda _: []),
+    "delete a partition": (lambda path: _delete(path, "p = 1"), lambda rows: [r for r in rows if r["p"] != 1]),
+    "delete all": (lambda path: _delete(path, None), lambda _: []),
+    "update some": (
+        lambda path: _update(path, "id % 3 = 1"),
+        lambda rows: [{**r, "v": "new"} if _of(r, 1) else r for r in rows],
+    ),
+    "update all": (lambda path: _update(path, None), lambda rows: [{**r, "v": "new"} for r in rows]),
+    "merge": (
+        lambda path: _merge(path, MergeClauseText("matched", "update"), MergeClauseText("not_matched", "insert")),
+        _merged,
+    ),
+    "merge by source": (
+        lambda path: _merge(path, MergeClauseText("not_matched_by_source", "delete")),
+        lambda rows: [r for r in rows if r["id"] in {s["id"] for s in _SOURCE}],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of each kind: three files of ten rows in partitions of their own, two rows of the second deleted."""
+    made = {}
+    for kind, properties in TABLES.items():
+        builder = TableBuilder(tmp_path_factory.mktemp("sound") / "t", SCHEMA, ["p"], properties)
+        builder.create()
+        tracked = "delta.enableRowTracking" in properties
+        for p in range(3):
+            rows = [{"id": 10 * p + n, "v": f"v{n}", "p": p} for n in range(10)]
+            builder.append(rows, **({"baseRowId": 10 * p, "defaultRowCommitVersion": p + 1} if tracked else {}))
+        if "delta.enableDeletionVectors" in properties:
+            builder.delete(builder.active()[1], [0, 4])
+        made[kind] = builder.path
+    return made
+
+
+def _lying(sound: Path, path: Path, lie: Callable[[Row, Path], None]) -> None:
+    shutil.copytree(sound, path)
+    logs = sorted((path / "_delta_log").glob("*.json"))
+    for log in logs[::-1]:
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        found = [line["add"] for line in lines if line.get("add", {}).get("partitionValues") == {"p": "1"}]
+        if found:
+            file = path / found[0]["path"]
+            lie(found[0], file)
+            log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            return
+    raise AssertionError("no file to lie about")
+
+
+def _rows(path: Path) -> list[str] | None:
+    try:
+        return _shown(read_rows(path))
+    except DeltaError:
+        return None
+
+
+def _shown(rows: list[Row]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
+def _files(path: Path) -> Mapping[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(("kind", "lie"), sampled([(kind, lie) for kind in TABLES for lie in LIES], one_in=12))
+def test_right_rows_or_an_honest_error(sound: dict[str, Path], tmp_path: Path, kind: str, lie: str) -> None:
+    _lying(sound[kind], tmp_path / "lying", LIES[lie])
+    readable = _rows(tmp_path / "lying")
+    before = None if readable is None else read_rows(tmp_path / "lying")
+    for name, (run, expected) in COMMANDS.items():
+        path = tmp_path / "t"
+        shutil.copytree(tmp_path / "lying", path)
+        files = _files(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                run(path)
+            except DeltaError as error:
+                assert len(error.message.split()) > 3, f"{name}: {error}"
+                assert _files(path) == files, f"{name}: after an error the table is another one"
+            else:
+                if before is not None:
+                    assert _rows(path) == _shown(expected(before)), name
+                else:
+                    # the file that cannot be read is as it was, or has left: nothing was asked of it that it cannot say
+                    assert _rows(path) is None or name.startswith("delete "), name
+        shutil.rmtree(path)
