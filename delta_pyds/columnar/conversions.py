@@ -17,6 +17,7 @@ from delta_pyds.columnar.parsing import parse_texts
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.values import cast_total, value_type
 from delta_pyds.columnar.zones import start_of_day, wall_to_instant
+from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Call, type_of
 from delta_pyds.expr.types import is_floating, is_integral
 from delta_pyds.protocol.schema import (
@@ -33,9 +34,26 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.temporal import DAY_MICROS, show_date
 
 _DATETIME = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_OVERFLOWS = ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 
 
 def _cast(call: Call, args: list[Any], rows: Rows) -> Any:
+    """``call.options``: the column that the value is stored in, if it is."""
+    if not call.options:
+        return _converted(call, args, rows)
+    try:
+        return _converted(call, args, rows)
+    except ExpressionError as e:
+        if e.code.split(".")[0] not in _OVERFLOWS:
+            raise
+        raise ExpressionError(
+            f"the value does not fit the column '{call.options[0]}': {e.message}",
+            code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            column=str(call.options[0]),
+        ) from None
+
+
+def _converted(call: Call, args: list[Any], rows: Rows) -> Any:
     values, source, target = args[0], type_of(call.args[0]), call.data_type
     if source == STRING:
         return parse_texts(call, values, rows)

@@ -92,7 +92,7 @@ def _value(text: str, field: StructField, schema: StructType, options: CommandOp
             column=field.name,
         )
     storing = SessionContext(time_zone=options.time_zone, ansi=True, now_micros=now)
-    stored = storing.cast(tree, wanted)
+    stored = storing.store(tree, wanted, field.name)
     zoned = expression.uses_time_zone or storing.zone.used
     return replace(expression, ansi=stored, legacy=stored, uses_time_zone=zoned)
 

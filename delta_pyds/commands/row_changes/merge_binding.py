@@ -237,7 +237,7 @@ class _MergeBinder:
             return expr
         if isinstance(expr, Literal) and expr.value is None:
             return Literal(None, wanted)
-        return self._storing.cast(expr, wanted)
+        return self._storing.store(expr, wanted, field.name)
 
     # columns that are made
 

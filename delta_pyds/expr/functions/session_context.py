@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.casts import cast_literal
@@ -74,6 +75,16 @@ class SessionContext:
             return Cast(expr, target)
         zoned = self._needs_zone(source, target)
         return self.call("try_cast" if trying else "cast", (expr,), target, zoned=zoned)
+
+    def store(self, expr: Expr, target: DataType, column: str) -> Expr:
+        """A value as one of a table's column: ``cast``, whose overflow is an error of the write, as the reference's.
+
+        Raises: as ``cast``.
+        """
+        stored = self.cast(expr, target)
+        if isinstance(stored, Call) and stored.function == "cast" and stored is not expr:
+            return replace(stored, options=(column,))
+        return stored
 
     def _needs_zone(self, source: DataType, target: DataType) -> bool:
         if TIMESTAMP not in (source, target):

@@ -11,7 +11,9 @@ from typing import Any
 
 from pyspark.errors import (
     AnalysisException,
+    ArithmeticException,
     IllegalArgumentException,
+    NumberFormatException,
     PySparkException,
     UnsupportedOperationException,
 )
@@ -20,6 +22,7 @@ from delta_pyds.errors import (
     ConflictError,
     ConstraintViolationError,
     DeltaError,
+    ExpressionError,
     OptionError,
     StorageError,
     UnsupportedOperationError,
@@ -38,6 +41,21 @@ _KINDS: tuple[tuple[type[DeltaError], type[PySparkException]], ...] = (
     (DeltaError, AnalysisException),
 )
 _UNSUPPORTED = frozenset({"DELTA_CANNOT_MODIFY_APPEND_ONLY", "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"})
+# what a value of a row makes fail, where our own evaluator meets it, is no matter of analysis
+_OF_VALUES: dict[str, type[PySparkException]] = {
+    **dict.fromkeys(
+        (
+            "ARITHMETIC_OVERFLOW",
+            "CAST_OVERFLOW",
+            "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            "DIVIDE_BY_ZERO",
+            "NUMERIC_VALUE_OUT_OF_RANGE",
+            "REMAINDER_BY_ZERO",
+        ),
+        ArithmeticException,
+    ),
+    "CAST_INVALID_INPUT": NumberFormatException,
+}
 _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 
@@ -59,6 +77,8 @@ def as_spark_error(error: DeltaError) -> DeltaError:
     kind = next(kind for ours, kind in _KINDS if isinstance(error, ours))
     if error.code in _UNSUPPORTED:
         kind = UnsupportedOperationException
+    elif isinstance(error, ExpressionError):
+        kind = _OF_VALUES.get(error.code.split(".")[0], kind)
     made: DeltaError = _class_of(type(error), kind)(error.message, code=error.code, multiline=error.multiline)
     made.parameters = error.parameters
     return made

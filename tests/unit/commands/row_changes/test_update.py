@@ -406,3 +406,20 @@ def test_the_log_says_that_rows_keep_their_ids(tmp_path: Path, properties: dict[
     latest = history(LocalStorage(), str(tmp_path), 2)
     tags = [record.commit_info.tags for record in latest if record.commit_info is not None]
     assert tags == [{"delta.rowTracking.preserved": "true"}] * 2
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("n", "3000000000"), ("n", "id * 1e18D"), ("d", "12345.6BD"), ("d", "id * 1000"), ("n", "1e12BD")],
+)
+def test_a_value_that_does_not_fit_is_an_overflow_of_the_write(
+    tmp_path: Path, properties: Mapping[str, str], column: str, value: str
+) -> None:
+    write_rows(tmp_path, {"id": "long", "n": "integer", "d": "decimal(5,2)"}, [{"id": 1}], properties=dict(properties))
+    with pytest.raises(DeltaError) as caught:
+        update(tmp_path, None, {column: value})
+    assert (caught.value.code, caught.value.parameters["column"]) == ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", column)
+    with pytest.raises(DeltaError) as caught:
+        update(tmp_path, None, {"n": "cast(id * 3000000000 AS int)"})
+    assert caught.value.code == "CAST_OVERFLOW"  # a cast of the user's own
