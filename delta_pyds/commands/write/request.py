@@ -70,6 +70,12 @@ class WriteRequest(Concealing):
                 'replaceWhere replaces rows, so it needs the mode overwrite: .mode("overwrite").',
                 option="replaceWhere",
             )
+        if self.replace_where is not None and "${" in self.replace_where:
+            raise OptionError(
+                f"replaceWhere holds a variable: {self.replace_where!r:.200}. Spark puts its value there before it "
+                "parses the text, and we would compare the text as it stands: write the value.",
+                option="replaceWhere",
+            )
         if self.replace_where is not None and self.partition_overwrite == "dynamic":
             raise OptionError(
                 "replaceWhere and partitionOverwriteMode=dynamic both say what to overwrite: give one of them.",

@@ -341,6 +341,15 @@ def test_options_that_contradict_each_other(tmp_path: Path, request_: dict[str, 
         write_rows(tmp_path, IDS, ids(1), **request_)
 
 
+@pytest.mark.parametrize("where", ["id = ${limit}", "id = 1 OR note = '${env:HOME}'"])
+def test_replace_where_with_a_variable_is_refused(tmp_path: Path, where: str) -> None:
+    """Spark would replace it, and we would not: check and deletion would mean different rows."""
+    write_rows(tmp_path, IDS, ids(1))
+    with pytest.raises(OptionError, match="variable"):
+        write_rows(tmp_path, IDS, ids(1), mode="overwrite", replace_where=where)
+    assert read_sorted(tmp_path, "id") == [1]
+
+
 # --- schema
 
 
