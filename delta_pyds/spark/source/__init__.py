@@ -7,6 +7,7 @@
 - ``stream_reader``: the reader of a stream
 - ``stream_driver``: options of a stream to its source
 - ``task_scan``: what a task does with its files, in a batch and in a stream alike
+- ``unknown_expressions``: expressions that only a session computes are refused, with a way to write
 - ``writer``: the batch writer
 - ``stream_writer``: the sink of a stream
 - ``write_result``: what a write did, on its way back to the user

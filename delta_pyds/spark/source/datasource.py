@@ -116,6 +116,7 @@ class DeltaDataSource(DataSource):
         from delta_pyds.spark.options.write import parse_write_options
         from delta_pyds.spark.planning.time_zone import assumed_time_zone
         from delta_pyds.spark.planning.types import from_spark
+        from delta_pyds.spark.source.unknown_expressions import BY_WRITE, naming_what_computes
         from delta_pyds.spark.source.write_result import RESULT_OPTION
         from delta_pyds.spark.source.writer import DeltaWriter
 
@@ -125,7 +126,9 @@ class DeltaDataSource(DataSource):
             overwrite=overwrite,
             assumed_time_zone=assumed_time_zone(),
         )
-        return DeltaWriter(plan_write(request), self.options.get(RESULT_OPTION))
+        with naming_what_computes(BY_WRITE):
+            plan = plan_write(request)
+        return DeltaWriter(plan, self.options.get(RESULT_OPTION))
 
     @leaves_worker
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -155,6 +158,7 @@ class DeltaDataSource(DataSource):
         from delta_pyds.spark.options.write import parse_stream_write_options
         from delta_pyds.spark.planning.time_zone import assumed_time_zone
         from delta_pyds.spark.planning.types import from_spark
+        from delta_pyds.spark.source.unknown_expressions import BY_BATCH, naming_what_computes
 
         request, application = parse_stream_write_options(
             self.options,
@@ -162,4 +166,6 @@ class DeltaDataSource(DataSource):
             overwrite=overwrite,
             assumed_time_zone=assumed_time_zone(),
         )
-        return DeltaStreamWriter(dict(self.options), plan_batch(request, application))
+        with naming_what_computes(BY_BATCH):
+            plan = plan_batch(request, application)
+        return DeltaStreamWriter(dict(self.options), plan)
