@@ -16,6 +16,7 @@ import inspect
 import itertools
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -71,17 +72,30 @@ _WALKED_BY_HAND = 64
 _columns_seen = itertools.count()
 
 
-def open_parquet(source: Any, *, pre_buffer: bool = False, verify_page_checksums: bool = True) -> pq.ParquetFile:
+def open_parquet(
+    source: Any,
+    *,
+    pre_buffer: bool = False,
+    verify_page_checksums: bool = True,
+    metadata: Any = None,
+    dictionaries: Sequence[str] = (),
+) -> pq.ParquetFile:
     """Open a Parquet file, and make sure that its footer does not contradict itself.
 
     ``source``: an open file, which stays the caller's to close.
-    ``verify_page_checksums``: of pages that have one (a footer has none).
+    ``verify_page_checksums``: of pages that have one (a footer has none). ``metadata``: the file's footer, where it has
+    been read. ``dictionaries``: the paths of columns that are decoded as dictionaries.
 
     Raises: what Arrow raises; pa.ArrowInvalid.
     """
     try:
         parquet = pq.ParquetFile(
-            source, pre_buffer=pre_buffer, page_checksum_verification=verify_page_checksums, **_OPTIONS
+            source,
+            pre_buffer=pre_buffer,
+            page_checksum_verification=verify_page_checksums,
+            metadata=metadata,
+            read_dictionary=list(dictionaries) or None,
+            **_OPTIONS,
         )
     except UnicodeDecodeError as e:
         raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e

@@ -3,6 +3,7 @@
 - ``concurrent``: several files at once, in the order of the files
 - ``reader``: the entry: a file of a scan to batches
 - ``data_file``: one open file: its footer, its columns, and what may be wrong with it
+- ``dictionaries``: text that the file keeps in dictionaries
 - ``footer_statistics``: what the footer proves about row groups
 - ``row_groups``: which row groups a split reads, and the positions of their rows
 - ``file_plan``: how this file gives the columns of the scan

@@ -7,7 +7,7 @@ table and the file and says what to do; the file is closed in any case.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data.file_schema import FileColumn, file_columns, without_views
+from delta_pyds.data.read.dictionaries import checked_pieces, dictionary_columns
 from delta_pyds.errors import (
     CorruptDataFileError,
     DeltaError,
@@ -28,14 +29,21 @@ from delta_pyds.errors import (
 from delta_pyds.storage.base import Storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
+# with fewer, batches of dictionaries are no quicker
+_MANY_ROWS = 1 << 14
+
 
 @dataclass(frozen=True)
 class DataFile:
-    """An open Parquet file; ``path`` and ``table`` are for messages."""
+    """An open Parquet file; ``path`` and ``table`` are for messages.
+
+    ``reopened``: the same file again, but that columns of these names are decoded as dictionaries; None does without.
+    """
 
     parquet: pq.ParquetFile
     path: str
     table: str
+    reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
@@ -82,9 +90,17 @@ class DataFile:
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order."""
+        """The leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order.
+
+        Of many rows, text comes as a dictionary where the file has little of it (see ``dictionaries``).
+        """
         with naming(self.table, self.path):
-            batches = self.parquet.reader.iter_batches(
+            names: Sequence[str] = ()
+            parquet = self.parquet
+            if self.reopened is not None and batch_rows >= _MANY_ROWS:
+                names = dictionary_columns(self.columns, self.metadata, self.footer, row_groups, leaves)
+                parquet = self.reopened(names) if names else parquet
+            batches = parquet.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
             )
         promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
@@ -94,8 +110,9 @@ class DataFile:
                 if batch is None:
                     break
                 batch = _without_views(batch)
+                pieces = list(checked_pieces(batch, names)) if names else [batch]
             promised -= batch.num_rows
-            yield batch
+            yield from pieces
         if promised:
             raise _corrupt(
                 self.table,
@@ -123,17 +140,26 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
         source = storage.parquet_source(file.path)
         try:
             _check_size(state.table_root, file, _size(source))
-            # a local file is read as it is decoded; elsewhere the requests of a row group are made together
-            parquet = open_parquet(
-                source,
-                pre_buffer=not isinstance(source, pa.OSFile),
-                verify_page_checksums=state.verify_page_checksums,
-            )
+            options: dict[str, Any] = {
+                # a local file is read as it is decoded; elsewhere the requests of a row group are made together
+                "pre_buffer": not isinstance(source, pa.OSFile),
+                "verify_page_checksums": state.verify_page_checksums,
+            }
+            parquet = open_parquet(source, **options)
         except BaseException:
             source.close()
             raise
     try:
-        yield DataFile(parquet, file.path, state.table_root)
+        again: dict[Sequence[str], pq.ParquetFile] = {}
+
+        def reopened(dictionaries: Sequence[str]) -> pq.ParquetFile:
+            if dictionaries not in again:
+                again[dictionaries] = open_parquet(
+                    source, metadata=parquet.metadata, dictionaries=dictionaries, **options
+                )
+            return again[dictionaries]
+
+        yield DataFile(parquet, file.path, state.table_root, reopened)
     finally:
         parquet.close(force=True)
 

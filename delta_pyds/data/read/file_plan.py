@@ -20,6 +20,7 @@ from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read import calendar, change_type
 from delta_pyds.data.read.data_file import DataFile
+from delta_pyds.data.read.dictionaries import made_plain
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics, kept_row_groups
 from delta_pyds.data.read.output import partition_column
 from delta_pyds.data.read.row_groups import RowGroup
@@ -54,6 +55,7 @@ _Bound = Binding | Constant
 class FilePlan:
     """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
 
+    ``returns_early``: something of the first pass is returned, not just the rows chosen by it.
     ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
     are the materialised columns, None where the file has none. ``change_type``:
     of a change data file the column of this name, None where it is among the outputs.
@@ -87,6 +89,8 @@ class FilePlan:
         self.row_id = None if row_id is None else self._source(row_id, True)
         self.row_commit_version = None if version is None else self._source(version, True)
         self.change_type = None if unreturned is None else self._source(unreturned, True)
+        sources = [*self.outputs, self.row_id, self.row_commit_version, self.change_type]
+        self.returns_early = any(isinstance(s, Decoded) and not s.late for s in sources)
 
     # --- what is needed
 
@@ -132,7 +136,7 @@ class FilePlan:
             return null_column(bound.target)
         late = not self.early.covers(self._leaves([bound]))
         selection = self.late if late else self.early
-        convert = selection.convert(bound, self._leaf)
+        convert = made_plain(bound.source, selection.convert(bound, self._leaf))
         if bound is self._change_type:
             convert = change_type.checked(convert, self._file.path)
         return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
