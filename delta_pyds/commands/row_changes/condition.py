@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.plan import BATCH_ROWS, CommandOptions
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import FALSE, TRUE, Expr, type_of
 from delta_pyds.expr.parse import parse_expression, parse_predicate
@@ -52,5 +52,6 @@ def scan_where(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> 
         predicate=None if predicate == TRUE else predicate,
         # asked for here: the names that a user's scan gives to row ids may be columns of this table
         row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
+        batch_rows=BATCH_ROWS,
     )
     return replace(scan, selection=replace(scan.selection, state=state))

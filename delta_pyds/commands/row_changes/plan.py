@@ -22,6 +22,9 @@ from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
 CommandKind = Literal["DELETE", "UPDATE", "MERGE"]
 
+# of narrow rows more than a query wants at once: nobody waits for the first of them, and each batch costs its share
+BATCH_ROWS = 1 << 18
+
 
 @dataclass(frozen=True, repr=False)
 class CommandOptions(Concealing):
@@ -142,7 +145,11 @@ def target_files(
     configuration = snapshot.configuration
     scan = plan_scan(snapshot, storage_options=options.storage_options, time_zone=options.time_zone).state
     # asked for here: the names that a user's scan gives to row ids may be columns of this table
-    scan = replace(scan, row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None)
+    scan = replace(
+        scan,
+        row_ids=configuration.row_id_columns() if configuration.has_row_tracking else None,
+        batch_rows=BATCH_ROWS,
+    )
     return TargetFiles(snapshot, files, scan, names or {})
 
 

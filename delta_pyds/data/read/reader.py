@@ -189,7 +189,8 @@ class _FileReader:
                     mask = self._matching(self._state.predicate, arrays, length, mask)
                 count = length if mask is None else mask.true_count
                 if mask is not None and count < length:
-                    arrays = filter_arrays(arrays, mask, count)
+                    # what only the predicate needed is not looked at again
+                    arrays = filter_arrays(arrays, mask, count) if self._plan.returns_early else ()
             yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
             at += length
 
@@ -259,9 +260,10 @@ class _FileReader:
             _array(self._plan.change_type, rows)
         arrays = [_array(s, rows) for s in self._plan.outputs]
         if self._state.row_position or self._state.row_ids is not None:
-            positions = self._numbers.between(rows.first_row, rows.length)
-            if rows.mask is not None:
-                positions = positions.filter(rows.mask)
+            if rows.mask is None:
+                positions = self._numbers.between(rows.first_row, rows.length)
+            else:
+                positions = pc.add(pc.indices_nonzero(rows.mask).cast(pa.int64()), rows.first_row)
             if self._state.row_position:
                 arrays += [self._path.array(rows.count), positions]
             if self._state.row_ids is not None:
