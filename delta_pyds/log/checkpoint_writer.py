@@ -12,6 +12,7 @@ import io
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -36,6 +37,8 @@ __all__ = ["CheckpointSettings", "write_checkpoint"]
 
 # Readers decode and skip by row groups.
 _ROW_GROUP_ROWS = 65_536
+# fewer are encoded before a thread would begin
+_WORTH_A_THREAD = 4_096
 # More of them would make the hint long, which every reader fetches; as in the reference.
 _MAX_ACTIONS_IN_HINT = 30
 _MAX_SIDECARS_IN_HINT = 30
@@ -201,7 +204,9 @@ def _one_column(array: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _bounded_columns(schema: pa.Schema) -> list[str]:
+# a table has one, and makes checkpoint after checkpoint
+@lru_cache(maxsize=16)
+def _bounded_columns(schema: pa.Schema) -> tuple[str, ...]:
     """The Parquet paths of all leaves but floating ones, which footers tell nothing of.
 
     Their bounds leave NaN out, and ``maxValues`` may be NaN: who rules row groups out by them would lose files.
@@ -210,7 +215,7 @@ def _bounded_columns(schema: pa.Schema) -> list[str]:
     pq.write_table(schema.empty_table(), out)
     leaves = pq.ParquetFile(out).schema
     columns = [leaves.column(i) for i in range(len(leaves))]
-    return [column.path for column in columns if column.physical_type not in ("FLOAT", "DOUBLE")]
+    return tuple(column.path for column in columns if column.physical_type not in ("FLOAT", "DOUBLE"))
 
 
 def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes:
@@ -222,7 +227,7 @@ def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes
             schema,
             compression="snappy",
             store_schema=False,
-            write_statistics=_bounded_columns(schema),
+            write_statistics=list(_bounded_columns(schema)),
             write_page_checksum=True,
         ) as writer,
         ThreadPoolExecutor(1) as pool,
@@ -233,7 +238,12 @@ def _parquet(schema: pa.Schema, sections: Iterable[Iterable[pa.Table]]) -> bytes
             for group in _chunked(tables, _ROW_GROUP_ROWS):
                 if encoding is not None:
                     encoding.result()
-                encoding = pool.submit(writer.write_table, pa.concat_tables(group), _ROW_GROUP_ROWS)
+                    encoding = None
+                table = pa.concat_tables(group)
+                if table.num_rows < _WORTH_A_THREAD:
+                    writer.write_table(table, _ROW_GROUP_ROWS)
+                else:
+                    encoding = pool.submit(writer.write_table, table, _ROW_GROUP_ROWS)
         if encoding is not None:
             encoding.result()
     return out.getvalue()

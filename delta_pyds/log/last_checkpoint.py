@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -124,8 +123,12 @@ def checkpoint_checksum(obj: dict[str, Any]) -> str:
 
 def canonical_form(obj: dict[str, Any]) -> str:
     """Every leaf as ``"path"+"to"+0=value``, in the byte order of the paths."""
-    leaves = sorted(_leaves({key: value for key, value in obj.items() if key != "checksum"}, ""))
-    return ",".join(f"{path}={value}" for path, value in leaves)
+    leaves: list[tuple[str, str]] = []
+    for name, value in obj.items():
+        if name != "checksum":
+            _add_leaves(value, _quoted(name), leaves)
+    leaves.sort()
+    return ",".join([f"{path}={value}" for path, value in leaves])
 
 
 class _FloatText(float):
@@ -146,23 +149,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _add_leaves(value: Any, path: str, leaves: list[tuple[str, str]]) -> None:
+    # a schema has thousands
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _leaves(item, _extend(path, _quoted(name)))
+            _add_leaves(item, f"{path}+{_quoted(name)}", leaves)
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _leaves(item, _extend(path, str(position)))
+            _add_leaves(item, f"{path}+{position}", leaves)
     elif isinstance(value, str):
-        yield path, _quoted(value)
+        leaves.append((path, _quoted(value)))
     elif isinstance(value, _FloatText):
-        yield path, value.text
+        leaves.append((path, value.text))
+    elif isinstance(value, bool):
+        leaves.append((path, "true" if value else "false"))
     else:
-        yield path, json.dumps(value)
-
-
-def _extend(path: str, segment: str) -> str:
-    return f"{path}+{segment}" if path else segment
+        leaves.append((path, json.dumps(value)))
 
 
 # the names and values of a schema repeat
