@@ -27,11 +27,13 @@ _UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "MISSING_ATTRIBUTES", "C
 @dataclass(frozen=True)
 class BoundExpression:
     """``column``: usable in frames with the same columns. ``sql``: as Spark says it with all names qualified, or the
-    user's text; None where neither is known."""
+    user's text; None where neither is known. ``calls_python``: it is known to call a function of the user's in Python,
+    which Spark takes in inner joins alone."""
 
     column: Column
     data_type: DataType
     sql: str | None
+    calls_python: bool = False
 
 
 def bind(
@@ -64,6 +66,7 @@ def _of_plan(
 
     spark: Any = frame.sparkSession
     to_column = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column
+    python = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     plan = _analyzed(resolved)
     if plan.getClass().getSimpleName() != "Project" or not plan.child().sameResult(_analyzed(frame)):
         raise UserError(
@@ -75,7 +78,8 @@ def _of_plan(
     found = []
     for i, data_type in enumerate(types):
         expression = plan.projectList().apply(i).child()
-        found.append(BoundExpression(ClassicColumn(to_column(expression)), data_type, str(expression.sql())))
+        column, sql = ClassicColumn(to_column(expression)), str(expression.sql())
+        found.append(BoundExpression(column, data_type, sql, bool(expression.containsPattern(python))))
     return found
 
 

@@ -55,7 +55,9 @@ class MergeRows:
         """Rows of the target that meet a row of the source."""
         if not self.matches_counted and not self.with_source_rows:
             # several rows that meet one are as good as one
-            met = target.join(source, self.merge.on.column, "left_semi")
+            met = target.join(source, self.merge.on.column, "inner" if self.merge.on.calls_python else "left_semi")
+            if self.merge.on.calls_python:
+                met = met.dropDuplicates([FILE_COLUMN, POSITION_COLUMN])
         else:
             met = target.join(source, self.merge.on.column, "inner")
         return self._changes(self._chosen(met, "matched"), "matched")

@@ -8,7 +8,7 @@ matches. Nothing has been read when this fails.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -114,7 +114,7 @@ class _Resolution:
         tables = self.tables
         both = tables.target.crossJoin(tables.source)
         condition = bind(both, [on], what="the search condition", table=tables.table, given=self._names(True, True))[0]
-        self._check_boolean(condition, "the search condition of MERGE")
+        condition = self._boolean(condition, "the search condition of MERGE")
         self._types = to_spark(tables.after).fields
         self._old = [self._before(i) for i in range(len(self._types))]
         found = tuple(self._clause(clause, both) for clause in clauses)
@@ -134,7 +134,7 @@ class _Resolution:
         bound = bind(scope, texts, what=what, table=tables.table, given=given)
         condition = None if clause.condition is None else bound.pop(0)
         if condition is not None:
-            self._check_boolean(condition, f"the condition of the {what}")
+            condition = self._boolean(condition, f"the condition of the {what}")
         action = _ACTIONS[clause.kind, clause.action]
         if clause.action == "delete":
             return ResolvedClause(clause.kind, action, condition)
@@ -312,10 +312,13 @@ class _Resolution:
             name=name,
         )
 
-    def _check_boolean(self, bound: BoundExpression, what: str) -> None:
-        if not isinstance(bound.data_type, (T.BooleanType, T.NullType)):
+    def _boolean(self, bound: BoundExpression, what: str) -> BoundExpression:
+        if isinstance(bound.data_type, T.NullType):
+            return replace(bound, column=bound.column.cast("boolean"), data_type=T.BooleanType())
+        if not isinstance(bound.data_type, T.BooleanType):
             raise UserError(
                 f"{what} into {self.tables.table} is of type {bound.data_type.simpleString().upper()}, not BOOLEAN.",
                 code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
                 table=self.tables.table,
             )
+        return bound

@@ -361,6 +361,27 @@ def test_columns_that_both_frames_share_mean_neither(spark: SparkSession, tmp_pa
 
 
 @KINDS_OF_SOURCE
+def test_a_function_of_the_user_says_which_rows_meet(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes one in the condition of an inner join alone; rows that several meet are deleted once."""
+    path = made(spark, tmp_path / "t", properties={**VECTORS, **CHANGES})
+    same = F.udf(lambda one, other: one == other, "boolean")
+    twice = source_of(spark, [*SOURCE, (1, "again", 5)])
+
+    assert counts(merge(spark, path, twice, [DELETE], on=same(F.col("t.id"), F.col("s.id")))) == (0, 2, 0)
+    assert [row[0] for row in rows_of(spark, path)] == [0, 3, 4, 5]
+    assert len(changes_of(spark, path, 2)) == 2
+
+
+def test_a_condition_without_a_value_takes_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    path = made(spark, tmp_path / "t")
+    source = source_of(spark, SOURCE)
+
+    clauses = [update("null", n="1"), update(F.lit(None), n="2"), MergeClause("matched", "delete", "t.id = 1")]
+    assert counts(merge(spark, path, source, [*clauses, MergeClause("not_matched", "insert", "null")])) == (0, 1, 0)
+    assert counts(merge(spark, path, source, [DELETE, INSERT_ALL], on="null")) == (0, 0, 3)
+
+
+@KINDS_OF_SOURCE
 def test_what_spark_alone_evaluates(spark: SparkSession, tmp_path: Path) -> None:
     path = made(spark, tmp_path / "t")
 
