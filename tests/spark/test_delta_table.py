@@ -426,6 +426,19 @@ def test_a_command_says_what_it_did_and_where(table: DeltaTable) -> None:
     assert table.history().count() == 4
 
 
+def test_small_work_needs_no_job_of_spark(spark: SparkSession, table: DeltaTable) -> None:
+    context = spark.sparkContext
+    context.setJobGroup("small work", "")
+    try:
+        done = table.delete("id < 2")
+        (row,) = done.collect()
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert row.num_affected_rows == 4
+    assert [(f.dataType.simpleString(), f.nullable) for f in done.schema] == [("bigint", True)]
+    assert not context.statusTracker().getJobIdsForGroup("small work")
+
+
 def test_what_was_said_for_the_table_wins(spark: SparkSession, path: str) -> None:
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "by the session")
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.row_changes.handle import AlreadyWrittenError
 from delta_pyds.table.scan.read_report import remember
 
@@ -38,8 +39,15 @@ def merged_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
 
 
 def _frame(spark: SparkSession, result: RowChangeResult, names: tuple[str, ...]) -> DataFrame:
-    schema = pa.schema([(name, pa.int64()) for name in names])
-    row = {name: getattr(result, name) for name in names}
-    frame = spark.createDataFrame(pa.Table.from_pylist([row], schema=schema))
+    numbers = [int(getattr(result, name)) for name in names]
+    if is_remote(spark):
+        # sent along with what asks for the row
+        columns = [pa.array([number], pa.int64()) for number in numbers]
+        frame = spark.createDataFrame(pa.table(columns, list(names)))
+    else:
+        # a row that Spark knows when it plans needs no job; the numbers may be null, as the reference says of them
+        columns_sql = ", ".join(f"nullif({name}, CAST(NULL AS BIGINT)) AS {name}" for name in names)
+        values = ", ".join(f"CAST({number} AS BIGINT)" for number in numbers)
+        frame = spark.sql(f"SELECT {columns_sql} FROM VALUES ({values}) AS result({', '.join(names)})")
     remember(frame, result)
     return frame
