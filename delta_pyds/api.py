@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, overload
 
+from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.read_report import ReadReport, report_of
@@ -36,7 +37,7 @@ def explain(
 
 
 @overload
-def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult: ...
+def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult | LayoutResult: ...
 
 
 def explain(
@@ -49,7 +50,7 @@ def explain(
     timestamp_ms: int | None = None,
     time_zone: str = "UTC",
     storage_options: Mapping[str, Any] | None = None,
-) -> ScanReport | ReadReport | RowChangeResult:
+) -> ScanReport | ReadReport | RowChangeResult | LayoutResult:
     """Report which files a read would open, and which part of ``where`` ruled out the others. Reads the log only.
     ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
     ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
@@ -66,7 +67,7 @@ def explain(
     Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
     """
     if not isinstance(path, str | os.PathLike):
-        report: ReadReport | RowChangeResult = report_of(path)
+        report: ReadReport | RowChangeResult | LayoutResult = report_of(path)
         return report
     snapshot = load_snapshot(
         path,

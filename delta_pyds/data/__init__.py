@@ -7,4 +7,5 @@
 - ``read``: data files to rows
 - ``write``: rows to data files
 - ``row_changes``: tasks that change rows: to bitmaps of positions, rewritten files and change files
+- ``layout``: tasks that lay rows out anew: fewer files, or files along a curve
 """

@@ -7,12 +7,11 @@ Protocol: "Change Metadata", "Protocol Evolution".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.protocol.features import supported_features
-from delta_pyds.protocol.schema import StructField, StructType
-from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
 
@@ -56,7 +55,7 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         last_modified_ms=None if last_commit is None else last_commit.modification_time_ms,
         partition_columns=tuple(metadata.partition_columns or ()),
         clustering_columns=tuple(
-            _logical_name(snapshot.schema, path) for path in clustering_columns(snapshot.domain_metadata)
+            ".".join(path) for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
         ),
         num_files=snapshot.totals.num_files,
         size_bytes=snapshot.totals.size_bytes,
@@ -65,14 +64,3 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         min_writer_version=protocol.min_writer_version,
         features=tuple(sorted(supported_features(protocol))),
     )
-
-
-def _logical_name(schema: StructType, path: Sequence[str]) -> str:
-    """A column that the schema no longer has keeps its physical name: there is no other."""
-    names = []
-    fields: Sequence[StructField] = schema.fields
-    for part in path:
-        field = next((f for f in fields if f.physical_name == part), None)
-        names.append(part if field is None else field.name)
-        fields = field.data_type.fields if field is not None and isinstance(field.data_type, StructType) else ()
-    return ".".join(names)

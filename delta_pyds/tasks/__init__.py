@@ -5,5 +5,6 @@
 - ``changed_rows``: rows that a command changes, on their way to what writes and marks them
 - ``merge``: what the tasks of a merge are told that join in this process
 - ``row_changes``: what the tasks of a change of rows are given
+- ``layout``: what tasks are given that lay rows out anew
 - ``write_state``: what every task of a write knows, ``WriteState``, and what it answers, ``TaskOutput``
 """

@@ -86,6 +86,15 @@ def flag(value: Any, name: str) -> None:
     _of_type(value, bool, name, "a boolean")
 
 
+def column_names(given: tuple[Any, ...], what: str) -> list[str]:
+    """Names that are given one by one, or as one list. Raises: TypeError for what is no text."""
+    names = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} must be str, but {name!r:.200} is a {type(name)}.")
+    return list(names)
+
+
 def clone_arguments(target: Any, is_shallow: Any, replace: Any, properties: Any) -> None:
     """Raises: ValueError for an argument of another type."""
     text(target, "target")

@@ -54,10 +54,6 @@ class LaterMethods:
         checks.text(timestamp, "timestamp")
         _not_yet("restoreToTimestamp")
 
-    def optimize(self) -> NoReturn:
-        """Comes later: compaction and Z-order."""
-        _not_yet("optimize")
-
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> NoReturn:

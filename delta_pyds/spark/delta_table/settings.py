@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from delta_pyds.commands.layout.bins import Sizes
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.row_changes.handle import TableHandle
 
@@ -15,6 +17,16 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_OPTIMIZE = "spark.databricks.delta.optimize."
+# by the field of ``Sizes`` that a setting of the reference gives
+_SIZES = {
+    "min_file_bytes": "minFileSize",
+    "max_file_bytes": "maxFileSize",
+    "min_cube_bytes": "clustering.mergeStrategy.minCubeSize.threshold",
+    "target_cube_bytes": "clustering.mergeStrategy.minCubeSize.targetCubeSize",
+}
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_BYTES = re.compile(r"(\d{1,18})\s*([a-z]*)")
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
@@ -35,6 +47,38 @@ def for_one_command(handle: TableHandle) -> TableHandle:
 def merges_schema(spark: SparkSession) -> bool:
     """Whether every merge of the session may add columns to its table."""
     return (spark.conf.get(_AUTO_MERGE, None) or "false").strip().lower() == "true"
+
+
+def layout_sizes(spark: SparkSession) -> Sizes:
+    """Sizes of files and cubes, by the reference's settings. Raises: OptionError for a value that is none."""
+    given: dict[str, Any] = {}
+    for field, name in _SIZES.items():
+        text = spark.conf.get(f"{_OPTIMIZE}{name}", None)
+        if text is not None:
+            given[field] = _bytes(f"{_OPTIMIZE}{name}", text)
+    ratio = spark.conf.get(f"{_OPTIMIZE}maxDeletedRowsRatio", None)
+    if ratio is not None:
+        given["max_deleted_ratio"] = _ratio(f"{_OPTIMIZE}maxDeletedRowsRatio", ratio)
+    return replace(Sizes(), **given)
+
+
+def _bytes(name: str, text: str) -> int:
+    match = _BYTES.fullmatch(text.strip().lower())
+    size = 0 if match is None or match[2] not in _UNITS else int(match[1]) * _UNITS[match[2]]
+    if size <= 0:
+        message = f"the session sets {name} to {text!r:.100}, which is no size such as 1g or 1048576."
+        raise OptionError(message, option=name)
+    return size
+
+
+def _ratio(name: str, text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise OptionError(f"the session sets {name} to {text!r:.100}, which is no number from 0 to 1.", option=name)
+    return ratio
 
 
 def _transaction(spark: SparkSession) -> tuple[str, int] | None:

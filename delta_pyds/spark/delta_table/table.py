@@ -19,6 +19,7 @@ from delta_pyds.spark.delta_table.descriptions import detail_frame, history_fram
 from delta_pyds.spark.delta_table.identifiers import is_table, path_in_name, storage_options_of
 from delta_pyds.spark.delta_table.later import LaterMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
+from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _ENGINES = ("auto", "process", "tasks", "spark")
 
 
-class DeltaTable(LaterMethods):
+class DeltaTable(LayoutMethods, LaterMethods):
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
     >>> from delta_pyds import DeltaTable

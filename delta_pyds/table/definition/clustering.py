@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 
-from delta_pyds.errors import ProtocolError
+from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.properties import TableProperties
+from delta_pyds.protocol.schema import StructType, display
+from delta_pyds.table.definition.statistics_columns import (
+    Path,
+    find_path,
+    has_minimum,
+    parse_columns,
+    physical_path,
+    show_path,
+    statistics_columns,
+)
+
+MAX_CLUSTERING_COLUMNS = 4
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:
@@ -25,3 +39,92 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
             f"the domain {CLUSTERING_DOMAIN} does not name clustering columns: {domain.configuration!r}.",
             code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
         ) from None
+
+
+def logical_clustering_columns(schema: StructType, domains: Mapping[str, DomainMetadata]) -> tuple[Path, ...]:
+    """Logical paths of the clustering columns; a column that the schema no longer has keeps its physical names."""
+    return tuple(_logical(schema, path) for path in clustering_columns(domains))
+
+
+def _logical(schema: StructType, path: Path) -> Path:
+    names: list[str] = []
+    fields = schema.fields
+    for part in path:
+        field = next((f for f in fields if f.physical_name == part), None)
+        names.append(part if field is None else field.name)
+        fields = field.data_type.fields if field is not None and isinstance(field.data_type, StructType) else ()
+    return tuple(names)
+
+
+def clustering_domain(
+    table_root: str, schema: StructType, columns: Sequence[str | Sequence[str]], properties: TableProperties
+) -> DomainMetadata:
+    """The domain that names columns of a table without partitions by their physical names.
+
+    ``columns``: texts such as ``a.b``, or paths; none for a table that is no longer clustered.
+
+    Raises: UserError for columns that no table can be clustered by, with the reference's codes.
+    Protocol: "Clustered Table".
+    """
+    paths = [_one_path(c) if isinstance(c, str) else tuple(c) for c in columns]
+    if len(paths) > MAX_CLUSTERING_COLUMNS:
+        raise UserError(
+            f"the table {table_root} cannot be clustered by {len(paths)} columns: {MAX_CLUSTERING_COLUMNS} are the "
+            "most.",
+            code="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            table=table_root,
+        )
+    with_statistics = statistics_columns(schema, properties, ())
+    found = [_clustering_column(table_root, schema, path, with_statistics) for path in paths]
+    twice = [path for path in found if found.count(path) > 1]
+    if twice:
+        raise UserError(
+            f"the table {table_root} is to be clustered by '{show_path(twice[0])}' twice: name each column once.",
+            code="DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
+            table=table_root,
+        )
+    stored = {
+        "clusteringColumns": [list(physical_path(schema, path)) for path in found],
+        # the reference repeats the domain's name here
+        "domainName": CLUSTERING_DOMAIN,
+    }
+    return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":")))
+
+
+def _one_path(text: str) -> Path:
+    paths = parse_columns(text)
+    if len(paths) != 1:
+        raise UserError(f"'{text}' does not name one column to cluster by.", code="DELTA_COLUMN_NOT_FOUND", column=text)
+    return paths[0]
+
+
+def _clustering_column(table_root: str, schema: StructType, path: Path, with_statistics: tuple[Path, ...]) -> Path:
+    """The column in the schema's spelling."""
+    found = find_path(schema, path)
+    if found is None:
+        raise UserError(
+            f"there is no column '{show_path(path)}' to cluster table {table_root} by. "
+            f"The columns are: {', '.join(schema.names)}.",
+            code="DELTA_COLUMN_NOT_FOUND",
+            table=table_root,
+            column=show_path(path),
+        )
+    spelled, data_type = found
+    if not has_minimum(data_type):
+        raise UserError(
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}' of type {display(data_type)}, "
+            "which has no smallest and greatest value to skip files by.",
+            code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+            table=table_root,
+            column=show_path(spelled),
+        )
+    if spelled not in with_statistics:
+        raise UserError(
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}', of which no statistics are "
+            f"collected. Statistics are collected of: {', '.join(map(show_path, with_statistics))}. Name the column in "
+            "delta.dataSkippingStatsColumns, raise delta.dataSkippingNumIndexedCols, or move the column forward.",
+            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            table=table_root,
+            column=show_path(spelled),
+        )
+    return spelled

@@ -5,17 +5,17 @@ Protocol: "Change Metadata", "Protocol Evolution", "Column Mapping", "Clustered 
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError, UserError
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Format, Metadata, Protocol
+from delta_pyds.protocol.actions import DomainMetadata, Format, Metadata, Protocol
 from delta_pyds.protocol.features import Feature, supported_features
 from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
-from delta_pyds.protocol.schema import StructType, display, schema_to_string
+from delta_pyds.protocol.schema import StructType, schema_to_string
+from delta_pyds.table.definition.clustering import clustering_domain
 from delta_pyds.table.definition.column_mapping import assign_columns
 from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_features, complete_properties
 from delta_pyds.table.definition.property_rules import read_properties
@@ -27,18 +27,7 @@ from delta_pyds.table.definition.schema_rules import (
     check_partitioning,
     columns_of_new_table,
 )
-from delta_pyds.table.definition.statistics_columns import (
-    Path,
-    check_statistics_columns,
-    find_path,
-    has_minimum,
-    parse_columns,
-    physical_path,
-    show_path,
-    statistics_columns,
-)
-
-MAX_CLUSTERING_COLUMNS = 4
+from delta_pyds.table.definition.statistics_columns import check_statistics_columns, show_path
 
 
 @dataclass(frozen=True)
@@ -136,72 +125,12 @@ def _clustering(
         )
     if not clustering_columns:
         return ()
-    paths = [_one_path(c) if isinstance(c, str) else tuple(c) for c in clustering_columns]
     if partitions:
+        shown = ", ".join(c if isinstance(c, str) else show_path(tuple(c)) for c in clustering_columns)
         raise UserError(
-            f"the table {table_root} cannot be partitioned by ({', '.join(partitions)}) and clustered by "
-            f"({', '.join(map(show_path, paths))}) at once: leave one of them out.",
+            f"the table {table_root} cannot be partitioned by ({', '.join(partitions)}) and clustered by ({shown}) at "
+            "once: leave one of them out.",
             code="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             table=table_root,
         )
-    if len(paths) > MAX_CLUSTERING_COLUMNS:
-        raise UserError(
-            f"the table {table_root} cannot be clustered by {len(paths)} columns: {MAX_CLUSTERING_COLUMNS} are the "
-            "most.",
-            code="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
-            table=table_root,
-        )
-    with_statistics = statistics_columns(schema, properties, partitions)
-    found = [_clustering_column(table_root, schema, path, with_statistics) for path in paths]
-    twice = [path for path in found if found.count(path) > 1]
-    if twice:
-        raise UserError(
-            f"the table {table_root} is to be clustered by '{show_path(twice[0])}' twice: name each column once.",
-            code="DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
-            table=table_root,
-        )
-    stored = {
-        "clusteringColumns": [list(physical_path(schema, path)) for path in found],
-        # the reference repeats the domain's name here
-        "domainName": CLUSTERING_DOMAIN,
-    }
-    return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":"))),)
-
-
-def _one_path(text: str) -> Path:
-    paths = parse_columns(text)
-    if len(paths) != 1:
-        raise UserError(f"'{text}' does not name one column to cluster by.", code="DELTA_COLUMN_NOT_FOUND", column=text)
-    return paths[0]
-
-
-def _clustering_column(table_root: str, schema: StructType, path: Path, with_statistics: tuple[Path, ...]) -> Path:
-    """The column in the schema's spelling."""
-    found = find_path(schema, path)
-    if found is None:
-        raise UserError(
-            f"there is no column '{show_path(path)}' to cluster table {table_root} by. "
-            f"The columns are: {', '.join(schema.names)}.",
-            code="DELTA_COLUMN_NOT_FOUND",
-            table=table_root,
-            column=show_path(path),
-        )
-    spelled, data_type = found
-    if not has_minimum(data_type):
-        raise UserError(
-            f"the table {table_root} cannot be clustered by '{show_path(spelled)}' of type {display(data_type)}, "
-            "which has no smallest and greatest value to skip files by.",
-            code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
-            table=table_root,
-            column=show_path(spelled),
-        )
-    if spelled not in with_statistics:
-        raise UserError(
-            f"the table {table_root} cannot be clustered by '{show_path(spelled)}', of which no statistics are "
-            f"collected. Statistics are collected of: {', '.join(map(show_path, with_statistics))}. Name the column in "
-            "delta.dataSkippingStatsColumns, raise delta.dataSkippingNumIndexedCols, or move the column forward.",
-            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-            table=table_root,
-            column=show_path(spelled),
-        )
-    return spelled
+    return (clustering_domain(table_root, schema, clustering_columns, properties),)

@@ -1,0 +1,105 @@
+"""Which files become one: the reference's rules, so that either engine goes on where the other stopped.
+
+Invariant: a file is in one bin at most, all files of a bin are of one partition, and a bin that would give back what it
+takes is none. Pure functions of what the log says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.table.transaction.row_counts import row_counts
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The reference's settings, and its defaults.
+
+    ``min_file_bytes``: files that are smaller are compacted. ``max_file_bytes``: of a bin, and of a new file.
+    ``max_deleted_ratio``: files are compacted too of whose rows a greater part is deleted. ``min_cube_bytes``: a ZCube
+    of that many bytes stays as it is; ``target_cube_bytes``: so large should they become.
+    """
+
+    min_file_bytes: int = GIB
+    max_file_bytes: int = GIB
+    max_deleted_ratio: float = 0.05
+    min_cube_bytes: int = 100 * GIB
+    target_cube_bytes: int = 150 * GIB
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Files that are rewritten together. ``tags``: of the new files."""
+
+    files: tuple[AddFile, ...]
+    tags: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+def needs_compaction(file: AddFile, sizes: Sizes) -> bool:
+    """Whether the file is small, or has too many deleted rows, or an unknown number of rows and some deleted."""
+    if file.size < sizes.min_file_bytes:
+        return True
+    if file.deletion_vector is None:
+        return False
+    num_records = row_counts(file.stats).num_records
+    return num_records is None or file.deletion_vector.cardinality > sizes.max_deleted_ratio * num_records
+
+
+def compaction_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
+    """Small files first, one bin filled after the other; a file alone stays as it is."""
+    found = []
+    for some in by_partition(files):
+        found += [b for b in _filled(sorted(some, key=_size), sizes.max_file_bytes) if len(b.files) > 1]
+    return found
+
+
+def purge_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
+    """All files with deleted rows; one alone is rewritten too."""
+    found = []
+    for some in by_partition(file for file in files if file.deletion_vector is not None):
+        found += _filled(sorted(some, key=_size), sizes.max_file_bytes)
+    return found
+
+
+def whole_partitions(files: Iterable[AddFile]) -> list[Bin]:
+    """All files of a partition in one bin, for a Z-order."""
+    return [Bin(tuple(some)) for some in by_partition(files)]
+
+
+def cubes(files: Sequence[AddFile], sizes: Sizes) -> list[Bin]:
+    """Files that become ZCubes, in their order."""
+    return _filled(files, max(sizes.target_cube_bytes, sizes.min_cube_bytes))
+
+
+def by_partition(files: Iterable[AddFile]) -> list[list[AddFile]]:
+    """The files of each partition, as the log spells its values."""
+    found: dict[frozenset[tuple[str, str | None]], list[AddFile]] = {}
+    for file in files:
+        found.setdefault(frozenset((file.partition_values or {}).items()), []).append(file)
+    return list(found.values())
+
+
+def _filled(files: Sequence[AddFile], room: int) -> list[Bin]:
+    """One bin after the other, each as full as the next file lets it be."""
+    found: list[Bin] = []
+    some: list[AddFile] = []
+    total = 0
+    for file in files:
+        if some and total + file.size > room:
+            found.append(Bin(tuple(some)))
+            some, total = [], 0
+        some.append(file)
+        total += file.size
+    return [*found, Bin(tuple(some))] if some else found
+
+
+def _size(file: AddFile) -> int:
+    return file.size

@@ -1,0 +1,225 @@
+"""The verbs of layout, planned: compaction, purge of deletion vectors, Z-order, clustering.
+
+    plan = plan_optimize(snapshot, ["day >= '2026-01-01'"], options)
+    result = run_layout(plan, Place("process", "..."))
+
+Protocol: "Deletion Vectors", "Clustered Table".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from delta_pyds.commands.layout.bins import (
+    Bin,
+    Sizes,
+    compaction_bins,
+    cubes,
+    needs_compaction,
+    purge_bins,
+    whole_partitions,
+)
+from delta_pyds.commands.layout.cubes import PROVIDER, files_to_cluster, new_cube_tags
+from delta_pyds.commands.layout.plan import (
+    LayoutKind,
+    LayoutPlan,
+    bind_partition_filters,
+    candidates,
+    check_may_lay_out,
+    planned_target,
+)
+from delta_pyds.commands.row_changes.operation import condition_for_the_log
+from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
+from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.features import Feature
+from delta_pyds.table.definition.clustering import logical_clustering_columns
+from delta_pyds.table.definition.statistics_columns import Path, find_path, has_minimum, parse_columns, show_path
+from delta_pyds.table.snapshot import Snapshot
+
+DEFAULT_SIZES = Sizes()
+
+
+def plan_optimize(
+    snapshot: Snapshot,
+    filters: Sequence[str],
+    options: CommandOptions,
+    *,
+    sizes: Sizes = DEFAULT_SIZES,
+    full: bool = False,
+) -> LayoutPlan:
+    """What ``optimize`` without a Z-order does: a clustered table is clustered, small files of others become few.
+
+    ``full``: files that were clustered by other columns are clustered anew.
+
+    Raises: UnsupportedOperationError (DELTA_CLUSTERING_WITH_PARTITION_PREDICATE, DELTA_OPTIMIZE_FULL_NOT_SUPPORTED);
+        UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for a filter that our evaluator does not know.
+    """
+    by = _clustering(snapshot)
+    if by:
+        if filters:
+            raise UnsupportedOperationError(
+                f"the table {snapshot.table_root} is clustered, so it has no partitions that a filter could choose: "
+                "optimize it without one.",
+                code="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+                table=snapshot.table_root,
+            )
+        return _plan_clustering(snapshot, by, options, sizes, full=full)
+    if full:
+        raise UnsupportedOperationError(
+            f"the table {snapshot.table_root} is not clustered, so there is nothing that a full optimize would do "
+            "again: optimize it without full.",
+            code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+            table=snapshot.table_root,
+        )
+    return plan_compaction(snapshot, filters, options, sizes=sizes)
+
+
+def plan_compaction(
+    snapshot: Snapshot,
+    filters: Sequence[str],
+    options: CommandOptions,
+    *,
+    sizes: Sizes = DEFAULT_SIZES,
+    auto: bool = False,
+) -> LayoutPlan:
+    """Small files, and those with many deleted rows, become fewer. ``auto``: after a write, for history."""
+    parameters = {**_parameters(filters), "auto": auto}
+    considered, files = _counted(snapshot, filters, options)
+    small = [file for file in files if needs_compaction(file, sizes)]
+    return _plan(snapshot, options, sizes, "OPTIMIZE", compaction_bins(small, sizes), parameters, considered)
+
+
+def plan_purge(
+    snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
+) -> LayoutPlan:
+    """Files with deleted rows are written anew without them. Raises: as ``plan_optimize``."""
+    considered, files = _counted(snapshot, filters, options)
+    marked = [file for file in files if file.deletion_vector is not None]
+    parameters = {"predicate": [condition_for_the_log(text) for text in filters], "applyPurge": True}
+    return _plan(snapshot, options, sizes, "REORG", purge_bins(marked, sizes), parameters, considered)
+
+
+def plan_zorder(
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    filters: Sequence[str],
+    options: CommandOptions,
+    *,
+    sizes: Sizes = DEFAULT_SIZES,
+) -> LayoutPlan:
+    """All files of the partitions are written anew, along a curve through the columns; without columns, a compaction.
+
+    Raises: OptionError (DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST, DELTA_ZORDERING_ON_PARTITION_COLUMN,
+        DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS); UserError (DELTA_CLUSTERING_WITH_ZORDER_BY); as ``plan_optimize``.
+    """
+    if _clustering(snapshot):
+        raise UserError(
+            f"the table {snapshot.table_root} is clustered by columns of its own: optimize it without a Z-order by "
+            f"({', '.join(columns)}).",
+            code="DELTA_CLUSTERING_WITH_ZORDER_BY",
+            table=snapshot.table_root,
+        )
+    if not columns:
+        return plan_compaction(snapshot, filters, options, sizes=sizes)
+    by = _zorder_columns(snapshot, columns, options)
+    considered, files = _counted(snapshot, filters, options)
+    parameters = {**_parameters(filters), "zOrderBy": [show_path(path) for path in by]}
+    return _plan(snapshot, options, sizes, "OPTIMIZE", whole_partitions(files), parameters, considered, by=by)
+
+
+def _plan_clustering(
+    snapshot: Snapshot, by: tuple[Path, ...], options: CommandOptions, sizes: Sizes, *, full: bool
+) -> LayoutPlan:
+    columns = tuple(show_path(path) for path in by)
+    considered, found = _counted(snapshot, (), options)
+    files = list(found)
+    chosen = files_to_cluster(files, columns, sizes, full=full)
+    bins = [Bin(some.files, new_cube_tags(columns)) for some in cubes(chosen, sizes)]
+    parameters = {**_parameters(()), "clusterBy": list(columns), "isFull": full}
+    return _plan(
+        snapshot, options, sizes, "OPTIMIZE", bins, parameters, considered,
+        by=by, curve="hilbert", provider=PROVIDER, columns=columns, input_files=files,
+    )  # fmt: skip
+
+
+def _plan(
+    snapshot: Snapshot,
+    options: CommandOptions,
+    sizes: Sizes,
+    kind: LayoutKind,
+    bins: Sequence[Bin],
+    parameters: dict[str, Any],
+    considered: list[int],
+    **more: Any,
+) -> LayoutPlan:
+    started_ms = int(time.time() * 1000)
+    target = planned_target(snapshot, bins, options)
+    return LayoutPlan(kind, target, bins, considered[0], options, sizes, started_ms, parameters, **more)
+
+
+def _parameters(filters: Sequence[str]) -> dict[str, Any]:
+    shown = [condition_for_the_log(text) for text in filters]
+    return {"predicate": shown, "zOrderBy": [], "clusterBy": [], "auto": False}
+
+
+def _counted(
+    snapshot: Snapshot, filters: Sequence[str], options: CommandOptions
+) -> tuple[list[int], Iterator[AddFile]]:
+    """The files of the partitions, and, once they have been looked at, how many there were."""
+    check_may_lay_out(snapshot)
+    count = [0]
+
+    def counting(files: Iterable[AddFile]) -> Iterator[AddFile]:
+        for file in files:
+            count[0] += 1
+            yield file
+
+    predicate = bind_partition_filters(snapshot, filters, options)
+    return count, counting(candidates(snapshot, predicate, options))
+
+
+def _clustering(snapshot: Snapshot) -> tuple[Path, ...]:
+    """The clustering columns, which mean nothing without the feature."""
+    if not snapshot.configuration.supports(Feature.CLUSTERING):
+        return ()
+    return logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+
+
+def _zorder_columns(snapshot: Snapshot, columns: Sequence[str], options: CommandOptions) -> tuple[Path, ...]:
+    """The columns in the schema's spelling."""
+    root, partitions = snapshot.table_root, snapshot.configuration.partition_columns
+    with_statistics = files_state(snapshot, options).stats_columns
+    by: list[Path] = []
+    for text in columns:
+        paths = parse_columns(text)
+        found = find_path(snapshot.schema, paths[0]) if len(paths) == 1 else None
+        if found is None:
+            raise OptionError(
+                f"the table {root} has no column {text!r} to Z-order by. It has: {', '.join(snapshot.schema.names)}.",
+                code="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
+                table=root,
+                column=text,
+            )
+        path, data_type = found
+        if path[0] in partitions:
+            raise OptionError(
+                f"the table {root} is partitioned by {text}, so all rows of a file have the same value: Z-order by "
+                "data columns.",
+                code="DELTA_ZORDERING_ON_PARTITION_COLUMN",
+                table=root,
+                column=text,
+            )
+        if path not in with_statistics or not has_minimum(data_type):
+            raise OptionError(
+                f"a Z-order of the table {root} by {text} would skip no file: no smallest and greatest values of the "
+                "column are collected. Name it in delta.dataSkippingStatsColumns, or raise "
+                "delta.dataSkippingNumIndexedCols.",
+                code="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
+                table=root,
+                column=text,
+            )
+        by.append(path)
+    return tuple(dict.fromkeys(by))

@@ -1,0 +1,119 @@
+"""What a command of layout is to do, decided before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from delta_pyds.commands.layout.bins import Bin, Sizes
+from delta_pyds.commands.row_changes.condition import bind_condition
+from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
+from delta_pyds.errors import ColumnNotFoundError, UserError
+from delta_pyds.expr.logic import and_
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.redaction import Concealing
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files
+from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.layout import Curve
+
+LayoutKind = Literal["OPTIMIZE", "REORG"]
+
+
+@dataclass(frozen=True, repr=False)
+class LayoutPlan(Concealing):
+    """One command, planned.
+
+    ``target.files``: those that are rewritten, bin after bin. ``considered``: how many files the command looked at.
+    ``by``: logical paths of the columns of the curve; empty where files are only put together. ``parameters``: of
+    ``commitInfo``. ``provider``: the clustering provider of new files. ``input_files``: of a curve, all files that were
+    looked at, for what the caller is told.
+    """
+
+    kind: LayoutKind
+    target: TargetFiles
+    bins: Sequence[Bin]
+    considered: int
+    options: CommandOptions
+    sizes: Sizes
+    started_ms: int
+    parameters: dict[str, Any]
+    by: tuple[tuple[str, ...], ...] = ()
+    curve: Curve = "zorder"
+    provider: str | None = None
+    columns: tuple[str, ...] = ()
+    input_files: Sequence[AddFile] = field(default_factory=tuple)
+
+    @property
+    def bytes_to_read(self) -> int:
+        """Of all files that are rewritten."""
+        return sum(file.size for file in self.target.files)
+
+
+def check_may_lay_out(snapshot: Snapshot) -> None:
+    """Refuse before anything is read what would be refused at the end. Append-only tables may be laid out anew.
+
+    Raises: UnsupportedFeatureError where we cannot write the table; StorageError for a store without put-if-absent.
+    """
+    snapshot.configuration.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
+
+
+def bind_partition_filters(snapshot: Snapshot, filters: Sequence[str], options: CommandOptions) -> Expr:
+    """All filters of a command as one predicate, which partition values alone decide.
+
+    Raises: UserError (DELTA_NON_PARTITION_COLUMN_REFERENCE); ExpressionError for what our evaluator does not know.
+    """
+    partition_columns = snapshot.configuration.partition_columns
+    bound = []
+    for text in filters:
+        try:
+            predicate = bind_condition(text, snapshot.schema, options)
+        except ColumnNotFoundError as error:
+            raise _no_partition_filter(snapshot, text) from error
+        if not is_partition_predicate(predicate, partition_columns):
+            raise _no_partition_filter(snapshot, text)
+        bound.append(predicate)
+    return and_(bound) if bound else TRUE
+
+
+def candidates(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> Iterator[AddFile]:
+    """The live files of the partitions, of whose statistics only the number of rows is kept."""
+    scan = plan_scan(
+        snapshot,
+        pushed=() if predicate == TRUE else (predicate,),
+        time_zone=options.time_zone,
+        storage_options=options.storage_options,
+    )
+    files: Iterable[AddFile] = live_files(scan, (*REMOVAL_COLUMNS, "stats", "clusteringProvider"))
+    if predicate != TRUE:
+        # skipping may keep a file too many, so that it never decides what is rewritten
+        files = files_matching(
+            files, predicate, snapshot.schema, table=snapshot.table_root, time_zone=options.time_zone
+        )
+    for file in files:
+        num_records = row_counts(file.stats).num_records
+        counted = None if num_records is None else f'{{"numRecords":{num_records}}}'
+        yield msgspec.structs.replace(file, stats=counted)
+
+
+def planned_target(snapshot: Snapshot, bins: Sequence[Bin], options: CommandOptions) -> TargetFiles:
+    """The files of all bins, bin after bin."""
+    return target_files(snapshot, [file for some in bins for file in some.files], options)
+
+
+def _no_partition_filter(snapshot: Snapshot, text: str) -> UserError:
+    columns = ", ".join(snapshot.configuration.partition_columns) or "none"
+    return UserError(
+        f"the filter {text} of optimize looks at columns that the table {snapshot.table_root} is not partitioned by: a "
+        f"filter chooses whole partitions. Its partition columns: {columns}.",
+        code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+        table=snapshot.table_root,
+        filter=text,
+    )

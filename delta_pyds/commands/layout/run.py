@@ -1,0 +1,159 @@
+"""The end of every command of layout: its tasks run, what they say is held against the log, one commit.
+
+Invariants: after an error the table is as before, and the new files are deleted, but where the outcome of the commit is
+unknown: then they stay. No row is lost and none comes twice: each file says how many live rows were read of it, which
+must be what the log promises and what was written.
+
+Protocol: "Add File and Remove File" (``dataChange``), "Row Tracking", "Clustered Table".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from delta_pyds.commands.commit import FileChanges, discard_files
+from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
+from delta_pyds.commands.layout.plan import LayoutPlan
+from delta_pyds.commands.row_changes.find_rows import table_files
+from delta_pyds.commands.row_changes.plan import files_state
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
+from delta_pyds.data.layout.cluster import cluster_files
+from delta_pyds.data.layout.compact import compact_files
+from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
+from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.tasks.layout import ClusterFiles, CompactFiles
+from delta_pyds.tasks.row_changes import TableFile
+from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
+
+logger = safe_logger(__name__)
+
+# a bin becomes one file, however its rows compress now
+_ONE_FILE = 1 << 60
+
+
+def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None) -> LayoutResult:
+    """Write the files anew and commit; no commit where there is nothing to do.
+
+    ``runner``: None runs in threads of this process.
+
+    Raises: ConcurrentDeleteReadError where another commit removed one of the files, or deleted rows of it; another
+        ConflictError where the table's schema or protocol changed; CommitOutcomeUnknownError; DeltaError
+        (DELTA_NUM_RECORDS_MISMATCH) where a file does not have the rows that the log promises; whatever a task raises.
+    """
+    root, options = plan.target.snapshot.table_root, plan.options
+
+    def discard(outputs: Sequence[TaskOutput]) -> None:
+        discard_files(root, options.storage_options, outputs)
+
+    runner = runner or LocalRunner(discard=discard)
+    if not plan.bins:
+        return LayoutResult(root, None, result_metrics(plan, (), parallelism=runner.parallelism), place)
+    outputs = _run(plan, runner)
+    try:
+        added = [file for output in outputs for file in output.files]
+        _check_rows(plan, outputs)
+        transaction = _transaction(plan, outputs)
+        operation = operation_of(plan, added)
+    except BaseException:
+        discard(outputs)  # no commit was tried
+        raise
+    # rows that are in other files now have the ids that they had
+    tags = {} if plan.target.row_id_columns is None else {PRESERVED_TAG: "true"}
+    try:
+        committed = transaction.commit(operation, user_metadata=options.user_metadata, tags=tags)
+    except CommitOutcomeUnknownError:
+        raise
+    except DeltaError:
+        discard(outputs)
+        raise
+    spent_ms = int(time.time() * 1000) - plan.started_ms
+    message = "%s of %s: %s files became %s in version %s, in %s ms."
+    logger.info(message, plan.kind, root, len(plan.target.files), len(added), committed.version, spent_ms)
+    return LayoutResult(root, committed.version, result_metrics(plan, added, parallelism=runner.parallelism), place)
+
+
+def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
+    """One task for each bin."""
+    scan = plan.target.scan
+    write = with_row_ids(files_state(plan.target.snapshot, plan.options), plan.target.row_id_columns)
+    bins = list(_numbered(plan, table_files(plan.target, scan)))
+    if not plan.by:
+        write = replace(write, target_file_bytes=_ONE_FILE, max_records_per_file=0)
+        return runner.run(compact_files, [CompactFiles(scan, write, files) for files in bins])
+    return runner.run(cluster_files, [_cluster_task(plan, write, files) for files in bins])
+
+
+def _numbered(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableFile, ...]]:
+    found, start = [], 0
+    for some in plan.bins:
+        found.append(tuple(files[start : start + len(some.files)]))
+        start += len(some.files)
+    return found
+
+
+def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, ...]) -> ClusterFiles:
+    most = plan.sizes.max_file_bytes
+    size = sum(file.scan.size_bytes for file in files)
+    rows = sum(_live_rows(plan.target.files[file.number]) or 0 for file in files)
+    # places on the curve that many rows share must not make a file of any size
+    write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
+    return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows)
+
+
+def _live_rows(file: AddFile) -> int | None:
+    """By the log; None where it does not tell."""
+    count = row_counts(file.stats).num_records
+    return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
+
+
+def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:
+    """Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH)."""
+    root, files = plan.target.snapshot.table_root, plan.target.files
+    read = {one.number: one.live_rows for output in outputs for one in output.replaced}
+    for number, live_rows in read.items():
+        promised = _live_rows(files[number])
+        if promised is not None and promised != live_rows:
+            raise DeltaError(
+                f"the log promises {promised} live rows in the file {files[number].path} of the table {root}, and "
+                f"{live_rows} were read of it. Nothing was committed; verify the table.",
+                code="DELTA_NUM_RECORDS_MISMATCH",
+                table=root,
+                file=files[number].path,
+            )
+    written = sum(file.num_records for output in outputs for file in output.files)
+    if len(read) != len(files) or sum(read.values()) != written:
+        raise DeltaError(
+            f"{sum(read.values())} rows were read of {len(read)} files of the table {root}, of {len(files)} to be "
+            f"read, and {written} rows were written. Nothing was committed; run the command again.",
+            code="DELTA_NUM_RECORDS_MISMATCH",
+            table=root,
+        )
+
+
+def _transaction(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> Transaction:
+    snapshot = plan.target.snapshot
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction.record_files(plan.target.paths)
+    for some, output in zip(plan.bins, outputs, strict=True):
+        transaction.add(_adds(output.files, some.tags, plan.provider))
+    now_ms = int(time.time() * 1000)
+    transaction.remove(removal(f, deletion_timestamp_ms=now_ms, data_change=False) for f in plan.target.files)
+    return transaction
+
+
+def _adds(files: Sequence[WrittenFile], tags: dict[str, str], provider: str | None) -> list[AddFile]:
+    adds = FileChanges(rewritten=list(files)).adds(data_change=False)
+    if not tags and provider is None:
+        return adds
+    return [msgspec.structs.replace(add, tags=dict(tags), clustering_provider=provider) for add in adds]

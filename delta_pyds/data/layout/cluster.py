@@ -1,0 +1,131 @@
+"""Files of one partition to files along a curve through some of their columns.
+
+The values of the columns are read once, a sample of them makes ranges and cuts the curve into pieces. Then all rows are
+read, dealt out to their pieces, and written piece by piece, sorted, so that row groups are clustered too. Memory is
+bounded: rows wait on the local disk, and what of a piece is too large to be sorted at once is sorted in parts.
+
+Protocol: "Clustered Table", "Add File and Remove File", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.columnar.rows import batch_resolver
+from delta_pyds.data.layout.compact import LiveRows
+from delta_pyds.data.layout.curve import bits_per_column, places
+from delta_pyds.data.layout.pieces import Pieces
+from delta_pyds.data.layout.ranges import Ranges, cut_points
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.write.writer import DataFileWriter
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.tasks.layout import ClusterFiles
+from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+_SAMPLED_ROWS = 200_000
+# of encoded rows: what a row group mostly has
+_PIECE_BYTES = 16 << 20
+_MOST_PIECES = 4_096
+# what is sorted at once
+_SORTED_BYTES = 256 << 20
+_PLACE = "place"
+
+
+def cluster_files(task: ClusterFiles) -> TaskOutput:
+    """The new files. Raises: whatever ``read`` and ``DataFileWriter`` raise; StorageError for the local disk."""
+    curve = _Curve(task)
+    rows = LiveRows(task.scan, task.files, list(task.write.schema.names))
+    pieces = Pieces(curve.pieces)
+    for batch in rows.batches():
+        place = curve.places(batch)
+        pieces.add(batch.append_column(_PLACE, place), curve.piece(place))
+    writers = [DataFileWriter(task.write, number) for number in range(task.num_files)]
+    files: list[WrittenFile] = []
+    try:
+        for number, writer in enumerate(writers):
+            for piece in range(*(n * curve.pieces // task.num_files for n in (number, number + 1))):
+                for batch in _sorted(pieces.take(piece)):
+                    writer.write(batch)
+            files += writer.close()
+    except BaseException:
+        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        for writer in writers:
+            with suppress(Exception):
+                writer.discard()
+        raise
+    return TaskOutput(tuple(files), copied_rows=sum(f.num_records for f in files), replaced=rows.counted())
+
+
+class _Curve:
+    """The curve of one task, as a sample of its rows makes it. ``pieces``: into how many it is cut."""
+
+    def __init__(self, task: ClusterFiles) -> None:
+        self._task = task
+        sample = list(self._sample())
+        most = 1 << bits_per_column(len(task.by))
+        columns = [pa.chunked_array(chunks).combine_chunks() for chunks in zip(*sample, strict=True)] if sample else []
+        self._ranges = [Ranges(column, most) for column in columns]
+        size = sum(file.scan.size_bytes for file in task.files)
+        wanted = min(max(task.num_files, size // _PIECE_BYTES), _MOST_PIECES, max(1, len(columns[0]) if columns else 1))
+        self._cuts = pa.array([], pa.uint64())
+        if columns:
+            self._cuts = cut_points(self._places(columns), max(wanted, task.num_files))
+        self.pieces = len(self._cuts) + 1
+
+    def places(self, batch: pa.RecordBatch) -> pa.Array:
+        """The place of each row on the curve."""
+        column = batch_resolver(batch)
+        return self._places([column(path) for path in self._task.by])
+
+    def piece(self, place: pa.Array) -> pa.Array:
+        """The number of the piece of each place."""
+        count = len(self._cuts)
+        both = pa.concat_arrays([self._cuts, place])
+        order = pc.sort_indices(both)
+        number = pc.cumulative_sum(pc.less(order, pa.scalar(count, pa.uint64())).cast(pa.int64()))
+        return number.take(pc.sort_indices(order).slice(count))
+
+    def _places(self, columns: list[pa.Array]) -> pa.Array:
+        return places(self._task.curve, [r.numbers(c) for r, c in zip(self._ranges, columns, strict=True)])
+
+    def _sample(self) -> Iterator[list[pa.Array]]:
+        """Some values of the columns, in equal steps through all rows."""
+        step = max(1, self._task.num_rows // _SAMPLED_ROWS)
+        names = {path[0] for path in self._task.by}
+        output = StructType(tuple(f for f in self._task.scan.output if f.name in names))
+        state = replace(self._task.scan, output=output, row_ids=None)
+        skipped = 0
+        for file in self._task.files:
+            for batch in read(state, file.scan):
+                first = -skipped % step
+                skipped += batch.num_rows
+                rows = batch.take(pa.array(range(first, batch.num_rows, step), pa.int64())) if step > 1 else batch
+                if rows.num_rows:
+                    column = batch_resolver(rows)
+                    yield [column(path) for path in self._task.by]
+
+
+def _sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in the order of their places, without these; in parts, where they are too many."""
+    waiting: list[pa.RecordBatch] = []
+    num_bytes = 0
+    for batch in batches:
+        waiting.append(batch)
+        num_bytes += batch.nbytes
+        if num_bytes >= _SORTED_BYTES:
+            yield from _in_order(waiting)
+            waiting, num_bytes = [], 0
+    if waiting:
+        yield from _in_order(waiting)
+
+
+def _in_order(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows = pa.Table.from_batches(batches)
+    last = rows.num_columns - 1
+    order = pc.sort_indices(rows.column(last))
+    yield from rows.remove_column(last).take(order).combine_chunks().to_batches()

@@ -1,0 +1,138 @@
+"""Numbers of ranges to places on a curve: rows that are near in all columns are near on it.
+
+    place = places("hilbert", [ids_of_a, ids_of_b])     # uint64, ascending along the curve
+
+Invariant: places differ where any number differs, and depend on nothing but the numbers. A Z-order takes bits from each
+column in turn, the highest first; a Hilbert curve only ever goes from a cell to its neighbour (Hamilton and
+Rau-Chaplin, "Compact Hilbert indices", without the compaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.tasks.layout import Curve
+
+# as many ranges of a column as the reference tells apart by default are 1000
+_MOST_BITS = 10
+_WORD_BITS = 63
+
+
+def bits_per_column(columns: int) -> int:
+    """How many bits of a column's number count, so that a place fits into a word."""
+    return max(1, min(_MOST_BITS, _WORD_BITS // columns))
+
+
+def places(curve: Curve, numbers: Sequence[pa.Array]) -> pa.Array:
+    """The place of each row. ``numbers``: by column, of the ranges, below ``2 ** bits_per_column``, without nulls.
+
+    One column's places are its numbers, whatever the curve. More columns than bits in a word do not all count.
+    """
+    numbers = list(numbers)[:_WORD_BITS]
+    bits = bits_per_column(len(numbers))
+    if len(numbers) == 1:
+        return numbers[0].cast(pa.uint64())
+    return _hilbert(numbers, bits) if curve == "hilbert" else _zorder(numbers, bits)
+
+
+def _zorder(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
+    columns = len(numbers)
+    place = None
+    for column, array in enumerate(numbers):
+        spread = pa.array([_spread(n, bits, columns, columns - 1 - column) for n in range(1 << bits)], pa.uint64())
+        part = spread.take(array)
+        place = part if place is None else pc.bit_wise_or(place, part)
+    return place
+
+
+def _spread(number: int, bits: int, columns: int, lowest: int) -> int:
+    """The bits of a number, moved apart: bit ``i`` goes to ``i * columns + lowest``."""
+    return sum((number >> i & 1) << (i * columns + lowest) for i in range(bits))
+
+
+def _hilbert(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
+    """From the highest bits down: the cell among the 2^n of a cube, and how the curve runs inside of it."""
+    columns = len(numbers)
+    cells, states = _hilbert_table(columns)
+    place = pa.nulls(len(numbers[0]), pa.uint64()).fill_null(0)
+    state = pa.nulls(len(numbers[0]), pa.uint64()).fill_null(0)
+    for level in reversed(range(bits)):
+        corner = None
+        for column, array in enumerate(numbers):
+            bit = pc.bit_wise_and(pc.shift_right(array.cast(pa.uint64()), _word(level)), _word(1))
+            bit = pc.shift_left(bit, _word(column))
+            corner = bit if corner is None else pc.bit_wise_or(corner, bit)
+        at = pc.bit_wise_or(pc.shift_left(state, _word(columns)), corner)
+        place = pc.bit_wise_or(pc.shift_left(place, _word(columns)), cells.take(at))
+        state = states.take(at)
+    return place
+
+
+def _word(value: int) -> pa.Scalar:
+    return pa.scalar(value, pa.uint64())
+
+
+@lru_cache(maxsize=8)
+def _hilbert_table(columns: int) -> tuple[pa.Array, pa.Array]:
+    """By state and corner: which cell of its cube the curve passes it as, and the state inside of it.
+
+    A state is where the curve enters its cube, and along which axis it leaves it again.
+    """
+    known: dict[tuple[int, int], int] = {(0, 0): 0}
+    order = [(0, 0)]
+    cells: list[int] = []
+    states: list[int] = []
+    for entry, direction in order:
+        for corner in range(1 << columns):
+            cell = _gray_inverse(_rotated(corner ^ entry, direction + 1, columns))
+            inside = entry ^ _rotated(_entry(cell), columns - direction - 1, columns)
+            state = (inside, (direction + _axis(cell, columns) + 1) % columns)
+            if state not in known:
+                known[state] = len(order)
+                order.append(state)
+            cells.append(cell)
+            states.append(known[state])
+    return pa.array(cells, pa.uint64()), pa.array(states, pa.uint64())
+
+
+def _rotated(value: int, by: int, bits: int) -> int:
+    """The bits moved to the right, those that fall out come in on the left."""
+    by %= bits
+    return (value >> by | value << (bits - by)) & ((1 << bits) - 1)
+
+
+def _gray(value: int) -> int:
+    return value ^ value >> 1
+
+
+def _gray_inverse(value: int) -> int:
+    found = 0
+    while value:
+        found ^= value
+        value >>= 1
+    return found
+
+
+def _entry(cell: int) -> int:
+    """The corner at which the curve enters a cell of the first cube."""
+    return 0 if cell == 0 else _gray(2 * ((cell - 1) // 2))
+
+
+def _axis(cell: int, columns: int) -> int:
+    """The axis along which the curve runs inside of a cell."""
+    if cell == 0:
+        return 0
+    count = cell if cell % 2 else cell - 1
+    return _trailing_ones(count) % columns
+
+
+def _trailing_ones(value: int) -> int:
+    count = 0
+    while value & 1:
+        value >>= 1
+        count += 1
+    return count

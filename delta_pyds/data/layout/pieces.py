@@ -1,0 +1,62 @@
+"""Rows that wait until all have come, by the piece that they are in: in memory, and beyond that on the local disk.
+
+Invariant: each row comes back once, under its piece, in the order in which it came. Memory is bounded, but for what the
+caller keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.data.write.spill import Spill
+
+_MEMORY_BYTES = 128 << 20
+
+
+class Pieces:
+    """``number``: of pieces, which count from 0. Raises: StorageError where the local disk does not take the rows."""
+
+    def __init__(self, number: int) -> None:
+        self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(number)]
+        self._spilled: list[list[tuple[Spill, int]]] = [[] for _ in range(number)]
+        self._held_bytes = 0
+
+    def add(self, rows: pa.RecordBatch, pieces: pa.Array) -> None:
+        """Take rows. ``pieces``: the number of each one's."""
+        self._held_bytes += rows.nbytes
+        order = pc.sort_indices(pieces)
+        rows = rows.take(order)
+        runs = pc.run_end_encode(pieces.take(order))
+        start = 0
+        for end, piece in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+            self._waiting[piece].append(rows.slice(start, end - start))
+            start = end
+        if self._held_bytes >= _MEMORY_BYTES:
+            self._spill()
+
+    def take(self, piece: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece."""
+        spilled, self._spilled[piece] = self._spilled[piece], []
+        for spill, number in spilled:
+            yield spill.batch(number)
+        waiting, self._waiting[piece] = self._waiting[piece], []
+        yield from waiting
+
+    def _spill(self) -> None:
+        """Move all rows that wait to the local disk: all, because a slice keeps the whole batch in memory."""
+        places: list[int] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for piece, waiting in enumerate(self._waiting):
+                for batch in pa.Table.from_batches(waiting).combine_chunks().to_batches() if waiting else ():
+                    places.append(piece)
+                    yield batch
+
+        spill = Spill(next(some[0] for some in self._waiting if some).schema, batches())
+        for number, piece in enumerate(places):
+            self._spilled[piece].append((spill, number))
+        self._waiting = [[] for _ in self._waiting]
+        self._held_bytes = 0
