@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_pyds.commands.layout.cluster_by import cluster_by
 from delta_pyds.commands.layout.operation import LayoutResult
@@ -142,5 +142,3 @@ class DeltaOptimizeBuilder:
 def _without_transaction(handle: TableHandle) -> TableHandle:
     """Layout is no write of an application: what the session says of those is not for it."""
     return replace(handle, txn=None)
-
-

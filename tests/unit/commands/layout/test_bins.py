@@ -64,9 +64,7 @@ def test_a_purge_takes_every_file_with_deleted_rows_and_one_alone_too() -> None:
     assert paths(purge_bins(files, SIZES)) == [["c", "d"], ["a"]]
 
 
-def cube(
-    path: str, size: int, name: str, columns: tuple[str, ...] = ("x",), provider: str = "liquid"
-) -> AddFile:
+def cube(path: str, size: int, name: str, columns: tuple[str, ...] = ("x",), provider: str = "liquid") -> AddFile:
     tags: dict[str, str | None] = {**new_cube_tags(columns), "ZCUBE_ID": name}
     return file(path, size, tags=tags, clustering_provider=provider)
 

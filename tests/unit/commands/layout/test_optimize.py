@@ -151,7 +151,7 @@ def test_rows_are_not_lost_where_the_log_counts_others(tmp_path: Path) -> None:
     for n in range(3):
         builder.append([{"id": n}, {"id": n + 10}])
     log = tmp_path / "_delta_log" / "00000000000000000002.json"
-    log.write_text(re.sub(r'(numRecords[^0-9]+)2', r'\g<1>3', log.read_text()))
+    log.write_text(re.sub(r"(numRecords[^0-9]+)2", r"\g<1>3", log.read_text()))
     before = set(tmp_path.rglob("*.parquet"))
 
     with pytest.raises(DeltaError) as caught:
