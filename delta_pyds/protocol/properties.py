@@ -18,6 +18,7 @@ class Property:
     """The keys of the table properties that this package uses."""
 
     APPEND_ONLY = "delta.appendOnly"
+    AUTO_COMPACT = "delta.autoOptimize.autoCompact"
     CHECKPOINT_INTERVAL = "delta.checkpointInterval"
     CHECKPOINT_POLICY = "delta.checkpointPolicy"
     CHECKPOINT_WRITE_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
@@ -100,6 +101,7 @@ class TableProperties:
     materialized_row_commit_version_column: str | None = None
     change_data_feed: bool = False
     append_only: bool = False
+    auto_compact: bool = False
     deletion_vectors: bool = False
     type_widening: bool = False
     isolation_level: str = "Serializable"
@@ -161,6 +163,7 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
         change_data_feed=_boolean(c, Property.ENABLE_CHANGE_DATA_FEED)
         or _boolean(c, Property.ENABLE_CHANGE_DATA_CAPTURE),
         append_only=flag(Property.APPEND_ONLY),
+        auto_compact=flag(Property.AUTO_COMPACT),
         deletion_vectors=flag(Property.ENABLE_DELETION_VECTORS),
         type_widening=flag(Property.ENABLE_TYPE_WIDENING),
         isolation_level=for_writers(

@@ -1,4 +1,4 @@
-"""Optimize by each engine on copies of one table: the same bins, rows, row ids, tags and accounts; then they take turns."""
+"""Optimize by each engine on copies of one table: the same bins, rows, ids, tags, accounts; then they take turns."""
 
 from __future__ import annotations
 
@@ -128,18 +128,10 @@ def tags(path: Path, version: int) -> Any:
     """Of each new and each old file: what readers of the log are told, but for names, sizes and statistics."""
     adds = [line["add"] for line in actions(path, version) if "add" in line]
     removes = [line["remove"] for line in actions(path, version) if "remove" in line]
-    return (
-        sorted(
-            str(
-                (
-                    a["partitionValues"],
-                    a["dataChange"],
-                    a.get("clusteringProvider"),
-                    (a.get("tags") or {}).get("ZCUBE_ZORDER_BY"),
-                )
-            )
-            for a in adds
-        ),
-        sorted(str((r["partitionValues"], r["dataChange"])) for r in removes),
-        json.dumps([len({(a.get("tags") or {}).get("ZCUBE_ID") for a in adds})]),
-    )
+    cubes = [a.get("tags") or {} for a in adds]
+    told = [
+        (a["partitionValues"], a["dataChange"], a.get("clusteringProvider"), cube.get("ZCUBE_ZORDER_BY"))
+        for a, cube in zip(adds, cubes, strict=True)
+    ]
+    gone = [(r["partitionValues"], r["dataChange"]) for r in removes]
+    return sorted(map(str, told)), sorted(map(str, gone)), len({cube.get("ZCUBE_ID") for cube in cubes})

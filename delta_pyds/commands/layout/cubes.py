@@ -53,7 +53,8 @@ def files_to_cluster(files: Sequence[AddFile], columns: Sequence[str], sizes: Si
     ``full``: those too that were clustered by other columns, or by another provider. One small cube alone stays.
     """
     ordered = sorted(files, key=lambda file: ((file.tags or {}).get(_ID) is not None, (file.tags or {}).get(_ID) or ""))
-    ours, others = [], []
+    ours: list[AddFile] = []
+    others: list[AddFile] = []
     for file in ordered:
         (ours if _is_ours(file, tuple(columns)) else others).append(file)
     totals: dict[str, int] = {}

@@ -9,7 +9,7 @@ Protocol: "Deletion Vectors", "Clustered Table".
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from delta_pyds.commands.layout.bins import (
@@ -33,6 +33,7 @@ from delta_pyds.commands.layout.plan import (
 from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.table.definition.clustering import logical_clustering_columns
@@ -78,25 +79,33 @@ def plan_optimize(
 
 
 def plan_compaction(
-    snapshot: Snapshot,
-    filters: Sequence[str],
-    options: CommandOptions,
-    *,
-    sizes: Sizes = DEFAULT_SIZES,
-    auto: bool = False,
+    snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
-    """Small files, and those with many deleted rows, become fewer. ``auto``: after a write, for history."""
-    parameters = {**_parameters(filters), "auto": auto}
-    considered, files = _counted(snapshot, filters, options)
+    """Small files, and those with many deleted rows, become fewer."""
+    considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
     small = [file for file in files if needs_compaction(file, sizes)]
-    return _plan(snapshot, options, sizes, "OPTIMIZE", compaction_bins(small, sizes), parameters, considered)
+    bins = compaction_bins(small, sizes)
+    return _plan(snapshot, options, sizes, "OPTIMIZE", bins, _parameters(filters), considered)
+
+
+def plan_auto_compaction(
+    snapshot: Snapshot,
+    predicate: Expr,
+    options: CommandOptions,
+    sizes: Sizes,
+    worth: Callable[[list[AddFile]], list[AddFile]],
+) -> LayoutPlan:
+    """The same after a write. ``predicate``: of the partitions. ``worth``: chooses among all small files."""
+    considered, files = _counted(snapshot, predicate, options)
+    bins = compaction_bins(worth([file for file in files if needs_compaction(file, sizes)]), sizes)
+    return _plan(snapshot, options, sizes, "OPTIMIZE", bins, {**_parameters(()), "auto": True}, considered)
 
 
 def plan_purge(
     snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
     """Files with deleted rows are written anew without them. Raises: as ``plan_optimize``."""
-    considered, files = _counted(snapshot, filters, options)
+    considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
     marked = [file for file in files if file.deletion_vector is not None]
     parameters = {"predicate": [condition_for_the_log(text) for text in filters], "applyPurge": True}
     return _plan(snapshot, options, sizes, "REORG", purge_bins(marked, sizes), parameters, considered)
@@ -125,7 +134,7 @@ def plan_zorder(
     if not columns:
         return plan_compaction(snapshot, filters, options, sizes=sizes)
     by = _zorder_columns(snapshot, columns, options)
-    considered, files = _counted(snapshot, filters, options)
+    considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
     parameters = {**_parameters(filters), "zOrderBy": [show_path(path) for path in by]}
     return _plan(snapshot, options, sizes, "OPTIMIZE", whole_partitions(files), parameters, considered, by=by)
 
@@ -134,7 +143,7 @@ def _plan_clustering(
     snapshot: Snapshot, by: tuple[Path, ...], options: CommandOptions, sizes: Sizes, *, full: bool
 ) -> LayoutPlan:
     columns = tuple(show_path(path) for path in by)
-    considered, found = _counted(snapshot, (), options)
+    considered, found = _counted(snapshot, TRUE, options)
     files = list(found)
     chosen = files_to_cluster(files, columns, sizes, full=full)
     bins = [Bin(some.files, new_cube_tags(columns)) for some in cubes(chosen, sizes)]
@@ -165,20 +174,17 @@ def _parameters(filters: Sequence[str]) -> dict[str, Any]:
     return {"predicate": shown, "zOrderBy": [], "clusterBy": [], "auto": False}
 
 
-def _counted(
-    snapshot: Snapshot, filters: Sequence[str], options: CommandOptions
-) -> tuple[list[int], Iterator[AddFile]]:
+def _counted(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> tuple[list[int], Iterator[AddFile]]:
     """The files of the partitions, and, once they have been looked at, how many there were."""
     check_may_lay_out(snapshot)
     count = [0]
 
-    def counting(files: Iterable[AddFile]) -> Iterator[AddFile]:
-        for file in files:
+    def counting() -> Iterator[AddFile]:
+        for file in candidates(snapshot, predicate, options):
             count[0] += 1
             yield file
 
-    predicate = bind_partition_filters(snapshot, filters, options)
-    return count, counting(candidates(snapshot, predicate, options))
+    return count, counting()
 
 
 def _clustering(snapshot: Snapshot) -> tuple[Path, ...]:

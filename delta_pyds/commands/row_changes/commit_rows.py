@@ -218,4 +218,5 @@ def _result(plan: RowChangePlan, version: int | None, rows: Counted, place: Plac
         num_inserted_rows=rows.inserted,
         num_files_read=0 if plan.whole_files else len(plan.target.files),
         place=place,
+        auto_compact=plan.target.snapshot.configuration.properties.auto_compact,
     )

@@ -51,6 +51,7 @@ class RowChangeResult:
     """``version``: that the command made, None where nothing changed. ``num_files_read``: of the candidate files.
 
     -1 stands for a number of rows that nobody has counted: files left as a whole, and the log does not tell.
+    ``auto_compact``: the table wants small files compacted after a commit.
     """
 
     version: int | None
@@ -60,6 +61,7 @@ class RowChangeResult:
     num_inserted_rows: int
     num_files_read: int
     place: Place
+    auto_compact: bool = False
 
     def __str__(self) -> str:
         did = "changed nothing" if self.version is None else f"made version {self.version}"

@@ -29,6 +29,7 @@ from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -196,7 +197,7 @@ def commit_write(
     made = list(outputs)
     try:
         runner = runner or LocalRunner(discard=lambda outputs: discard_write(plan, outputs))
-        return _commit(plan, plan.state, plan.target, outputs, batch, runner, made, replaced)
+        committed = _commit(plan, plan.state, plan.target, outputs, batch, runner, made, replaced)
     except ConcurrentTransactionError:
         # what won may be this very attempt, told twice to commit: then its files are in the table
         raise
@@ -214,6 +215,12 @@ def commit_write(
     except (ConflictError, UserError):
         discard_write(plan, made)
         raise
+    if committed is not None and parse_properties(committed.metadata.configuration or {}).auto_compact:
+        # imported here: few tables want it
+        from delta_pyds.commands.layout.auto_compact import compact_after
+
+        compact_after(committed.table_root, committed.version, plan.state.storage_options, runner=runner)
+    return committed
 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:

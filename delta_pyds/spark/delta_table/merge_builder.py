@@ -130,7 +130,7 @@ class DeltaMergeBuilder:
             evolves = self._evolves or merges_schema(handle.spark)
             return merged_rows(
                 handle.spark,
-                once(lambda: merge_rows(handle, self._source, self._condition, self._clauses, evolves)),
+                once(handle, lambda: merge_rows(handle, self._source, self._condition, self._clauses, evolves)),
             )
 
     def _with(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_pyds.commands.layout.auto_compact import compact_after
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.row_changes.handle import AlreadyWrittenError
+from delta_pyds.spark.row_changes.handle import AlreadyWrittenError, TableHandle
 from delta_pyds.table.scan.read_report import remember
 
 if TYPE_CHECKING:
@@ -19,10 +20,16 @@ _AFFECTED = ("num_affected_rows",)
 _OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
-def once(command: Callable[[], RowChangeResult]) -> RowChangeResult:
-    """Run a command, which does nothing where the table has its application's version already."""
+def once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChangeResult:
+    """Run a command, which does nothing where the table has its application's version already.
+
+    After it, small files are compacted where the table wants that.
+    """
     try:
-        return command()
+        result = command()
+        if result.auto_compact and result.version is not None:
+            compact_after(handle.path, result.version, handle.storage_options)
+        return result
     except AlreadyWrittenError:
         place = Place("process", "the table has the transaction that the session's settings name already")
         return RowChangeResult(None, 0, 0, 0, 0, num_files_read=0, place=place)

@@ -197,7 +197,7 @@ class DeltaTable(LayoutMethods, LaterMethods):
         checked = checks.optional_expression(condition)
         with errors_of_spark():
             handle = self._now()
-            return affected_rows(handle.spark, once(lambda: delete_rows(handle, checked)))
+            return affected_rows(handle.spark, once(handle, lambda: delete_rows(handle, checked)))
 
     @overload
     def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...
@@ -223,7 +223,7 @@ class DeltaTable(LayoutMethods, LaterMethods):
         checked = checks.optional_expression(condition)
         with errors_of_spark():
             handle = self._now()
-            return affected_rows(handle.spark, once(lambda: update_rows(handle, checked, assigned)))
+            return affected_rows(handle.spark, once(handle, lambda: update_rows(handle, checked, assigned)))
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Begin a merge of the rows of ``source``; the clauses of the builder say what becomes of them.

@@ -141,7 +141,7 @@ def _rules() -> Mapping[str, PropertyRule]:
 _FLAGS = (
     Property.APPEND_ONLY,
     "delta.autoOptimize",
-    "delta.autoOptimize.autoCompact",
+    Property.AUTO_COMPACT,
     "delta.autoOptimize.optimizeWrite",
     "delta.castIcebergTimeType",
     Property.CHECKPOINT_WRITE_STATS_AS_JSON,

@@ -1,0 +1,101 @@
+"""Small files are compacted after a commit, where the table wants that (``delta.autoOptimize.autoCompact``).
+
+Invariant: it never fails the commit that it comes after: what goes wrong is logged, and the table is as that commit
+left it. The reference's rules: of the partitions that the commit added files to, those with many small files are
+compacted, to files of a moderate size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delta_pyds.commands.layout.bins import Sizes, by_partition
+from delta_pyds.commands.layout.operation import LayoutResult
+from delta_pyds.commands.layout.optimize import plan_auto_compaction
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.log.commit_reader import decode_commit
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN
+from delta_pyds.protocol.paths import commit_path
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.scan.partition_match import in_partitions
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+logger = safe_logger(__name__)
+
+_MIB = 1 << 20
+_PLACE = Place("process", "it comes after a commit")
+# more partitions of one commit are not looked at
+_MOST_PARTITIONS = 128
+
+
+@dataclass(frozen=True)
+class AutoCompaction:
+    """``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file; small is a half."""
+
+    min_files: int = 50
+    max_file_bytes: int = 128 * _MIB
+
+    @property
+    def sizes(self) -> Sizes:
+        """Deleted rows alone are no reason."""
+        return Sizes(self.max_file_bytes // 2, self.max_file_bytes, max_deleted_ratio=1.0)
+
+
+def compact_after(
+    table_root: str,
+    version: int,
+    storage_options: Mapping[str, Any],
+    *,
+    rule: AutoCompaction | None = None,
+    runner: TaskRunner | None = None,
+) -> LayoutResult | None:
+    """Compact what the commit of that version has left too small. None where nothing was to be done, or it failed."""
+    try:
+        storage = resolve_storage(table_root, storage_options)
+        snapshot = open_snapshot(storage, table_root)
+        path = commit_path(table_root, version)
+        written = [
+            line.add.partition_values or {} for line in decode_commit(storage.read(path), path) if line.add is not None
+        ]
+        return _compact(snapshot, written, CommandOptions(storage_options), rule or AutoCompaction(), runner)
+    except Exception as error:
+        logger.warning(
+            "The small files of %s were not compacted after version %s; what was written is in the table: %s",
+            table_root, version, error,
+        )  # fmt: skip
+        return None
+
+
+def _compact(
+    snapshot: Snapshot,
+    written: list[dict[str, str | None]],
+    options: CommandOptions,
+    rule: AutoCompaction,
+    runner: TaskRunner | None,
+) -> LayoutResult | None:
+    configuration = snapshot.configuration
+    # a clustered table is clustered by optimize: its files are not put together in the order of their sizes
+    if not written or not configuration.properties.auto_compact or CLUSTERING_DOMAIN in snapshot.domain_metadata:
+        return None
+    partitions = list({frozenset(values.items()): values for values in written}.values())[:_MOST_PARTITIONS]
+    predicate: Expr = TRUE
+    if configuration.partition_columns:
+        predicate = in_partitions(snapshot.schema, configuration.partition_columns, partitions)
+    sizes = rule.sizes
+    plan = plan_auto_compaction(
+        snapshot,
+        predicate,
+        options,
+        sizes,
+        lambda small: [file for some in by_partition(small) if len(some) >= rule.min_files for file in some],
+    )
+    if not plan.bins:
+        return None
+    return run_layout(plan, _PLACE, runner)

@@ -1,0 +1,79 @@
+"""Compaction after a write: in partitions that the write touched, where enough files are small, and never failing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_pyds.commands.layout import auto_compact
+from delta_pyds.commands.layout.auto_compact import AutoCompaction, compact_after
+from delta_pyds.errors import StorageError
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.history import history
+from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.verification.verify import verify
+from tests.support.table_writes import read_sorted, write_rows
+
+SCHEMA = {"id": "long", "p": "long"}
+WANTED = {"delta.autoOptimize.autoCompact": "true"}
+
+
+def operations(path: Path) -> list[Any]:
+    return [record.commit_info.operation for record in history(LocalStorage(), str(path))][::-1]
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three small files of a partition are enough."""
+    monkeypatch.setattr(auto_compact, "AutoCompaction", lambda: AutoCompaction(min_files=3))
+
+
+@pytest.mark.usefixtures("three")
+def test_the_write_that_makes_enough_files_has_them_compacted(tmp_path: Path) -> None:
+    for n in range(4):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+
+    assert operations(tmp_path) == ["CREATE TABLE AS SELECT", "WRITE", "WRITE", "OPTIMIZE", "WRITE"] or operations(
+        tmp_path
+    ) == ["WRITE", "WRITE", "WRITE", "OPTIMIZE", "WRITE"]
+    [record] = [r for r in history(LocalStorage(), str(tmp_path)) if r.commit_info.operation == "OPTIMIZE"]
+    assert record.commit_info.operation_parameters == {
+        "predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": True,
+    }  # fmt: skip
+    assert record.commit_info.operation_metrics["numRemovedFiles"] == "3"
+    assert read_sorted(tmp_path, "id") == [0, 1, 2, 3]
+    assert list(verify(str(tmp_path)).findings) == []
+
+
+@pytest.mark.usefixtures("three")
+def test_partitions_that_the_write_did_not_touch_stay(tmp_path: Path) -> None:
+    for p in (0, 0, 1, 1, None, None):
+        write_rows(tmp_path, SCHEMA, [{"id": 1, "p": p}], properties=WANTED, partition_by=(("p",),))
+    version = load_snapshot(str(tmp_path)).version
+    write_rows(tmp_path, SCHEMA, [{"id": 2, "p": None}])
+    assert operations(tmp_path)[version + 1 :] == ["WRITE", "OPTIMIZE"]
+    assert load_snapshot(str(tmp_path)).totals.num_files == 5
+
+
+def test_a_table_that_does_not_want_it_is_left_alone(tmp_path: Path) -> None:
+    for n in range(4):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}])
+    assert compact_after(str(tmp_path), 3, {}, rule=AutoCompaction(min_files=2)) is None
+    assert load_snapshot(str(tmp_path)).version == 3
+
+
+@pytest.mark.usefixtures("three")
+def test_what_goes_wrong_does_not_fail_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise StorageError("the disk is full.")
+
+    monkeypatch.setattr(auto_compact, "run_layout", broken)
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+    assert read_sorted(tmp_path, "id") == [0, 1, 2]
+    assert load_snapshot(str(tmp_path)).version == 2
+    assert "the disk is full" in caplog.text
