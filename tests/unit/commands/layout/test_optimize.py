@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.data.layout import pieces
 from delta_pyds.errors import ConcurrentDeleteReadError, DeltaError, OptionError, UserError
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
@@ -296,3 +299,61 @@ def test_new_files_have_statistics_of_all_their_rows(tmp_path: Path) -> None:
     [file] = files(tmp_path)
     assert '"numRecords":100' in file.stats
     assert '"minValues":{"id":0,' in file.stats
+
+
+NESTED = {
+    "place": "long",
+    "st": {"type": "struct", "fields": [
+        {"name": "x", "type": "integer", "nullable": True, "metadata": {}},
+        {"name": "t", "type": "timestamp", "nullable": True, "metadata": {}},
+    ]},
+    "li": {"type": "array", "elementType": "string", "containsNull": True},
+    "ma": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
+    "b": "binary",
+    "d": "decimal(20,3)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 30], ids=["spilled", "in memory"])
+@pytest.mark.parametrize("by", [["place"], ["st.x", "st.t", "d"], ["D", "Place"]], ids=str)
+def test_values_of_every_kind_come_through(
+    tmp_path: Path, by: list[str], memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "_MEMORY_BYTES", memory)
+    moment = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+    values = [
+        {
+            "place": None if n % 11 == 0 else n * 7 % 50,
+            "st": None if n % 7 == 0 else {"x": n % 5, "t": None if n % 3 == 0 else moment + dt.timedelta(hours=n)},
+            "li": None if n % 5 == 0 else [str(n), None],
+            "ma": [("k", n)],
+            "b": bytes([n]),
+            "d": Decimal(n) / 8,
+        }
+        for n in range(100)
+    ]
+    write_rows(tmp_path, NESTED, [values[i::4] for i in range(4)])
+    before = sorted(map(str, read_rows(tmp_path)))
+
+    result = run_layout(
+        plan_zorder(load_snapshot(str(tmp_path)), by, (), OPTIONS, sizes=Sizes(max_file_bytes=4_000)), HERE
+    )
+
+    assert result.metrics["numFilesAdded"] > 1
+    assert sorted(map(str, read_rows(tmp_path))) == before
+    optimize(tmp_path)
+    assert sorted(map(str, read_rows(tmp_path))) == before
+    assert len(files(tmp_path)) == 1
+    clean(tmp_path)
+
+
+def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    table(tmp_path, {}, partition_by=(("p",),))
+    damaged = files(tmp_path)[-1]
+    (tmp_path / damaged.path).write_bytes(b"PAR1" + bytes(damaged.size - 8) + b"PAR1")
+    before = set(tmp_path.rglob("*.parquet"))
+    for plan in (plan_compaction, lambda s, f, o: plan_zorder(s, ["id"], f, o)):
+        with pytest.raises(DeltaError):
+            run_layout(plan(load_snapshot(str(tmp_path)), (), OPTIONS), HERE)
+    assert set(tmp_path.rglob("*.parquet")) == before
+    assert load_snapshot(str(tmp_path)).version == 0
