@@ -16,6 +16,10 @@ from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import ReplacedFile, TaskOutput
 
+# what is handed on at once: each batch costs the writer as much as some thousand rows
+_WORTH_ROWS = 16_384
+_WORTH_BYTES = 16 << 20
+
 
 def compact_files(task: CompactFiles) -> TaskOutput:
     """The new file, or none where no row lives. Raises: whatever ``read`` and ``DataFileWriter`` raise."""
@@ -34,13 +38,30 @@ class LiveRows:
         self._counts: list[int] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, file after file."""
+        """All rows, file after file; those of small files together."""
+        waiting: list[pa.RecordBatch] = []
+        num_rows = num_bytes = 0
+        for batch in self._read():
+            waiting.append(batch)
+            num_rows += batch.num_rows
+            num_bytes += batch.nbytes
+            if num_rows >= _WORTH_ROWS or num_bytes >= _WORTH_BYTES:
+                yield from self._joined(waiting)
+                waiting, num_rows, num_bytes = [], 0, 0
+        if waiting:
+            yield from self._joined(waiting)
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         for file in self._files:
             count = 0
             for batch in read(self._scan, file.scan):
                 count += batch.num_rows
-                yield batch.rename_columns(self._names)
+                yield batch
             self._counts.append(count)
+
+    def _joined(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = batches if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()
+        return (batch.rename_columns(self._names) for batch in rows)
 
     def counted(self) -> tuple[ReplacedFile, ...]:
         """The files, once ``batches`` has come to its end."""
