@@ -86,7 +86,7 @@ def test_both_lay_out_alike(
             assert change_rows(engines.reference, ours, version) == change_rows(engines.reference, theirs, version)
         engines.assert_sound(ours)
         for path in (first, second):
-            append(engines, path, 1000 + 10 * number)
+            append(engines, path, 1000 + 100 * number)
             engines.sql(f"DELETE FROM delta.`{path}` WHERE `n m` = {number + 1}")
 
 
