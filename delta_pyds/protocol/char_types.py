@@ -59,6 +59,20 @@ def text_limits(field: StructField) -> Limits:
     return found
 
 
+def is_padded(field: StructField) -> bool:
+    """Whether the column is a ``char``, or holds one: Spark pads its values, and constants that it meets.
+
+    A file may have them either way. Raises: as ``text_limits``.
+    """
+    return _any_padded(text_limits(field))
+
+
+def _any_padded(limits: Limits) -> bool:
+    if isinstance(limits, TextLimits):
+        return any(map(_any_padded, limits.parts))
+    return limits is not None and limits.padded
+
+
 def _nested(data_type: DataType) -> Limits:
     """Limits that nested fields carry themselves."""
     if isinstance(data_type, StructType):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from delta_pyds.errors import DeltaError, ExpressionError
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
@@ -60,7 +61,9 @@ def certain_text(spark: SparkSession, expression: Column | str, schema: StructTy
     if text is None or not text.strip() or _is_replaced(text) or not has_plain_settings(spark):
         return None
     text = _without_alias(text, schema, alias)
-    return None if text is None or _may_be_shadowed(spark, text) else text
+    if text is None or names_any(text, padded_columns(schema)):
+        return None
+    return None if _may_be_shadowed(spark, text) else text
 
 
 def plain_text(spark: SparkSession, expression: Column | str) -> str | None:
@@ -84,10 +87,10 @@ def prunable(
     # what replaces a variable may hold an OR: then the parts are others
     if not texts or any(map(_is_replaced, texts)) or not has_plain_settings(spark):
         return None
-    known = []
+    known, padded = [], padded_columns(schema)
     for text in texts:
         plain = _without_alias(text, schema, alias)
-        if plain is None or _may_be_shadowed(spark, plain):
+        if plain is None or names_any(plain, padded) or _may_be_shadowed(spark, plain):
             continue
         try:
             parse_predicate(plain, schema, time_zone=time_zone)
@@ -95,6 +98,26 @@ def prunable(
             continue
         known.append(f"({plain}\n)")  # a comment ends with its line
     return " AND ".join(known) or None
+
+
+def padded_columns(schema: StructType) -> frozenset[str]:
+    """The columns of type ``char``, or that hold one, in small letters.
+
+    Spark compares them padded, and pads constants beside them. Files may have them without, and so may statistics: no
+    text that names one is certain, and none rules out files.
+    """
+    return frozenset(field.name.lower() for field in schema if is_padded(field))
+
+
+def names_any(text: str, columns: frozenset[str]) -> bool:
+    """Whether a text may be about one of the columns."""
+    if not columns:
+        return False
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return True
+    return any(token.is_symbol("*") or (token.kind in _NAMES and token.value.lower() in columns) for token in tokens)
 
 
 def has_plain_settings(spark: SparkSession) -> bool:

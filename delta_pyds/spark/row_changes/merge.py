@@ -108,7 +108,13 @@ def _merge(
     kept, reason = None, "a query of Spark was asked for"
     if target.engine != "spark":
         request = merge_request(
-            target.spark, source, condition, clauses, target_alias=target.alias, parameters=parameters
+            target.spark,
+            source,
+            condition,
+            clauses,
+            target=snapshot.schema,
+            target_alias=target.alias,
+            parameters=parameters,
         )
         done, kept, reason = _by_process(target, snapshot, source, request, options, schema_evolution)
         if done is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from delta_pyds.expr.nodes import (
     Literal,
     Or,
     literal_to_sql,
+    references,
     type_of,
 )
 from delta_pyds.expr.types import is_integral, is_total_cast
@@ -41,7 +42,8 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import from_spark
-from delta_pyds.tasks.merge import JoinCondition, JoinKey
+from delta_pyds.spark.row_changes.expressions import padded_columns
+from delta_pyds.tasks.merge import TARGET, JoinCondition, JoinKey
 
 if TYPE_CHECKING:
     from delta_pyds.spark.row_changes.merge_source import MergeSource
@@ -76,6 +78,7 @@ def pruning(
     try:
         tables = MergeTables(target, from_spark(source.original.schema), supports, target_alias, source_alias)
         on = bind_join_condition(condition, tables, time_zone=time_zone, ansi=ansi, now_micros=time.time_ns() // 1000)
+        on = _unpadded(on, target)
         keys = _values(on, source) if source.rows is not None else _ends(on, source)
     except (DeltaError, pa.ArrowException) as e:
         logger.debug("Nothing prunes the target of the merge: %s", e)
@@ -94,6 +97,17 @@ def pruning(
             files.append(between)
     texts = [text for part in few if (text := _text(part)) is not None]
     return Pruning(tuple(files), " AND ".join(f"({text})" for text in texts) or None)
+
+
+def _unpadded(on: JoinCondition, target: StructType) -> JoinCondition:
+    """Without what it says of columns of type ``char``: Spark pads them, and what the log says of them may be bare."""
+    padded = padded_columns(target)
+
+    def is_bare(expr: Expr) -> bool:
+        return not any(path[0] == TARGET and path[1].lower() in padded for path in references(expr))
+
+    keys = tuple(key for key in on.keys if is_bare(key.target))
+    return replace(on, keys=keys, target=tuple(part for part in on.target if is_bare(part)))
 
 
 def _values(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
-from delta_pyds.spark.row_changes.expressions import _without_alias, conjunct_texts, mentioned
+from delta_pyds.spark.row_changes.expressions import (
+    _without_alias,
+    conjunct_texts,
+    mentioned,
+    names_any,
+    padded_columns,
+)
 
 SCHEMA = StructType((StructField("id", LONG), StructField("Name", STRING), StructField("a`b", LONG)))
 
@@ -54,3 +61,25 @@ def test_columns_that_a_text_cannot_be_about() -> None:
     assert mentioned(["f(naME)", "1"], SCHEMA) == ["Name", "a`b"]
     assert mentioned(["count(*)"], SCHEMA) is None
     assert mentioned(["IDENTIFIER('i' || 'd') = 1"], SCHEMA) is None
+
+
+def test_no_text_about_a_char_column_is_certain() -> None:
+    """Spark sees such values with spaces behind, whatever files and their statistics have."""
+    kept = {CHAR_VARCHAR_TYPE: "char(3)"}, {CHAR_VARCHAR_TYPE: "varchar(3)"}
+    inner = StructType((StructField("x", STRING, metadata=kept[0]),))
+    padded = padded_columns(
+        StructType(
+            (
+                StructField("Code", STRING, metadata=kept[0]),
+                StructField("v", STRING, metadata=kept[1]),
+                StructField("s", inner),
+                StructField("t", STRING),
+            )
+        )
+    )
+    assert padded == {"code", "s"}
+    for text in ("code = 'a'", "t.`CODE` <=> 'a' AND v = 'b'", "S.x = 'a'", "hash(*) = 1", "'open"):
+        assert names_any(text, padded), text
+    for text in ("v = 'code'", "t = 'a' -- code", "t.v = 1"):
+        assert not names_any(text, padded), text
+    assert not names_any("hash(*) = 1", frozenset())
