@@ -177,6 +177,7 @@ class _Resolution:
             if given_field is None:
                 values.append(self._missing(clause, place, what))
                 continue
+            self._check_identity(clause, wanted.name)
             old = self._old[place] if tables.evolves and clause.action == "update" else None
             assignment = StoreAssignment(
                 tables.assignment.ansi, tables.assignment.casts_may_wrap, fill=tables.evolves, table=tables.table

@@ -234,3 +234,6 @@ def test_columns_that_the_table_makes(spark: SparkSession, tmp_path: Path) -> No
     rows = rows_of(spark, path)
     assert [(rows[i]["v"], rows[i]["g"]) for i in (1, 30)] == [(3, 6), (3, 6)]
     assert rows[1]["i"] == 1
+    # * assigns what the source has, an identity column too
+    with pytest.raises(UserError, match="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"):
+        merge(spark, path, "SELECT 1 id, 1 v, 2 g, 77L i", UPDATE_ALL)
