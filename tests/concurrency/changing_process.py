@@ -19,11 +19,11 @@ from tests.support.row_model.steps import BASE, Append, Delete, Update, with_col
 from tests.support.table_writes import write_rows
 
 
-def changer(path: Path) -> Callable[[Change, str], int | None]:
-    """Makes one change in this process."""
+def changer(path: Path, pause: Callable[[], None] = lambda: None) -> Callable[[Change, str], int | None]:
+    """Makes one change in this process. ``pause``: of ``CoreEngine``."""
 
     def change(step: Change, told: str) -> int | None:
-        engine = CoreEngine(CommandOptions(user_metadata=told))
+        engine = CoreEngine(CommandOptions(user_metadata=told), pause)
         try:
             if isinstance(step, Append):
                 rows = [row for task in step.tasks for row in with_columns(task, list(BASE))]

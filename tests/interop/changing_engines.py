@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,10 @@ def _name(path: Path) -> str:
 
 def source_of(spark: SparkSession, step: Merge, columns: Sequence[str]) -> DataFrame:
     """The source of a merge into a table with these columns."""
-    names = step.source_columns(columns)
-    rows = [tuple(row.values()) for row in with_columns(step.rows, names)]
-    schema = ", ".join(f"{name} {SQL_TYPES[type_of(name)]}" for name in names)
-    return spark.createDataFrame(rows, schema).coalesce(1)
+    return frame_of(spark, step.rows, step.source_columns(columns))
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> DataFrame:
+    """Drawn rows, in one partition."""
+    schema = ", ".join(f"{name} {SQL_TYPES[type_of(name)]}" for name in columns)
+    return spark.createDataFrame([tuple(row.values()) for row in with_columns(rows, columns)], schema).coalesce(1)

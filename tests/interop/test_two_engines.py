@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chispa import assert_df_equality
 
-from tests.concurrency.process_session import kill_session
 from tests.interop.engines import Engines, actions
+from tests.interop.racing import compile_log_store, race
 from tests.interop.two_engines import OURS, REFERENCE, SCHEMA, WRITERS, Done, allowed, replay
 from tests.support.table_writes import read_rows, write_rows
 
 # of each writer; in a bounded run a few
 _COMMITS, _BOUNDED_COMMITS = int(os.environ.get("INTEROP_COMMITS", "50")), 6
-_START_S = 180
 _COMMIT_S = 20
-_ROOT = Path(__file__).parents[2]
 # what moves when a race is lost: row ids and commit times; and checkpoints, which both write while the other commits
 _PROPERTIES = {
     "delta.enableRowTracking": "true",
@@ -44,7 +38,8 @@ def test_four_writers_of_each_engine(engines: Engines, tmp_path: Path, pytestcon
     table = tmp_path / "table"
     compile_log_store(engines, tmp_path / "classes")
     write_rows(table, SCHEMA, [], partition_by=(("p",),), properties=_PROPERTIES)
-    names = _race(tmp_path, commits)
+    writers = [(engine, number) for engine in (OURS, REFERENCE) for number in range(WRITERS)]
+    names = race("tests.interop.two_engines", tmp_path, writers, [commits, 6], _COMMIT_S * (commits + 3))
     notes = [json.loads(line) for name in names for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
     acknowledged = {Done(**note["done"]): note["version"] for note in notes if "version" in note}
     assert Counter(done.writer for done in acknowledged) == dict.fromkeys(names, commits)
@@ -74,69 +69,6 @@ def test_four_writers_of_each_engine(engines: Engines, tmp_path: Path, pytestcon
     assert refused, "nobody was refused anything: there was no race."
     print(f"{len(log)} commits, {turns} turns, refused: {dict(by_engine)}")
     engines.assert_sound(table)
-
-
-def compile_log_store(engines: Engines, folder: Path) -> None:
-    """Spark brings a compiler of Java along, so that no JDK is needed."""
-    folder.mkdir()
-    compiler = engines.spark._jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.cook(Path(__file__).with_name("LinkLogStore.java").read_text())
-    for name, code in dict(compiler.getBytecodes()).items():
-        (folder / f"{name}.class").write_bytes(code)
-
-
-def _race(folder: Path, commits: int) -> list[str]:
-    """Run all writers to their end. Returns: their names."""
-    with ExitStack() as stack:
-        processes = {
-            f"{engine}{number}": stack.enter_context(_Writer(folder, engine, number, commits))
-            for engine in (OURS, REFERENCE)
-            for number in range(WRITERS)
-        }
-        _until(lambda: all((folder / f"{name}.ready").exists() for name in processes), folder, processes, _START_S)
-        (folder / "start").touch()
-        _until(lambda: not _running(processes), folder, processes, _COMMIT_S * (commits + 3))
-    return list(processes)
-
-
-class _Writer:
-    """A writer in a session of the operating system of its own, of which nothing is left at the end."""
-
-    def __init__(self, folder: Path, engine: str, number: int, commits: int) -> None:
-        self._command = [sys.executable, "-m", "tests.interop.two_engines", engine, str(folder), str(number)]
-        self._command += [str(commits), "6"]
-        self._log = folder / f"{engine}{number}.log"
-
-    def __enter__(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-        with open(self._log, "wb") as log:
-            self._process = subprocess.Popen(
-                self._command, cwd=_ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-        return self._process
-
-    def __exit__(self, *_: object) -> None:
-        kill_session(self._process.pid)
-        self._process.wait()
-
-
-def _running(processes: dict[str, Any]) -> list[str]:
-    return [name for name, process in processes.items() if process.poll() is None]
-
-
-def _until(reached: Any, folder: Path, processes: dict[str, Any], seconds: float) -> None:
-    """Wait. Raises: AssertionError as soon as a writer failed, or if it takes longer."""
-    deadline = time.monotonic() + seconds
-    while True:
-        over = reached()
-        for name, process in processes.items():
-            if process.poll() not in (None, 0):
-                raise AssertionError(f"{name} failed:\n{(folder / f'{name}.log').read_text()[-4000:]}")
-        if over:
-            return
-        if time.monotonic() > deadline:
-            raise AssertionError(f"after {seconds:.0f} seconds these writers still run: {_running(processes)}")
-        time.sleep(0.1)
 
 
 def _entries(table: Path) -> list[int]:

@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-OURS, REFERENCE = "ours", "reference"
+from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_start
+
 SCHEMA = {"id": "string", "p": "string"}
 SHARED = "shared"
 WRITERS = 4
@@ -138,15 +139,7 @@ def write_as_us(table: str) -> Callable[[Done, float], int | None]:
 
 
 def write_as_reference(table: str, folder: Path, number: int) -> Callable[[Done, float], int | None]:
-    """A Spark of its own, as small as it can be."""
-    from tests.interop.reference_session import for_few_rows, reference_session
-
-    scratch = folder / f"spark-{number}"
-    builder = for_few_rows(reference_session(1, scratch, memory="700m", classes=folder / "classes"))
-    spark = builder.config("spark.delta.logStore.file.impl", "LinkLogStore").getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    # what is loaded and compiled at first use is no part of the race
-    spark.read.format("delta").load(table).collect()
+    spark = racing_reference(folder, number)
 
     def write(done: Done, _: float) -> int | None:
         """It is slow enough to be overtaken without a pause."""
@@ -211,9 +204,7 @@ def main(engine: str, folder: Path, number: int, commits: int, seed: int) -> Non
     table = str(folder / "table")
     writer = Writer(engine, folder, number, seed)
     write = write_as_us(table) if engine == OURS else write_as_reference(table, folder, number)
-    (folder / f"{writer.name}.ready").touch()
-    while not (folder / "start").exists():
-        time.sleep(0.02)
+    wait_for_start(folder, writer.name)
 
     def wait(n: int) -> None:
         """We are ten times as fast: without this we would have finished before the reference had begun."""
