@@ -1,0 +1,190 @@
+"""A drawn program on one table, of which each command runs on copies: by the reference, and by us in several places.
+
+Invariants: every command begins on copies of the same files, so their accounts differ in nothing but sizes and times.
+The table goes on as a copy that the reference changed and as one that we did, in turn. The model of rows says what must
+come out, so copies that are like it are alike. The core reads every copy, and the reference one of ours.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import delta_pyds
+from delta_pyds.table.snapshot import load_snapshot
+from tests.interop.changed_alike import assert_same_info, info, same_protocol
+from tests.interop.changing_engines import ReferenceEngine
+from tests.support.change_feed import applied, change_rows
+from tests.support.change_feed import bag as feed_bag
+from tests.support.row_model.delta_table_engine import DeltaTableEngine
+from tests.support.row_model.harness import (
+    Counts,
+    Engine,
+    RowIds,
+    check_metrics,
+    code_of,
+    create,
+    read_all,
+    take_as_core,
+)
+from tests.support.row_model.model import Effect, Model, ModelRow, bag, key_of
+from tests.support.row_model.programs import Program
+from tests.support.row_model.steps import Append, Delete, Layout, Merge, Update
+
+if TYPE_CHECKING:
+    from tests.interop.engines import Engines
+
+Command = Delete | Update | Merge
+REFERENCE = "reference"
+_ROW_IDS = ("_metadata.row_id AS _row_id", "_metadata.row_commit_version AS _row_commit_version")
+
+
+class Twins:
+    """A table, its model, and every engine that a command runs by.
+
+    ``places``: of us, for each step that is a command.
+    """
+
+    def __init__(self, engines: Engines, folder: Path, program: Program, places: Sequence[Sequence[str]]) -> None:
+        self._engines, self._folder, self._program, self._places = engines, folder, program, places
+        self._by: dict[str, Engine] = {REFERENCE: ReferenceEngine(engines.spark)}
+        self._by |= {place: DeltaTableEngine(engines.spark, place) for place in {p for some in places for p in some}}
+        self._model = Model(program.layout)
+        self._row_ids = RowIds()
+        self._path = folder / "table"
+        self._turn = 0
+
+    def run(self) -> None:
+        """Raises: AssertionError where a copy is not as the model, or two are not alike."""
+        create(self._path, self._model)
+        self._write(Append(self._program.first))
+        for step, places in zip(self._program.steps, self._places, strict=True):
+            if isinstance(step, Command):
+                self._command(step, places)
+            else:
+                self._write(step)
+        if self._program.layout.change_feed:
+            rows = feed_bag(self._model.values(), sorted(self._model.columns))
+            assert applied([], change_rows(self._path)) == rows
+
+    def _write(self, step: Any) -> None:
+        """By the core. What breaks the constraint is left out."""
+        effect = self._model.effect(step)
+        if not effect.errors:
+            take_as_core(self._path, self._model, step)
+            self._take(effect)
+
+    def _take(self, effect: Effect) -> None:
+        """The table is what the step has made of it."""
+        self._model.take(effect)
+        if self._program.layout.row_tracking:
+            rows, version = read_all(self._path, row_ids=True), load_snapshot(str(self._path)).version
+            self._row_ids.check(self._model, rows, version)
+
+    def _command(self, step: Command, places: Sequence[str]) -> None:
+        self._turn += 1
+        effect = self._model.effect(step)
+        before = load_snapshot(str(self._path)).version
+        copies = {name: self._folder / f"{self._turn}-{name}" for name in (REFERENCE, *places)}
+        for name, copy in copies.items():
+            shutil.copytree(self._path, copy)
+            self._run(name, copy, step, effect)
+        versions = {name: load_snapshot(str(copy)).version for name, copy in copies.items()}
+        assert len(set(versions.values())) == 1, f"{step} made these versions: {versions}"
+        version = versions[REFERENCE]
+        changed = _Changed(effect, self._program.layout, self._model.rows, self._row_ids, before, version)
+        judged = places[self._turn % len(places)]
+        for name, copy in copies.items():
+            changed.check(f"{name}: {step}", copy)
+            if version > before:
+                check_metrics(step, effect, info(copy, version), counts_source=name != REFERENCE)
+            if version > before and name != REFERENCE:
+                assert_same_info(copies[REFERENCE], copy, version, same_files=True)
+                same_protocol(copies[REFERENCE], copy)
+        changed.judge(f"{judged}, as the reference reads it: {step}", copies[judged], self._engines)
+        self._path = copies[REFERENCE if self._turn % 2 else judged]
+        if not effect.errors:
+            self._take(effect)
+
+    def _run(self, name: str, copy: Path, step: Command, effect: Effect) -> None:
+        """It is refused where the model says so, and else tells of as many rows as the model."""
+        engine = self._by[name]
+        try:
+            if isinstance(step, Merge):
+                counts: Counts = engine.merge(copy, step, self._model.columns)
+            else:
+                counts = engine.delete(copy, step) if isinstance(step, Delete) else engine.update(copy, step)
+        except Exception as error:
+            if not effect.errors:
+                raise
+            assert code_of(error) in effect.errors, f"{name} refused {step} with {error}"
+        else:
+            assert not effect.errors, f"{name} did not refuse {step}, though {effect.errors}"
+            for told, right in zip(counts, effect.counts, strict=True):
+                assert told in (None, right), f"{name} told of {counts}, which are {effect.counts}, for {step}"
+
+
+class _Changed:
+    """What one command must have made of any copy. Of a row that it inserted the id is the engine's choice."""
+
+    def __init__(
+        self, effect: Effect, layout: Layout, rows: Sequence[ModelRow], row_ids: RowIds, before: int, version: int
+    ) -> None:
+        self._layout, self._row_ids, self._before, self._version = layout, row_ids, before, version
+        self._columns = effect.columns
+        self._changes = effect.changes
+        new = {id(row): values for row, values in effect.new_values}
+        if effect.errors:
+            assert version == before, "what was refused has committed."
+            self._columns, self._changes, new = list(rows[0].values) if rows else [], [], {}
+        there = rows if effect.errors else effect.rows
+        self._rows: Counter[tuple[str, int | None, int]] = Counter()
+        for row in there:
+            committed = version if id(row) in new or row.commit_version is None else row.commit_version
+            key = key_of(new.get(id(row), row.values), self._columns)
+            self._rows[(key, row.row_id, committed) if layout.row_tracking else (key, None, 0)] += 1
+        self._known = {row.row_id for row in there}
+
+    def check(self, what: str, copy: Path) -> None:
+        """As the core reads it."""
+        self._check_rows(what, read_all(copy, row_ids=self._layout.row_tracking))
+        report = delta_pyds.verify(str(copy))
+        assert report.findings == (), f"{what}: {report}"
+        if self._version == self._before:
+            assert not self._changes, f"{what}: nothing was committed."
+        elif self._layout.change_feed:
+            self._check_changes(what, change_rows(copy, self._version, self._version))
+
+    def judge(self, what: str, copy: Path, engines: Engines) -> None:
+        """As the reference reads it, which finds its log sound."""
+        frame = engines.reference(copy)
+        tracked = frame.selectExpr("*", *_ROW_IDS) if self._layout.row_tracking else frame
+        self._check_rows(what, tracked.toArrow().to_pylist())
+        if self._layout.change_feed and self._version > self._before:
+            version = str(self._version)
+            feed = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
+            self._check_changes(what, engines.reference(copy, **feed).toArrow().to_pylist())
+        engines.assert_sound(copy)
+
+    def _check_rows(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Where rows are tracked, each keeps its id, and its version if it did not change."""
+        if not self._layout.row_tracking:
+            assert Counter((key_of(row, self._columns), None, 0) for row in rows) == self._rows, what
+            return
+        ids = [row["_row_id"] for row in rows]
+        assert None not in ids and len(set(ids)) == len(ids), f"{what}: row ids are not unique."
+        assert not (set(ids) - self._known) & self._row_ids.used, f"{what}: a row id was given twice."
+        found = Counter(
+            (key_of(row, self._columns), id_ if id_ in self._known else None, row["_row_commit_version"])
+            for row, id_ in zip(rows, ids, strict=True)
+        )
+        assert found == self._rows, what
+
+    def _check_changes(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        wanted = [{"_change_type": kind, **values} for kind, values in self._changes]
+        names = ["_change_type", *self._columns]
+        assert bag(rows, names) == bag(wanted, names), f"{what}: change rows."
+        assert {row["_commit_version"] for row in rows} <= {self._version}, what

@@ -1,0 +1,49 @@
+"""Drawn commands by the reference and by us, in every place where we run them, on copies of one table: all are alike.
+
+What is drawn follows from the commit (``SAMPLE_SEED`` gives another commit's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.interop.drawn_twins import Twins
+from tests.interop.engines import Engines
+from tests.support.row_model.programs import PAIRS_OF_FEATURES, drawn_programs
+from tests.support.row_model.steps import DELETES, MERGES, MERGES_IN_PROCESS, OTHERS, UPDATES
+from tests.support.sampling import seed
+
+_EVERYWHERE = ("process", "tasks", "spark")
+# of each step, where we run it; a merge has no tasks of ours
+_STEPS: tuple[tuple[Any, Sequence[str]], ...] = (
+    (UPDATES, _EVERYWHERE),
+    (MERGES_IN_PROCESS, ("process", "spark")),
+    (OTHERS, ()),
+    (DELETES, _EVERYWHERE),
+    (MERGES, ("spark",)),
+)
+_PROGRAMS = 3
+_BOUNDED = ("changes, row tracking, constraint", "all six features")
+
+
+def _layouts() -> list[Any]:
+    cells = [pytest.mark.cell(f"drawn commands: {name}", "ping-pong") for name in PAIRS_OF_FEATURES]
+    return [
+        pytest.param(name, marks=[cell, pytest.mark.also_bounded] if name in _BOUNDED else cell)
+        for name, cell in zip(PAIRS_OF_FEATURES, cells, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", _layouts())
+def test_drawn_commands(engines: Engines, tmp_path: Path, name: str, pytestconfig: pytest.Config) -> None:
+    count = 1 if pytestconfig.getoption("bounded") else _PROGRAMS
+    programs = drawn_programs(count, f"{seed()} {name}", st.just(PAIRS_OF_FEATURES[name]), [s for s, _ in _STEPS])
+    for number, program in enumerate(programs):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        Twins(engines, folder, program, [places for _, places in _STEPS]).run()
