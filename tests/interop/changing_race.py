@@ -24,7 +24,7 @@ from tests.interop.racing import OURS, REFERENCE, racing_reference, wait_for_sta
 from tests.interop.two_engines import conflict
 from tests.support.row_model.steps import BASE, Append, Delete, Update
 
-# of ours for one of the reference's, which takes so much longer
+# steps of each of ours for one of the reference's, which takes so much longer
 OURS_FOR_ONE = 2
 _LONGEST_PAUSE_S = 1.5
 
@@ -73,7 +73,8 @@ def main(engine: str, folder: Path, number: int, steps: int, seed: int) -> None:
     wait_for_start(folder, name)
 
     def take(step: Change, told: str) -> int | None:
-        while engine == OURS and steps_in(folder, REFERENCE) < json.loads(told)["n"] // OURS_FOR_ONE:
+        # each of ours makes as many as the two of the reference together, and is not to be done before them
+        while engine == OURS and steps_in(folder, REFERENCE) < json.loads(told)["n"]:
             time.sleep(0.05)
         version = change(step, told)
         with open(folder / f"{name}.steps", "a") as file:
