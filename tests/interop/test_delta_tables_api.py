@@ -147,6 +147,55 @@ def merge_under_settings(spark: SparkSession, api: Any, path: str) -> list[Any]:
             spark.conf.unset(key)
 
 
+def merge_that_keeps_old_rows(spark: SparkSession, api: Any, path: str) -> list[Any]:
+    """Slowly changing rows (SCD type 2): what changed is marked as old, and inserted anew under no key."""
+    table, updates = api.forPath(spark, path), source(spark)
+    changed = updates.alias("u").join(table.toDF().alias("t"), "id").where("t.name <> u.name")
+    staged = changed.selectExpr("CAST(NULL AS BIGINT) AS key", "u.*").unionAll(updates.selectExpr("id AS key", "*"))
+    merge = table.alias("t").merge(staged.alias("s"), "t.id = s.key")
+    merge = merge.whenMatchedUpdate("t.name <> s.name", {"name": "concat(t.name, ' (old)')"})
+    values = {"id": "s.id", "name": "s.name", "p": "s.p", "s": "s.s"}
+    return merge.whenNotMatchedInsert(values=values).execute().collect()
+
+
+def merge_of_the_latest_changes(spark: SparkSession, api: Any, path: str) -> list[Any]:
+    """Changes of another system, each with what was done: of every key the last one counts."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    told = spark.createDataFrame(
+        [(3, "u", "x", 1), (3, "d", None, 2), (4, "u", "y", 3), (50, "i", "z", 4), (51, "d", None, 5)],
+        "id long, op string, name string, time int",
+    )
+    last = told.groupBy("id").agg(F.max(F.struct("time", "op", "name")).alias("last")).select("id", "last.*")
+    merge = api.forPath(spark, path).alias("t").merge(last.alias("s"), "t.id = s.id")
+    merge = merge.whenMatchedDelete("s.op = 'd'").whenMatchedUpdate(set={"name": "s.name"})
+    return merge.whenNotMatchedInsert("s.op <> 'd'", {"id": "s.id", "name": "s.name", "p": "0"}).execute().collect()
+
+
+def merge_of_nulls(spark: SparkSession, api: Any, path: str) -> list[Any]:
+    """Nulls that are equal: inserted by the first merge, found by the second."""
+    table = api.forPath(spark, path).alias("t")
+    nulls = source(spark, 4, 6).selectExpr("IF(id = 4, NULL, id) AS id", "name", "p", "s").alias("u")
+    merge = table.merge(nulls, "t.id <=> u.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    return [merge.execute().collect(), merge.execute().collect()]
+
+
+def merge_by_a_function(spark: SparkSession, api: Any, path: str) -> list[Any]:
+    """A Python function over both tables says which rows meet; several that meet one delete it once."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    same = F.udf(lambda one, other: one % 10 == other % 10, "boolean")
+    merge = api.forPath(spark, path).alias("t").merge(source(spark).alias("u"), same(F.col("t.id"), F.col("u.id")))
+    return merge.whenMatchedDelete().execute().collect()
+
+
+def builders_from_one_beginning(spark: SparkSession, api: Any, path: str) -> list[Any]:
+    beginning = api.forPath(spark, path).alias("t").merge(source(spark).alias("u"), "t.id = u.id")
+    one, other = beginning.whenMatchedDelete("t.id = 16"), beginning.whenNotMatchedInsertAll("u.id = 22")
+    both = one.whenMatchedUpdate(set={"name": "'left'"})
+    return [merge.execute().collect() for merge in (one, other, both, one)]
+
+
 _PROGRAMS: list[Any] = [
     delete_by_text,
     delete_by_column,
@@ -161,6 +210,11 @@ _PROGRAMS: list[Any] = [
     merge_of_the_table_itself,
     merge_with_new_columns,
     merge_under_settings,
+    merge_that_keeps_old_rows,
+    merge_of_the_latest_changes,
+    merge_of_nulls,
+    merge_by_a_function,
+    builders_from_one_beginning,
 ]
 PROGRAMS: dict[str, Program] = {program.__name__: program for program in _PROGRAMS}
 
@@ -197,6 +251,7 @@ MISTAKES: dict[str, Program] = {
         api.forPath(spark, path).merge(source(spark), "id = id").whenMatchedDelete().execute()
     ),
     "two on one": _two_on_one,
+    "value that does not fit": lambda spark, api, path: api.forPath(spark, path).update(set={"p": "id + 3000000000"}),
     "argument": lambda spark, api, path: api.forPath(spark, path).delete(1),
     "no set": lambda spark, api, path: api.forPath(spark, path).update({"name": "'x'"}),
     "no source": lambda spark, api, path: api.forPath(spark, path).merge(None, "1 = 1"),
