@@ -138,6 +138,9 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
     """
     with naming(state.table_root, file.path):
         source = storage.parquet_source(file.path)
+        if not isinstance(source, pa.NativeFile):
+            # all who decode share its lock: a place is sought, and then read from
+            source = pa.PythonFile(source, mode="r")
         try:
             _check_size(state.table_root, file, _size(source))
             options: dict[str, Any] = {
