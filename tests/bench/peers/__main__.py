@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.measure import say
-from tests.bench.peers import memory, planning, row_changes, scans, streams, writes
+from tests.bench.peers import arrow_scan, memory, planning, row_changes, scans, streams, writes
 from tests.bench.peers.results import Results
 from tests.bench.peers.session import java_version, start, versions
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
@@ -32,7 +32,7 @@ IN_SESSION = {
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,
 }
-ALONE = {"planning-core": planning.without_spark, "memory": memory.memory}
+ALONE = {"planning-core": planning.without_spark, "scan": arrow_scan.arrow_scan, "memory": memory.memory}
 WORKS = (*IN_SESSION, *ALONE)
 
 _ABOUT_RATIOS = """

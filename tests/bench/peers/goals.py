@@ -7,6 +7,7 @@ from dataclasses import dataclass
 READ = "delta_pyds.read"
 FORMAT = "format deltapy"
 CORE = "delta_pyds core"
+SCAN = "delta_pyds.scan"
 REFERENCE = "format delta"
 DELTALAKE = "deltalake"
 SAIL = "Sail"
@@ -76,6 +77,7 @@ GOALS = (
     *(Goal(f"{change}, with deletion vectors", IN_PROCESS, FASTEST, "s", 1.5) for change in _SCATTERED),
     *(Goal(f"{change}, by rewriting", IN_PROCESS, FASTEST, "s", 1.2) for change in _SCATTERED),
     Goal("delete of one row of a table of one file", AUTO, FIFTY_MS, "s", 1.0),
+    Goal("scan without Spark", SCAN, DELTALAKE, "s", 1.0),
     Goal("row changes", AUTO, REFERENCE, "MB", 1.0),
     Goal("row changes", BY_SPARK, REFERENCE, "MB", 1.0),
 )
