@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
+import json
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from tests.interop import journal
+from tests.interop.journal import Outcome
 from tests.interop.setup_env import JARS
 
 MATRIX = Path(__file__).with_name("MATRIX.md")
@@ -31,6 +34,8 @@ DIRECTIONS = (
 _RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 # what travels with a report
 _CELLS, _REFUSED, _DECIDED = "cells", "refused", "decided"
+# tests that passed in an earlier sitting, for the processes of this one
+_DONE = "INTEROP_DONE"
 
 
 class Cell:
@@ -60,22 +65,20 @@ class Cell:
 
 
 class Recorder:
-    """Collects the cells of one run, in the order of collection: tests may run in several processes."""
+    """Collects what the tests of one run came to: they may run in several processes."""
 
     def __init__(self) -> None:
-        self.cells: dict[tuple[str, str], str] = {}
-        self.seconds: dict[tuple[str, str], float] = {}
-        self._rank: dict[str, int] = {}
-        self._ran: set[int] = set()
-        self._all = -1
-        self._files: set[str] = set()
+        self.outcomes: dict[str, Outcome] = {}
+        self._commit = journal.commit()
         self._unknown_failures = False
 
     @property
     def complete(self) -> bool:
         """Whether every test of this folder ran, and whatever failed is in a cell."""
         there = {file.name for file in MATRIX.parent.glob("test_*.py")}
-        return not self._unknown_failures and len(self._ran) == self._all and self._files == there
+        everything = journal.collected()
+        files = {Path(test.partition("::")[0]).name for test in everything}
+        return not self._unknown_failures and set(everything) <= self.outcomes.keys() and files == there
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._unknown_failures |= report.failed
@@ -88,20 +91,38 @@ class Recorder:
         if _CELLS not in properties:
             self._unknown_failures |= report.failed
             return
-        number, self._all, cells = cast("tuple[int, int, list[tuple[str, str, str]]]", properties[_CELLS])
-        self._ran.add(number)
-        self._files.add(Path(report.nodeid.partition("::")[0]).name)
         decided = {direction for name, direction in report.user_properties if name == _DECIDED}
-        for feature, direction, note in cells:
+        cells = []
+        for feature, direction, note in cast("list[tuple[str, str, str]]", properties[_CELLS]):
             failed = report.failed and direction not in decided
             outcome = "fail" if failed else "not supported" if _REFUSED in properties else f"pass{note}"
-            key = (feature, direction)
-            self.cells[key] = min(self.cells.get(key, outcome), outcome, key=_order)
-            self.seconds[key] = self.seconds.get(key, 0.0) + report.duration / len(cells)
-            self._rank[feature] = min(number, self._rank.get(feature, number))
+            cells.append((feature, direction, outcome))
+        self.outcomes[report.nodeid] = Outcome(
+            report.nodeid, not report.failed, tuple(cells), report.duration, self._commit
+        )
+        journal.add(self.outcomes[report.nodeid])
+
+    def cells(self) -> dict[str, dict[str, str]]:
+        """By feature in the order of collection, by direction: the worst that one of a cell's tests came to."""
+        cells: dict[str, dict[str, str]] = {}
+        for test in journal.collected():
+            for feature, direction, outcome in self.outcomes[test].cells if test in self.outcomes else ():
+                of_feature = cells.setdefault(feature, {})
+                of_feature[direction] = min(of_feature.get(direction, outcome), outcome, key=_order)
+        return cells
+
+    def slowest(self) -> list[tuple[str, float]]:
+        """Cells with their seconds."""
+        seconds: dict[str, float] = {}
+        for outcome in self.outcomes.values():
+            for feature, direction, _ in outcome.cells:
+                cell = f"{feature} ({direction})"
+                seconds[cell] = seconds.get(cell, 0.0) + outcome.seconds / len(outcome.cells)
+        return sorted(seconds.items(), key=lambda entry: -entry[1])[:5]
 
     def markdown(self) -> str:
-        directions = [d for d in DIRECTIONS if any(direction == d for _, direction in self.cells)]
+        cells = self.cells()
+        directions = [d for d in DIRECTIONS if any(d in of_feature for of_feature in cells.values())]
         lines = [
             "# What was exchanged with the other implementations, and how it went",
             "",
@@ -110,19 +131,24 @@ class Recorder:
             "which something stands in brackets was reached so.",
             "",
             *(f"- {name}: {version}" for name, version in _versions().items()),
-            f"- {self._sum()}",
+            *self._sittings(),
+            f"- {_sum(cells)}",
             "",
             "| feature | " + " | ".join(directions) + " |",
             "|---|" + "---|" * len(directions),
         ]
-        for feature in sorted(self._rank, key=self._rank.__getitem__):
-            cells = (self.cells.get((feature, direction), "") for direction in directions)
-            lines.append(f"| {feature} | " + " | ".join(cells) + " |")
+        for feature, of_feature in cells.items():
+            lines.append(f"| {feature} | " + " | ".join(of_feature.get(d, "") for d in directions) + " |")
         return "\n".join(lines) + "\n"
 
-    def _sum(self) -> str:
-        outcomes = [outcome.partition(" (")[0] for outcome in self.cells.values()]
-        return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("pass", "fail", "not supported"))
+    def _sittings(self) -> list[str]:
+        commits = list(dict.fromkeys(outcome.commit for outcome in self.outcomes.values()))
+        return [f"- commits, of as many sittings: {', '.join(commits)}"] if len(commits) > 1 else []
+
+
+def _sum(cells: Mapping[str, Mapping[str, str]]) -> str:
+    outcomes = [outcome.partition(" (")[0] for of_feature in cells.values() for outcome in of_feature.values()]
+    return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("pass", "fail", "not supported"))
 
 
 @pytest.fixture
@@ -133,30 +159,45 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bounded", action="store_true", help="a part of each kind of check, for every change")
+    parser.addoption("--go-on", action="store_true", help="leave out what passed in the last sitting of a whole run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cell(feature, direction, note=''): a cell of MATRIX.md that the test decides")
     config.addinivalue_line("markers", "also_bounded: runs with --bounded, too")
-    config.stash[_RECORDER] = Recorder()
-    config.pluginmanager.register(config.stash[_RECORDER])
+    recorder = config.stash[_RECORDER] = Recorder()
+    config.pluginmanager.register(recorder)
+    if hasattr(config, "workerinput"):
+        return
+    os.environ.pop(_DONE, None)
+    if config.getoption("--go-on"):
+        recorder.outcomes = journal.outcomes()
+        # the processes that run tests must leave out the same ones
+        os.environ[_DONE] = json.dumps(sorted(recorder.outcomes))
+    elif not config.getoption("bounded"):
+        journal.forget()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give every test its cells, before anything is deselected: of a part, no matrix is written."""
-    for number, item in enumerate(items):
-        item.user_properties.append((_CELLS, (number, len(items), _cells_of(item))))
+    journal.collected([item.nodeid for item in items])
+    for item in items:
+        item.user_properties.append((_CELLS, _cells_of(item)))
+    done = set(json.loads(os.environ.get(_DONE, "[]")))
+    left = {item for item in items if item.nodeid in done}
     if config.getoption("bounded"):
-        left = [item for item in items if item.get_closest_marker("also_bounded") is None]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        left |= {item for item in items if item.get_closest_marker("also_bounded") is None}
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A run of a part leaves cells out, so it writes only where it is told to."""
     recorder = session.config.stash[_RECORDER]
-    if hasattr(session.config, "workerinput") or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+    finished = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+    if hasattr(session.config, "workerinput") or exitstatus not in finished:
         return
     if "INTEROP_MATRIX" in os.environ:
         Path(os.environ["INTEROP_MATRIX"]).write_text(recorder.markdown())
@@ -165,10 +206,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    recorder = config.stash[_RECORDER]
-    slowest = sorted(recorder.seconds.items(), key=lambda entry: -entry[1])[:5]
-    if slowest:
-        terminalreporter.write_line("slowest cells: " + ", ".join(f"{f} ({d}) {s:.0f} s" for (f, d), s in slowest))
+    if slowest := config.stash[_RECORDER].slowest():
+        terminalreporter.write_line(
+            "slowest cells: " + ", ".join(f"{cell} {seconds:.0f} s" for cell, seconds in slowest)
+        )
 
 
 def _versions() -> dict[str, str]:
