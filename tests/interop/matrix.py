@@ -174,7 +174,7 @@ def pytest_configure(config: pytest.Config) -> None:
         recorder.outcomes = journal.outcomes()
         # the processes that run tests must leave out the same ones
         os.environ[_DONE] = json.dumps(sorted(recorder.outcomes))
-    elif not config.getoption("bounded"):
+    elif not (config.getoption("bounded") or config.getoption("keyword") or any(".py" in a for a in config.args)):
         journal.forget()
 
 
