@@ -38,6 +38,8 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 logger = safe_logger(__name__)
 
+# of a narrow row in a file
+_LEAST_ROW_BYTES = 8
 # a bin becomes one file, however its rows compress now
 _ONE_FILE = 1 << 60
 
@@ -105,7 +107,7 @@ def _numbered(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableF
 def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, ...]) -> ClusterFiles:
     most = plan.sizes.max_file_bytes
     size = sum(file.scan.size_bytes for file in files)
-    rows = sum(_live_rows(plan.target.files[file.number]) or 0 for file in files)
+    rows = sum(_assumed_rows(plan.target.files[file.number]) for file in files)
     # places on the curve that many rows share must not make a file of any size
     write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
     return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows)
@@ -115,6 +117,12 @@ def _live_rows(file: AddFile) -> int | None:
     """By the log; None where it does not tell."""
     count = row_counts(file.stats).num_records
     return None if count is None else count - (file.deletion_vector.cardinality if file.deletion_vector else 0)
+
+
+def _assumed_rows(file: AddFile) -> int:
+    """For the size of a sample: where the log does not tell, more than a file mostly has."""
+    count = _live_rows(file)
+    return max(0, file.size) // _LEAST_ROW_BYTES if count is None else count
 
 
 def _check_rows(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> None:

@@ -32,7 +32,7 @@ _SAMPLED_ROWS = 200_000
 _PIECE_BYTES = 16 << 20
 _MOST_PIECES = 4_096
 # what is sorted at once
-_SORTED_BYTES = 256 << 20
+_SORTED_BYTES = 128 << 20
 _PLACE = "place"
 
 

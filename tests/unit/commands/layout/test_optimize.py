@@ -357,3 +357,13 @@ def test_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
             run_layout(plan(load_snapshot(str(tmp_path)), (), OPTIONS), HERE)
     assert set(tmp_path.rglob("*.parquet")) == before
     assert load_snapshot(str(tmp_path)).version == 0
+
+
+def test_files_whose_rows_nobody_has_counted_are_laid_out_too(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder.create()
+    for n in range(3):
+        builder.append([{"id": n}, {"id": n + 10}], stats=False)
+    run_layout(plan_zorder(load_snapshot(str(tmp_path)), ["id"], (), OPTIONS), HERE)
+    assert sorted(row["id"] for row in read_rows(tmp_path)) == [0, 1, 2, 10, 11, 12]
+    assert optimize(tmp_path).version is None
