@@ -2,12 +2,12 @@
 
 Invariant: it never fails the commit that it comes after: what goes wrong is logged, and the table is as that commit
 left it. The reference's rules: of the partitions that the commit added files to, those with many small files are
-compacted, to files of a moderate size.
+compacted, to files of a moderate size. Files of partitions that only a session's time zone explains are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.log.commit_reader import decode_commit
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile
 from delta_pyds.protocol.paths import commit_path
+from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.partition_match import in_partitions
@@ -88,14 +89,20 @@ def _compact(
     predicate: Expr = TRUE
     if configuration.partition_columns:
         predicate = in_partitions(snapshot.schema, configuration.partition_columns, partitions)
-    sizes = rule.sizes
-    plan = plan_auto_compaction(
-        snapshot,
-        predicate,
-        options,
-        sizes,
-        lambda small: [file for some in by_partition(small) if len(some) >= rule.min_files for file in some],
-    )
+    timestamps = [f.physical_name for f in configuration.schema if f.data_type == TIMESTAMP]
+
+    def worth(small: list[AddFile]) -> list[AddFile]:
+        # a time without a zone means that of a session, and nobody says here which: its rows would move in time
+        certain = by_partition(file for file in small if not _lacks_zone(file, timestamps))
+        return [file for some in certain if len(some) >= rule.min_files for file in some]
+
+    plan = plan_auto_compaction(snapshot, predicate, options, rule.sizes, worth)
     if not plan.bins:
         return None
     return run_layout(plan, _PLACE, runner)
+
+
+def _lacks_zone(file: AddFile, timestamps: Sequence[str]) -> bool:
+    """Whether a partition value of the file is a timestamp that does not say where it is so late."""
+    values = file.partition_values or {}
+    return any(text and not text.endswith(("Z", "UTC")) for name in timestamps if (text := values.get(name)))

@@ -20,6 +20,8 @@ from delta_pyds.tasks.layout import Curve
 # as many ranges of a column as the reference tells apart by default are 1000
 _MOST_BITS = 10
 _WORD_BITS = 63
+# a table of other engines may name more columns than ours or the reference's: the cells of a cube are 2^n
+_MOST_HILBERT_COLUMNS = 6
 
 
 def bits_per_column(columns: int) -> int:
@@ -30,13 +32,16 @@ def bits_per_column(columns: int) -> int:
 def places(curve: Curve, numbers: Sequence[pa.Array]) -> pa.Array:
     """The place of each row. ``numbers``: by column, of the ranges, below ``2 ** bits_per_column``, without nulls.
 
-    One column's places are its numbers, whatever the curve. More columns than bits in a word do not all count.
+    One column's places are its numbers, whatever the curve; many columns are always in a Z-order. More columns than
+    bits in a word do not all count.
     """
     numbers = list(numbers)[:_WORD_BITS]
     bits = bits_per_column(len(numbers))
     if len(numbers) == 1:
         return numbers[0].cast(pa.uint64())
-    return _hilbert(numbers, bits) if curve == "hilbert" else _zorder(numbers, bits)
+    if curve == "hilbert" and len(numbers) <= _MOST_HILBERT_COLUMNS:
+        return _hilbert(numbers, bits)
+    return _zorder(numbers, bits)
 
 
 def _zorder(numbers: Sequence[pa.Array], bits: int) -> pa.Array:

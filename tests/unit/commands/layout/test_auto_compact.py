@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
-from tests.support.table_writes import read_sorted, write_rows
+from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 SCHEMA = {"id": "long", "p": "long"}
 WANTED = {"delta.autoOptimize.autoCompact": "true"}
@@ -77,3 +80,24 @@ def test_what_goes_wrong_does_not_fail_the_write(
     assert read_sorted(tmp_path, "id") == [0, 1, 2]
     assert load_snapshot(str(tmp_path)).version == 2
     assert "the disk is full" in caplog.text
+
+
+def test_times_that_only_a_session_explains_do_not_move(tmp_path: Path) -> None:
+    """Partition timestamps without a zone are those of a session, which nobody names after a commit."""
+    builder = TableBuilder(tmp_path, {"id": "long", "ts": "timestamp"}, partition_columns=["ts"], properties=WANTED)
+    builder.create()
+    moment = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    for n in range(6):
+        builder.append([{"id": n, "ts": moment}])
+    for version in range(1, 4):
+        log = tmp_path / "_delta_log" / f"{version:020}.json"
+        log.write_text(re.sub(r'("partitionValues": ?\{"ts": ?)"[^"]*"', r'\1"2024-01-01 00:00:00"', log.read_text()))
+    before = sorted((row["id"], row["ts"]) for row in read_rows(tmp_path, time_zone="America/New_York"))
+    assert before[0][1] != before[-1][1] == moment
+
+    # in UTC, the commit's partition is that of the others too
+    assert compact_after(str(tmp_path), 1, {}, rule=AutoCompaction(min_files=4)) is None
+    result = compact_after(str(tmp_path), 6, {}, rule=AutoCompaction(min_files=2))
+
+    assert result is not None and result.metrics["numFilesRemoved"] == 3
+    assert sorted((row["id"], row["ts"]) for row in read_rows(tmp_path, time_zone="America/New_York")) == before

@@ -43,8 +43,9 @@ def test_one_column_is_its_own_curve() -> None:
 def test_places_fit_into_a_word_however_many_columns() -> None:
     for columns in (1, 4, 7, 40, 70):
         most = (1 << bits_per_column(columns)) - 1
-        [place] = places("zorder", [pa.array([most], pa.int64())] * columns).to_pylist()
-        assert 0 < place < 1 << 63
+        for curve in ("zorder", "hilbert"):
+            [place] = places(curve, [pa.array([most], pa.int64())] * columns).to_pylist()  # type: ignore[arg-type]
+            assert 0 < place < 1 << 63
 
 
 VALUES = {
