@@ -48,7 +48,7 @@ NO_CLUSTER = Turn("ALTER TABLE {t} CLUSTER BY NONE", lambda t: t.clusterBy())
 TABLES = {
     "partitioned": ("PARTITIONED BY (p)", {}, [COMPACT_SOME, ZORDER, COMPACT, COMPACT]),
     "features": ("", _FEATURES, [PURGE, COMPACT, ZORDER, PURGE]),
-    "clustered": ("CLUSTER BY (id)", _FEATURES, [COMPACT, COMPACT, CLUSTER_BY, COMPACT, FULL, NO_CLUSTER, COMPACT]),
+    "clustered": ("CLUSTER BY (id)", _FEATURES, [COMPACT, CLUSTER_BY, COMPACT, FULL, NO_CLUSTER]),
 }
 
 
