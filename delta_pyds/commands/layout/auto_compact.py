@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from delta_pyds.commands.layout.bins import Sizes, by_partition
@@ -38,10 +39,14 @@ _MOST_PARTITIONS = 128
 
 @dataclass(frozen=True)
 class AutoCompaction:
-    """``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file; small is a half."""
+    """``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file; small is a half.
+
+    ``max_bytes``: what one run reads at most: whoever wrote waits for it, and the next commit goes on.
+    """
 
     min_files: int = 50
     max_file_bytes: int = 128 * _MIB
+    max_bytes: int = 2048 * _MIB
 
     @property
     def sizes(self) -> Sizes:
@@ -94,12 +99,18 @@ def _compact(
     def worth(small: list[AddFile]) -> list[AddFile]:
         # a time without a zone means that of a session, and nobody says here which: its rows would move in time
         certain = by_partition(file for file in small if not _lacks_zone(file, timestamps))
-        return [file for some in certain if len(some) >= rule.min_files for file in some]
+        enough = [file for some in certain if len(some) >= rule.min_files for file in sorted(some, key=_size)]
+        sums = accumulate(file.size for file in enough)
+        return [file for file, total in zip(enough, sums, strict=True) if total <= rule.max_bytes]
 
     plan = plan_auto_compaction(snapshot, predicate, options, rule.sizes, worth)
     if not plan.bins:
         return None
     return run_layout(plan, _PLACE, runner)
+
+
+def _size(file: AddFile) -> int:
+    return file.size
 
 
 def _lacks_zone(file: AddFile, timestamps: Sequence[str]) -> bool:

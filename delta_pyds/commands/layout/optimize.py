@@ -191,7 +191,16 @@ def _clustering(snapshot: Snapshot) -> tuple[Path, ...]:
     """The clustering columns, which mean nothing without the feature."""
     if not snapshot.configuration.supports(Feature.CLUSTERING):
         return ()
-    return logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+    paths = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+    gone = [path for path in paths if find_path(snapshot.schema, path) is None]
+    if gone:
+        raise UserError(
+            f"the table {snapshot.table_root} is clustered by {show_path(gone[0])!r}, which is no column of it any "
+            "more: cluster it by other columns (clusterBy) first.",
+            code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            table=snapshot.table_root,
+        )
+    return paths
 
 
 def _zorder_columns(snapshot: Snapshot, columns: Sequence[str], options: CommandOptions) -> tuple[Path, ...]:

@@ -101,3 +101,12 @@ def test_times_that_only_a_session_explains_do_not_move(tmp_path: Path) -> None:
 
     assert result is not None and result.metrics["numFilesRemoved"] == 3
     assert sorted((row["id"], row["ts"]) for row in read_rows(tmp_path, time_zone="America/New_York")) == before
+
+
+def test_one_run_reads_so_much_and_the_next_goes_on(tmp_path: Path) -> None:
+    for n in range(6):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+    size = load_snapshot(str(tmp_path)).totals.size_bytes
+    result = compact_after(str(tmp_path), 5, {}, rule=AutoCompaction(min_files=2, max_bytes=size * 2 // 3))
+    assert result is not None and result.metrics["numFilesRemoved"] in (3, 4)
+    assert read_sorted(tmp_path, "id") == list(range(6))

@@ -367,3 +367,14 @@ def test_files_whose_rows_nobody_has_counted_are_laid_out_too(tmp_path: Path) ->
     run_layout(plan_zorder(load_snapshot(str(tmp_path)), ["id"], (), OPTIONS), HERE)
     assert sorted(row["id"] for row in read_rows(tmp_path)) == [0, 1, 2, 10, 11, 12]
     assert optimize(tmp_path).version is None
+
+
+def test_a_clustering_column_that_is_gone_is_named(tmp_path: Path) -> None:
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["gone"]]}', "removed": False}
+    builder = TableBuilder(tmp_path, {"id": "long"}, features=((), ("clustering", "domainMetadata")))
+    builder.create()
+    builder.append([{"id": 1}])
+    builder.commit([{"domainMetadata": domain}])
+    with pytest.raises(UserError, match="gone") as caught:
+        optimize(tmp_path)
+    assert caught.value.code == "DELTA_CLUSTERING_COLUMNS_MISMATCH"
