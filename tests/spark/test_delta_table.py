@@ -75,8 +75,21 @@ def test_a_path_that_is_no_table_is_an_error_of_both_kinds(spark: SparkSession, 
 def test_a_name_may_be_a_path(spark: SparkSession, path: str) -> None:
     for name in (f"delta.`{path}`", f"DeltaPy.`{path}`"):
         assert DeltaTable.forName(spark, name).toDF().count() == 12
+
+
+def test_a_name_of_the_catalog_is_not_there_or_refused(spark: SparkSession) -> None:
+    """As with the reference, a program may make the table where it is not there, and only there."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    for name in ("events_of_nobody", "db.events"):
+        with pytest.raises(TableNotFoundError, match="forPath") as found:
+            DeltaTable.forName(spark, name)
+        assert isinstance(found.value, AnalysisException)
+    with pytest.raises(ParseException):
+        DeltaTable.forName(spark, "no such name")
+    spark.range(1).createOrReplaceTempView("events_that_are_known")
     with pytest.raises(UnsupportedOperationError, match="forPath"):
-        DeltaTable.forName(spark, "db.events")
+        DeltaTable.forName(spark, "events_that_are_known")
 
 
 def test_what_is_a_table(spark: SparkSession, path: str, tmp_path: Path) -> None:

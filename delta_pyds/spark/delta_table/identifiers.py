@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.log.segment import latest_version
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage, scheme_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
 
@@ -38,6 +41,25 @@ def path_in_name(name: str) -> str:
             name=str(name),
         )
     return match[1].replace("``", "`")
+
+
+def path_of_name(spark: SparkSession, name: str) -> str:
+    """The same, where a name of a catalog that has no such table is not there, as the reference says it.
+
+    Raises: TableNotFoundError for a table that Spark does not know; as ``path_in_name``; Spark's ParseException for
+        what is no name.
+    """
+    try:
+        return path_in_name(name)
+    except UnsupportedOperationError:
+        if isinstance(name, str) and not spark.catalog.tableExists(name):
+            raise TableNotFoundError(
+                f"there is no table {name!r:.200} in the session's catalog. For the table at a path, use "
+                "DeltaTable.forPath(spark, '/data/events'), or the name delta.`/data/events`.",
+                code="DELTA_MISSING_DELTA_TABLE",
+                table=name,
+            ) from None
+        raise
 
 
 def storage_options_of(path: str, hadoop_conf: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from delta_pyds.spark.arguments import choice_argument, number_argument, text_ar
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.descriptions import detail_frame, history_frame
-from delta_pyds.spark.delta_table.identifiers import is_table, path_in_name, storage_options_of
+from delta_pyds.spark.delta_table.identifiers import is_table, path_of_name, storage_options_of
 from delta_pyds.spark.delta_table.later import LaterMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
@@ -117,11 +117,12 @@ class DeltaTable(LayoutMethods, LaterMethods):
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """The table whose path is in the name: ``delta.`/data/events```. Names of a catalog come later.
 
-        Raises: UnsupportedOperationError for any other name; what ``forPath`` raises.
+        Raises: TableNotFoundError for a name that Spark's catalog has not; UnsupportedOperationError for one that it
+            has; what ``forPath`` raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
-            return cls.forPath(sparkSession, path_in_name(tableOrViewName))
+            return cls.forPath(sparkSession, path_of_name(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(
