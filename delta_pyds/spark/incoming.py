@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import types as pt
 
 from delta_pyds.errors import OptionError
+from delta_pyds.spark.active_session import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,13 +50,23 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
         )
     session = spark or _session()
     try:
-        return session.createDataFrame(_with_types_of_spark(local))
+        return _frame(_with_types_of_spark(local), session)
     except pa.ArrowException as e:  # a time that the clocks of the session's zone skip, or show twice; one too far away
         raise OptionError(
             f"Spark cannot take these rows: {e}. If they are timestamps without a time zone, they are times of the "
             "session's zone: give them one.",
             option="df",
         ) from e
+
+
+def _frame(table: pa.Table, session: SparkSession) -> DataFrame:
+    """Spark Connect takes a table without rows only with a schema, here the one that Spark makes of any other table."""
+    if table.num_rows or not is_remote(session):
+        return session.createDataFrame(table)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    without_zone = session.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
+    return session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=without_zone))
 
 
 def _of_pandas(rows: Any) -> pa.Table:

@@ -131,6 +131,9 @@ def write(spark: Any, written: str) -> None:
     assert delta_pyds.write(pa.table({"id": [7]}), written, mode="append", spark=spark).version == 2
     assert delta_pyds.write(pa.table({"id": [7]}), written, mode="ignore").version is None  # the active session
     assert sorted(r.id for r in delta_pyds.read(spark, written).collect()) == list(range(8))
+    empty = pa.table({"id": pa.array([], pa.int64()), "at": pa.array([], pa.timestamp("us"))})
+    assert delta_pyds.write(empty, written + "-empty", spark=spark).rows == 0
+    assert delta_pyds.read(spark, written + "-empty").dtypes == [("id", "bigint"), ("at", "timestamp")]
     # with a scheme the tasks and the commit are the client's
     replaced = delta_pyds.write(
         spark.range(2, 4), "file://" + written, mode="overwrite", replace_where="id IN (2, 3)", spark=spark

@@ -12,7 +12,17 @@ import delta_pyds
 from delta_pyds.columnar.schema import arrow_schema
 from tests.support.row_model.expressions import Expression
 from tests.support.row_model.harness import Counts
-from tests.support.row_model.steps import Assignments, Clause, Delete, Merge, Update, schema_of, with_columns
+from tests.support.row_model.steps import (
+    SQL_TYPES,
+    Assignments,
+    Clause,
+    Delete,
+    Merge,
+    Update,
+    schema_of,
+    type_of,
+    with_columns,
+)
 from tests.support.table_writes import struct
 
 if TYPE_CHECKING:
@@ -91,4 +101,5 @@ def source_of(spark: SparkSession, step: Merge, columns: Sequence[str]) -> DataF
     """The source of a merge into a table with these columns."""
     names = step.source_columns(columns)
     rows = pa.Table.from_pylist(with_columns(step.rows, names), schema=arrow_schema(struct(schema_of(names))))
-    return spark.createDataFrame(rows)
+    # Spark Connect takes no empty table without a schema
+    return spark.createDataFrame(rows, ", ".join(f"{name} {SQL_TYPES[type_of(name)]}" for name in names))
