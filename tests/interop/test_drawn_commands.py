@@ -5,6 +5,7 @@ What is drawn follows from the commit (``SAMPLE_SEED`` gives another commit's).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ _STEPS: tuple[tuple[Any, Sequence[str]], ...] = (
     (DELETES, _EVERYWHERE),
     (MERGES, ("spark",)),
 )
-_PROGRAMS = 3
+# of each kind of table; in a bounded run one
+_PROGRAMS = int(os.environ.get("INTEROP_PROGRAMS", "3"))
 _BOUNDED = ("changes, row tracking, constraint", "all six features")
 
 
