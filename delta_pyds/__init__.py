@@ -28,8 +28,10 @@ if TYPE_CHECKING:
         MetadataChangedError,
         ProtocolChangedError,
     )
+    from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
+    from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
@@ -44,6 +46,9 @@ _EXPORTS = {
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "scan": "delta_pyds.commands.scan",
     "TableScan": "delta_pyds.commands.scan",
+    "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
+    "DeltaColumnBuilder": "delta_pyds.spark.delta_table.table_builder",
+    "IdentityGenerator": "delta_pyds.spark.delta_table.column_definitions",
     "explain": "delta_pyds.api",
     "checkpoint": "delta_pyds.commands.maintain",
     "compact_log": "delta_pyds.commands.maintain",
@@ -75,9 +80,12 @@ __all__ = [
     "ConcurrentTransactionError",
     "ConcurrentWriteError",
     "ConflictError",
+    "DeltaColumnBuilder",
     "DeltaError",
     "DeltaMergeBuilder",
     "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
     "MetadataChangedError",
     "ProtocolChangedError",
     "Snapshot",

@@ -3,6 +3,7 @@
 - ``write``: append, overwrite, ``replaceWhere``, and batches of a stream
 - ``row_changes``: delete, update and merge
 - ``layout``: optimize: fewer files, rows along a curve, deleted rows out of files; clustering columns
+- ``definition``: what a table is: created, replaced, altered
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: what its tasks brought becomes one version of the table
 - ``maintain``: a checkpoint now, one file in place of several commits

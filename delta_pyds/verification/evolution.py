@@ -63,7 +63,8 @@ class MetadataHistory:
     def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
         """``replaced``: no file of before is left, so that columns may be others altogether."""
         assert old.metadata is not None and new.metadata is not None
-        if old.metadata.id != new.metadata.id:
+        # REPLACE TABLE makes another table in the place of the first, and leaves nothing of it
+        if old.metadata.id != new.metadata.id and not replaced:
             findings.error(
                 "metadata.id-changed", version, f"the table's id goes from {old.metadata.id} to {new.metadata.id}."
             )

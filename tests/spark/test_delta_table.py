@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 LATER: dict[str, tuple[Any, ...]] = {
     "generate": ("symlink_format_manifest",),
     "vacuum": (),
-    "upgradeTableProtocol": (3, 7),
-    "addFeatureSupport": ("deletionVectors",),
     "dropFeatureSupport": ("deletionVectors", True),
     "restoreToVersion": (0,),
     "restoreToTimestamp": ("2026-01-01",),
@@ -33,10 +31,6 @@ LATER: dict[str, tuple[Any, ...]] = {
     "cloneAtVersion": (0, "/nowhere"),
     "cloneAtTimestamp": ("2026-01-01", "/nowhere"),
     "convertToDelta": (None, "parquet.`/nowhere`"),
-    "create": (None,),
-    "createIfNotExists": (None,),
-    "replace": (None,),
-    "createOrReplace": (None,),
 }
 
 

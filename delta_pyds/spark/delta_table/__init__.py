@@ -4,6 +4,10 @@
 - ``merge_builder``: the clauses of a merge, one after another
 - ``optimize_builder``: how rows lie in files: compaction, purge, Z-order, clustering
 - ``layout_frame``: what a command of layout did, as a DataFrame
+- ``alter``: columns, constraints and properties changed
+- ``table_builder``: tables created and replaced
+- ``column_definitions``: a column as a user defines it
+- ``expression_checks``: expressions that a user gives to a table, tried
 - ``later``: what the reference's class has beside, and this one has not yet
 - ``argument_checks``: what a user may give, and the errors for all else
 - ``identifiers``: where a table is: names, paths, Hadoop's settings

@@ -95,15 +95,22 @@ def column_names(given: tuple[Any, ...], what: str) -> list[str]:
     return list(names)
 
 
-def clone_arguments(target: Any, is_shallow: Any, replace: Any, properties: Any) -> None:
+def clone_arguments(target: Any, is_shallow: Any, replace: Any, given_properties: Any) -> None:
     """Raises: ValueError for an argument of another type."""
     text(target, "target")
     flag(is_shallow, "isShallow")
     flag(replace, "replace")
-    _of_type({} if properties is None else properties, dict, "properties", "a dict")
-    for name, value in (properties or {}).items():
+    if given_properties is not None:
+        properties(given_properties)
+
+
+def properties(value: Any) -> dict[str, str]:
+    """Table properties. Raises: ValueError for what is no dict of texts."""
+    _of_type(value, dict, "properties", "a dict")
+    for name, text_of in value.items():
         text(name, f"the key {name!r:.200} of properties")
-        text(value, f"the value of {name!r:.200} in properties")
+        text(text_of, f"the value of {name!r:.200} in properties")
+    return dict(value)
 
 
 def _of_type(value: Any, wanted: type, name: str, words: str) -> None:

@@ -26,17 +26,6 @@ class LaterMethods:
             float(retentionHours)
         _not_yet("vacuum")
 
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Comes later: a write with the properties that need it raises a table's protocol."""
-        checks.whole_number(readerVersion, "readerVersion")
-        checks.whole_number(writerVersion, "writerVersion")
-        _not_yet("upgradeTableProtocol")
-
-    def addFeatureSupport(self, featureName: str) -> None:
-        """Comes later."""
-        checks.text(featureName, "featureName")
-        _not_yet("addFeatureSupport")
-
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Comes later."""
         checks.text(featureName, "featureName")
@@ -93,29 +82,6 @@ class LaterMethods:
     ) -> NoReturn:
         """Comes later: a log for Parquet files that are there."""
         _not_yet("convertToDelta")
-
-    @classmethod
-    def create(cls, sparkSession: SparkSession | None = None) -> NoReturn:
-        """Comes later: until then ``delta_pyds.write`` creates a table."""
-        _not_yet("create", _WRITE)
-
-    @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> NoReturn:
-        """Comes later: until then ``delta_pyds.write`` with ``mode="ignore"`` creates a table where none is."""
-        _not_yet("createIfNotExists", _WRITE)
-
-    @classmethod
-    def replace(cls, sparkSession: SparkSession | None = None) -> NoReturn:
-        """Comes later: until then ``delta_pyds.write`` with ``mode="overwrite"`` replaces a table's content."""
-        _not_yet("replace", _WRITE)
-
-    @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> NoReturn:
-        """Comes later: until then ``delta_pyds.write`` with ``mode="overwrite"`` does both."""
-        _not_yet("createOrReplace", _WRITE)
-
-
-_WRITE = " Until then delta_pyds.write creates tables: an empty DataFrame gives one without rows."
 
 
 def _not_yet(method: str, instead: str = "") -> NoReturn:

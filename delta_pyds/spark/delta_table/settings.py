@@ -39,9 +39,14 @@ def for_one_command(handle: TableHandle) -> TableHandle:
     return replace(
         handle,
         time_zone=spark.conf.get(_TIME_ZONE, None) or "UTC",
-        user_metadata=handle.user_metadata or spark.conf.get(_USER_METADATA, None) or None,
+        user_metadata=handle.user_metadata or user_metadata(spark),
         txn=_transaction(spark),
     )
+
+
+def user_metadata(spark: SparkSession) -> str | None:
+    """What the session says of every commit."""
+    return spark.conf.get(_USER_METADATA, None) or None
 
 
 def merges_schema(spark: SparkSession) -> bool:

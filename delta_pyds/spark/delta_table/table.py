@@ -14,6 +14,7 @@ from delta_pyds.errors import TableNotFoundError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
 from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.descriptions import detail_frame, history_frame
 from delta_pyds.spark.delta_table.identifiers import is_table, path_of_name, storage_options_of
@@ -23,6 +24,7 @@ from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.delta_table.table_builder import CreateMethods
 from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 _ENGINES = ("auto", "process", "tasks", "spark")
 
 
-class DeltaTable(LayoutMethods, LaterMethods):
+class DeltaTable(CreateMethods, AlterMethods, LayoutMethods, LaterMethods):
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
     >>> from delta_pyds import DeltaTable

@@ -9,6 +9,8 @@
 - ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
 - ``schema_enforcement``: whether incoming rows fit the table
 - ``schema_evolution``: the metadata of a table whose schema changes
+- ``schema_paths``: columns and nested fields by their paths
+- ``dependents``: what of a table depends on a column
 - ``merge_evolution``: the schema of a table into which rows are merged that bring new columns
 - ``session_expressions``: the table's expressions in both meanings that a session can give them
 - ``spark_expressions``: the table's expressions that a Spark session computes, and those that none is asked for

@@ -41,7 +41,7 @@ def evolve_metadata(configuration: TableConfiguration, schema: StructType) -> Me
     """
     if schema == configuration.schema:
         return configuration.metadata
-    _check_rewritable(configuration)
+    check_rewritable(configuration)
     return _with_schema(configuration, schema, configuration.partition_columns)
 
 
@@ -123,7 +123,8 @@ def _check_clustering(
             fields = found.data_type.fields if isinstance(found.data_type, StructType) else ()
 
 
-def _check_rewritable(configuration: TableConfiguration) -> None:
+def check_rewritable(configuration: TableConfiguration) -> None:
+    """Raises: UnsupportedOperationError for a stored schema that would lose something by being written again."""
     lost = _lost(decode_json(configuration.metadata.schema_string or "{}"))
     if lost is not None:
         raise UnsupportedOperationError(

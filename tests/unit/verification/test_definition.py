@@ -308,8 +308,10 @@ def test_elements_have_ids_under_iceberg_compatibility_v2(tmp_path: Path, key: s
 # --- changes
 
 
-def test_the_id_of_a_table_never_changes(tmp_path: Path) -> None:
+def test_the_id_of_a_table_changes_only_with_all_that_it_has(tmp_path: Path) -> None:
+    """REPLACE TABLE gives another id, and leaves no file of before."""
     t = make(tmp_path)
+    t.append([{"id": 1}])
     t.commit([t.metadata(id="another")])
     assert rules(t) == ["error metadata.id-changed"]
 

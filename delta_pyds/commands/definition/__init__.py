@@ -1,0 +1,11 @@
+"""What a table is, changed: created and replaced, columns, constraints, properties, protocol; without Spark.
+
+- ``create``: a new table, or another one in its place
+- ``columns``: columns and nested fields added, renamed, moved, retyped, dropped
+- ``constraints``: CHECK constraints added and dropped
+- ``properties``: table properties set and unset, the protocol raised
+- ``row_tracking``: row ids for the files that a table has already
+- ``unmapping``: column mapping taken away
+- ``rewrite``: files written anew for the table as it will be
+- ``change``: one change of a table's definition, checked and committed
+"""

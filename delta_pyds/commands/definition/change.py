@@ -1,0 +1,147 @@
+"""One change of a table's definition, checked as a whole and committed as one version.
+
+    change = add_columns(snapshot, columns)           # or any other function of this package
+    committed = commit_change(snapshot, change, DefinitionOptions(user_metadata="..."))
+
+Invariant: what is committed is a table that this software can write; the protocol is raised to what the metadata needs,
+and to no more.
+
+Protocol: "Change Metadata", "Protocol Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from delta_pyds.errors import ConflictError
+from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_features
+from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.schema_evolution import evolve_metadata
+from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
+from delta_pyds.table.definition.statistics_columns import check_statistics_columns
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Committed, Transaction
+
+T = TypeVar("T")
+logger = safe_logger(__name__)
+
+
+@dataclass(frozen=True)
+class DefinitionOptions:
+    """What the user says of every change. ``max_runs``: how often it may be planned anew after a lost race, in all."""
+
+    user_metadata: str | None = None
+    isolation_level: str | None = None
+    max_runs: int = 1
+
+
+@dataclass(frozen=True)
+class DefinitionChange:
+    """``metadata``: of the table after the change. ``features``: asked for by name. ``protocol``: at least this one.
+
+    ``depends_on_rows``: the change is right only for the rows that the table has now, so no file may come or go
+    before it. ``nothing_to_do``: the table is so already, and a commit would say nothing.
+    """
+
+    operation: Operation
+    metadata: Metadata
+    features: tuple[str, ...] = ()
+    protocol: Protocol | None = None
+    domains: tuple[DomainMetadata, ...] = ()
+    depends_on_rows: bool = False
+    nothing_to_do: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit_change(snapshot: Snapshot, change: DefinitionChange, options: DefinitionOptions) -> Committed | None:
+    """Commit the change as the version after the snapshot's; None where there was nothing to do.
+
+    Raises: UserError and its like for a schema or properties that the table cannot have; a ConflictError if another
+        commit came first that changes what the change was made from; what ``Transaction.commit`` raises.
+    """
+    before = snapshot.configuration
+    before.check_writable()
+    if change.nothing_to_do:
+        return None
+    protocol = change.protocol or upgrade_protocol(
+        snapshot.protocol,
+        change.metadata,
+        domains=(*snapshot.domain_metadata.values(), *change.domains),
+        features=change.features,
+    )
+    after = load_configuration(before.table_root, before.version + 1, protocol, change.metadata)
+    check_definition(before, after)
+    transaction = Transaction(snapshot.storage, before.table_root, snapshot)
+    if change.depends_on_rows:
+        transaction.record_whole_table()
+    transaction.set_metadata(change.metadata)
+    transaction.set_protocol(protocol)
+    for domain in change.domains:
+        transaction.set_domain(domain)
+    return transaction.commit(
+        change.operation,
+        user_metadata=options.user_metadata,
+        # the rows that it depends on may not change in between, whatever the table allows else
+        isolation_level="Serializable" if change.depends_on_rows else options.isolation_level,
+        tags=change.tags,
+    )
+
+
+def check_definition(before: TableConfiguration, after: TableConfiguration) -> None:
+    """Refuse a schema and properties that do not go together; what has not changed is not judged again.
+
+    Raises: what the rules of ``table.definition`` raise.
+    """
+    properties, old = after.properties, before.properties
+    if after.metadata == before.metadata:
+        return
+    partitions = after.partition_columns
+    if after.schema != before.schema or properties.change_data_feed != old.change_data_feed:
+        mapped = after.column_mapping_mode != "none"
+        check_columns(after.schema, partitions, mapped=mapped, change_data_feed=properties.change_data_feed)
+        check_partitioning(after.schema, partitions)
+        check_defaults(after.schema, after.features)
+    if after.schema != before.schema or properties.stats_columns != old.stats_columns:
+        check_statistics_columns(after.schema, properties.stats_columns, partitions)
+    check_iceberg(after.schema, properties.iceberg_compat, partitions)
+    check_iceberg_features(properties.iceberg_compat, after.features, properties.deletion_vectors)
+
+
+def with_schema(configuration: TableConfiguration, schema: StructType) -> Metadata:
+    """The table's metadata with another schema: its ids and physical names kept, new fields given theirs."""
+    return evolve_metadata(configuration, schema)
+
+
+def with_configuration(metadata: Metadata, configuration: Mapping[str, str | None]) -> Metadata:
+    """The metadata with other properties."""
+    return msgspec.structs.replace(metadata, configuration=dict(configuration))
+
+
+def clustered_by(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
+    """Physical paths of the clustering columns."""
+    return clustering_columns(snapshot.domain_metadata)
+
+
+def run_change(
+    open_table: Callable[[], Snapshot], plan: Callable[[Snapshot], DefinitionChange], options: DefinitionOptions
+) -> Committed | None:
+    """Plan and commit, anew where another commit was first: ``max_runs`` times at most."""
+    for left in range(max(1, options.max_runs) - 1, -1, -1):
+        snapshot = open_table()
+        try:
+            return commit_change(snapshot, plan(snapshot), options)
+        except ConflictError as error:
+            if not left:
+                raise
+            logger.info("The change is made again, %d times at most: %s", left, error)
+    raise AssertionError("unreachable")

@@ -1,0 +1,249 @@
+"""Table properties set and unset, with what follows from them.
+
+Invariant: a property is on only if every reader and writer of the table can do as it says, for the files that are there
+too: what needs more than a word in the metadata (row ids for old files, files without column mapping) is done before.
+
+Protocol: "Change Metadata", "Column Mapping", "In-Commit Timestamps", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from delta_pyds.commands.definition.change import DefinitionChange, clustered_by
+from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.features import (
+    READER_VERSION_WITH_FEATURES,
+    WRITER_VERSION_WITH_FEATURES,
+    Feature,
+    implied_features,
+)
+from delta_pyds.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    ICEBERG_COMPAT_PROPERTIES,
+    Property,
+    parse_properties,
+)
+from delta_pyds.protocol.schema import COLUMN_MAPPING_PHYSICAL_NAME, StructField, change_fields, schema_to_string
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.column_mapping import assign_columns, recorded_max_id
+from delta_pyds.table.definition.property_rules import (
+    PROPERTY_RULES,
+    PropertyRequest,
+    check_together,
+    read_properties,
+)
+from delta_pyds.table.definition.schema_evolution import check_rewritable
+from delta_pyds.table.definition.statistics_columns import physical_path, show_path, statistics_columns
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+
+# the table's description, as SQL sets it
+_COMMENT = "comment"
+# the reference's writers take such a commit for no change of the rows that they write
+_ONLY_ROW_TRACKING = {"rowTrackingEnablementOnly": "true"}
+
+
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> DefinitionChange:
+    """Properties with new values.
+
+    Row tracking must be ready (``row_tracking.backfill``) and column mapping may not be taken away here
+    (``unmapping.remove_mapping``).
+
+    Raises: OptionError for properties that no table has (see ``property_rules``); UserError
+        (DELTA_COLUMN_MAPPING_..., DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE); UnsupportedOperationError for what an
+        existing table cannot be given here.
+    """
+    before = snapshot.configuration
+    given = {key: value for key, value in properties.items() if key.lower() != _COMMENT}
+    _refuse_constraints(given)
+    request = read_properties(given)
+    configuration = {**before.configuration, **request.configuration}
+    check_together(configuration)
+    description = next((value for key, value in properties.items() if key.lower() == _COMMENT), None)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        configuration=configuration,
+        description=snapshot.metadata.description if description is None else description,
+    )
+    features = _features_of(before.table_root, request)
+    metadata = _with_consequences(snapshot, metadata)
+    if Feature.ROW_TRACKING in features:
+        metadata = msgspec.structs.replace(metadata, configuration=row_tracking_columns(metadata.configuration or {}))
+    return DefinitionChange(
+        Operation("SET TBLPROPERTIES", {"properties": dict(properties)}),
+        metadata,
+        features=features,
+        tags=_ONLY_ROW_TRACKING if list(request.configuration) == [Property.ENABLE_ROW_TRACKING] else {},
+    )
+
+
+def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool = False) -> DefinitionChange:
+    """Properties as if they had never been set.
+
+    Raises: OptionError (DELTA_UNSET_NON_EXISTENT_PROPERTY) unless ``if_exists``; UserError for one that is needed.
+    """
+    before = snapshot.configuration
+    configuration = dict(before.configuration)
+    description = snapshot.metadata.description
+    for key in keys:
+        if key.lower() == _COMMENT:
+            description = None
+            continue
+        _refuse_constraints({key: ""})
+        rule = PROPERTY_RULES.get(key.lower())
+        stored = rule.key if rule is not None else key
+        if stored not in configuration and not if_exists:
+            raise OptionError(
+                f"table {before.table_root} has no property '{key}' to unset. It has: "
+                f"{', '.join(sorted(configuration)) or 'none'}.",
+                code="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+                table=before.table_root,
+                property=key,
+            )
+        if stored.lower().startswith("delta.") and rule is None and stored in configuration:
+            read_properties({stored: str(configuration[stored])})  # what writers keep is not the user's to unset
+        configuration.pop(stored, None)
+    check_together(configuration)
+    metadata = msgspec.structs.replace(snapshot.metadata, configuration=configuration, description=description)
+    return DefinitionChange(
+        Operation("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True}),
+        _with_consequences(snapshot, metadata),
+    )
+
+
+def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
+    """Whether these properties would turn row tracking on, so that files without row ids have to get them first."""
+    key = Property.ENABLE_ROW_TRACKING.lower()
+    asked = any(name.lower() == key and str(value).strip().lower() == "true" for name, value in properties.items())
+    return asked and not snapshot.configuration.has_row_tracking
+
+
+def removes_mapping(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
+    """Whether these properties would take column mapping away, so that all files have to be written anew first."""
+    key = Property.COLUMN_MAPPING_MODE.lower()
+    asked = any(name.lower() == key and str(value).strip().lower() == "none" for name, value in properties.items())
+    return asked and snapshot.configuration.column_mapping_mode != "none"
+
+
+def check_alone(properties: Mapping[str, str]) -> None:
+    """Raises: OptionError where column mapping is to go together with something else: it is a change of its own."""
+    others = [key for key in properties if key.lower() != Property.COLUMN_MAPPING_MODE.lower()]
+    if others:
+        raise OptionError(
+            f"{Property.COLUMN_MAPPING_MODE}=none writes all files anew, in a change of its own: set "
+            f"{', '.join(others)} in another call.",
+            option=Property.COLUMN_MAPPING_MODE,
+        )
+
+
+def row_tracking_columns(configuration: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The properties with names for the columns that keep row ids, where there are none yet."""
+    names = {
+        Property.MATERIALIZED_ROW_ID_COLUMN_NAME: f"_row-id-col-{uuid.uuid4()}",
+        Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME: f"_row-commit-version-col-{uuid.uuid4()}",
+    }
+    return {**configuration, **{key: name for key, name in names.items() if not configuration.get(key)}}
+
+
+def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
+    before = snapshot.configuration
+    configuration = dict(metadata.configuration or {})
+    then, now = before.properties, parse_properties(configuration)
+    table = before.table_root
+    for version, key in ICEBERG_COMPAT_PROPERTIES.items():
+        if now.iceberg_compat == version and then.iceberg_compat != version:
+            raise UnsupportedOperationError(
+                f"{key} cannot be turned on for table {table}, whose files were not written for it. Create a table "
+                "with the property, and write the rows there.",
+                code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
+                table=table,
+            )
+    if now.row_tracking and not then.row_tracking:
+        configuration = dict(row_tracking_columns(configuration))
+    metadata = msgspec.structs.replace(metadata, configuration=configuration)
+    metadata = _with_mapping(before, metadata, now.column_mapping_mode)
+    clustering = set(clustered_by(snapshot))
+    if clustering and (now.stats_columns, now.num_indexed_columns) != (then.stats_columns, then.num_indexed_columns):
+        collected = {
+            physical_path(before.schema, path)
+            for path in statistics_columns(before.schema, now, before.partition_columns)
+        }
+        missing = clustering - collected
+        if missing:
+            raise UserError(
+                f"table {table} is clustered by {', '.join(show_path(path) for path in sorted(missing))}, of which no "
+                "statistics would be collected: name it in delta.dataSkippingStatsColumns.",
+                code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+                table=table,
+            )
+    return metadata
+
+
+def _with_mapping(before: TableConfiguration, metadata: Metadata, mode: str) -> Metadata:
+    """Column mapping turned on by name: each field is found under the name that it has. Protocol: "Column Mapping"."""
+    old = before.column_mapping_mode
+    if mode == old:
+        return metadata
+    if (old, mode) != ("none", "name"):
+        raise UserError(
+            f"the column mapping of table {before.table_root} cannot go from {old} to {mode}: only from none to name, "
+            "and from name or id back to none. Mode id is for a table that is created with it.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=before.table_root,
+        )
+    check_rewritable(before)
+
+    def keep_name(f: StructField) -> StructField:
+        return replace(f, metadata={**f.metadata, COLUMN_MAPPING_PHYSICAL_NAME: f.name})
+
+    schema = change_fields(before.schema, keep_name)
+    schema, last = assign_columns(schema, recorded_max_id(before.configuration))
+    configuration = {**(metadata.configuration or {}), Property.COLUMN_MAPPING_MAX_COLUMN_ID: str(last)}
+    return msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration=configuration)
+
+
+def _features_of(table: str, request: PropertyRequest) -> tuple[str, ...]:
+    """Features that are asked for by name, or by versions that stand for them; versions with lists stand for none.
+
+    Raises: OptionError (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE).
+    """
+    reader, writer = request.reader_version or 1, request.writer_version or 1
+    if request.reader_version == READER_VERSION_WITH_FEATURES and writer < WRITER_VERSION_WITH_FEATURES:
+        raise OptionError(
+            f"the protocol of table {table} cannot have features for readers alone: reader version "
+            f"{READER_VERSION_WITH_FEATURES} goes with writer version {WRITER_VERSION_WITH_FEATURES}.",
+            code="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            table=table,
+        )
+    if Feature.CLUSTERING in request.features:
+        raise OptionError(
+            f"the table feature clustering cannot be added to table {table} by its name: DeltaTable.clusterBy says "
+            "by which columns.",
+            code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+            table=table,
+        )
+    return tuple(dict.fromkeys((*request.features, *sorted(implied_features(reader, writer)))))
+
+
+def _refuse_constraints(properties: Mapping[str, str]) -> None:
+    for key in properties:
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            raise OptionError(
+                f"the property {key} is a CHECK constraint, which is added by DeltaTable.addConstraint, so that the "
+                "rows that are there are looked at, and dropped by DeltaTable.dropConstraint.",
+                code="DELTA_ADD_CONSTRAINTS",
+                property=key,
+            )
+        if key.lower().startswith(FEATURE_PREFIX) and not properties[key]:
+            raise OptionError(
+                f"the property {key} stands for a table feature, which DeltaTable.dropFeatureSupport takes away.",
+                code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                property=key,
+            )

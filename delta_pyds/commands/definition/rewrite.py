@@ -1,0 +1,87 @@
+"""Files of a table written anew for the table as it will be: the same live rows, in other files.
+
+Invariant: every live row of the files is in the new ones, once, with its row id; as many rows are written as the log
+promises. Nothing is committed here.
+
+Protocol: "Deletion Vectors", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from delta_pyds.commands.commit import FileChanges
+from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
+from delta_pyds.commands.task_runner import TaskRunner, bundles
+from delta_pyds.data.row_changes.files import with_row_ids
+from delta_pyds.data.row_changes.rewrite import rewrite_files
+from delta_pyds.errors import DeltaError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.row_counts import row_counts
+from delta_pyds.tasks.row_changes import RewriteFiles, TableFile
+from delta_pyds.tasks.scan_file import scan_file
+from delta_pyds.tasks.write_state import TaskOutput
+
+
+@dataclass
+class Rewritten:
+    """``outputs``: what tasks wrote, to be discarded where it is not committed. ``copied_rows``: in the new files."""
+
+    changes: FileChanges = field(default_factory=FileChanges)
+    outputs: list[TaskOutput] = field(default_factory=list)
+    copied_rows: int = 0
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """Under the reference's names."""
+        removes = self.changes.removes
+        return {
+            "numRewrittenFiles": len(removes),
+            "numOutputBytes": sum(file.size_bytes for output in self.outputs for file in output.files),
+            "numRemovedBytes": sum(file.size or 0 for file in removes),
+            "numCopiedRows": self.copied_rows,
+            "numDeletionVectorsRemoved": sum(file.deletion_vector is not None for file in removes),
+        }
+
+
+def rewrite(
+    snapshot: Snapshot,
+    files: Sequence[AddFile],
+    after: TableConfiguration,
+    runner: TaskRunner,
+    options: CommandOptions,
+) -> Rewritten:
+    """Write the live rows of ``files``, with all fields of their ``add``, for the table that ``after`` describes.
+
+    Raises: DeltaError (DELTA_NUM_RECORDS_MISMATCH) where rows went missing on the way; whatever a task raises.
+    """
+    target = target_files(snapshot, files, options)
+    scan = target.scan
+    write = with_row_ids(files_state(snapshot, options, configuration=after), target.row_id_columns)
+    handed = [TableFile(n, scan_file(file, scan, file.deletion_vector)) for n, file in enumerate(files)]
+    tasks = [
+        RewriteFiles(scan, write, some) for some in bundles(handed, runner.parallelism, lambda f: f.scan.size_bytes)
+    ]
+    outputs = runner.run(rewrite_files, tasks)
+    done = Rewritten(outputs=outputs, copied_rows=sum(output.copied_rows for output in outputs))
+    now_ms = int(time.time() * 1000)
+    done.changes.take(outputs, files, now_ms=now_ms)
+    done.changes.removes += [removal(file, deletion_timestamp_ms=now_ms, data_change=False) for file in files]
+    counts = [row_counts(file.stats).num_records for file in files]
+    if all(count is not None for count in counts):
+        deleted = sum(f.deletion_vector.cardinality for f in files if f.deletion_vector is not None)
+        expected = sum(count or 0 for count in counts) - deleted
+        if expected != done.copied_rows:
+            raise DeltaError(
+                f"{expected} rows of the table {snapshot.table_root} were to be copied to new files, and "
+                f"{done.copied_rows} were: the statistics of a file may promise another number of rows than it has. "
+                "Nothing was committed; verify the table.",
+                code="DELTA_NUM_RECORDS_MISMATCH",
+                table=snapshot.table_root,
+            )
+    return done

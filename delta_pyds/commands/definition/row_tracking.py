@@ -1,0 +1,76 @@
+"""Row ids for the files that a table has already, so that row tracking can be turned on.
+
+Invariant: once the feature is supported every new file gets ids from its writer; the files before it get theirs here,
+in commits that change no row. If it ends in the middle nothing is lost: files keep their ids, and it can begin again.
+
+Protocol: "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import msgspec
+
+from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.features import Feature
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.conflict import BACKFILL
+from delta_pyds.table.transaction.transaction import Transaction
+
+logger = safe_logger(__name__)
+# as the reference: a commit stays of a size that readers take at once
+_FILES_AT_ONCE = 100_000
+
+
+def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> Snapshot:
+    """Give row ids to all files that have none; what the table is then.
+
+    Raises: UnsupportedOperationError while the feature is being dropped; ProtocolError for a file whose rows nobody
+        has counted; what ``Transaction.commit`` raises.
+    """
+    snapshot = open_table()
+    properties = snapshot.configuration.properties
+    if properties.row_tracking_suspended:
+        raise UnsupportedOperationError(
+            f"table {snapshot.table_root} gives no row ids (delta.rowTrackingSuspended=true): unset that first.",
+            code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            table=snapshot.table_root,
+        )
+    if not snapshot.configuration.supports(Feature.ROW_TRACKING):
+        commit_change(snapshot, _support(snapshot), options)
+        snapshot = open_table()
+    batches = 0
+    while files := list(islice(_without_ids(snapshot), _FILES_AT_ONCE)):
+        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction.record_files(file.path for file in files)
+        transaction.add(msgspec.structs.replace(file, data_change=False) for file in files)
+        transaction.commit(Operation(BACKFILL, {"batchId": str(batches)}), user_metadata=options.user_metadata)
+        batches += 1
+        logger.info("%d files of %s have row ids now.", len(files), snapshot.table_root)
+        snapshot = open_table()
+    return snapshot
+
+
+def _support(snapshot: Snapshot) -> DefinitionChange:
+    """The feature; not yet the promise that each row has an id."""
+    features = (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)
+    protocol = upgrade_protocol(
+        snapshot.protocol, snapshot.metadata, domains=tuple(snapshot.domain_metadata.values()), features=features
+    )
+    told = json.loads(msgspec.json.encode(protocol))
+    return DefinitionChange(Operation("UPGRADE PROTOCOL", {"newProtocol": told}), snapshot.metadata, protocol=protocol)
+
+
+def _without_ids(snapshot: Snapshot) -> Iterator[AddFile]:
+    scan = plan_scan(snapshot, where=None, time_zone="UTC", storage_options={})
+    return (file for file in live_files(scan) if file.base_row_id is None)

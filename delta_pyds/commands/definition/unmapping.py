@@ -1,0 +1,118 @@
+"""Column mapping taken away: every file is written anew, with the columns under the names that users see.
+
+Invariant: no row changes, and none is lost; the old files go on being what old versions of the table are read from. The
+feature stays supported: only the mode is gone.
+
+Protocol: "Column Mapping", "Clustered Table", "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from delta_pyds.commands.commit import discard_files
+from delta_pyds.commands.definition.change import DefinitionOptions, check_definition, clustered_by
+from delta_pyds.commands.definition.rewrite import rewrite
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.errors import CommitOutcomeUnknownError, UserError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
+from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
+from delta_pyds.table.configuration import load_configuration
+from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.definition.schema_evolution import check_rewritable
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
+from delta_pyds.table.transaction.transaction import Committed, Transaction
+
+
+def remove_mapping(
+    snapshot: Snapshot, runner: TaskRunner, options: DefinitionOptions, command: CommandOptions
+) -> Committed:
+    """Write all files anew and commit them with a schema without ids and physical names.
+
+    Raises: UserError for names that a table without column mapping cannot have, and for Iceberg compatibility, which
+        needs it; a ConflictError where any other commit changed rows meanwhile; whatever a task raises.
+    """
+    before = snapshot.configuration
+    before.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
+    check_rewritable(before)
+    if before.properties.iceberg_compat is not None:
+        raise UserError(
+            f"table {snapshot.table_root} is kept compatible with Iceberg, which needs column mapping: unset "
+            "delta.enableIcebergCompatV1 and V2 first.",
+            code="DELTA_ICEBERG_COMPAT_VIOLATION.DISABLING_REQUIRED_TABLE_FEATURE",
+            table=snapshot.table_root,
+        )
+    configuration = {k: v for k, v in before.configuration.items() if k != Property.COLUMN_MAPPING_MAX_COLUMN_ID}
+    configuration[Property.COLUMN_MAPPING_MODE] = "none"
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        schema_string=schema_to_string(change_fields(before.schema, _bare)),
+        configuration=configuration,
+    )
+    after = load_configuration(snapshot.table_root, before.version + 1, snapshot.protocol, metadata)
+    try:
+        check_definition(before, after)
+    except UserError as e:
+        if e.code != "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES":
+            raise
+        code = "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING"
+        raise UserError(f"{e.message} Rename the columns first.", code=code, **e.parameters) from None
+    domains = _clustering(snapshot)
+    scan = plan_scan(snapshot, storage_options=command.storage_options)
+    files = list(live_files(scan))
+    done = rewrite(snapshot, files, after, runner, command)
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction.record_whole_table()
+    transaction.set_metadata(metadata)
+    for domain in domains:
+        transaction.set_domain(domain)
+    done.changes.put_into(transaction, data_change=False)
+    try:
+        return transaction.commit(
+            Operation("REMOVE COLUMN MAPPING", {}, done.metrics),
+            user_metadata=options.user_metadata,
+            isolation_level="Serializable",
+            tags={PRESERVED_TAG: "true"} if before.has_row_tracking else None,
+        )
+    except CommitOutcomeUnknownError:
+        raise
+    except BaseException:
+        discard_files(snapshot.table_root, command.storage_options, done.outputs)
+        raise
+
+
+def _bare(f: StructField) -> StructField:
+    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
+
+
+def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
+    """The domain names physical columns, and those have other names now."""
+    columns = clustered_by(snapshot)
+    if not columns:
+        return ()
+    known: dict[str, Any] = {**json.loads(snapshot.domain_metadata[CLUSTERING_DOMAIN].configuration)}
+    known["clusteringColumns"] = [list(logical_path(snapshot.schema, path)) for path in columns]
+    return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps(known, separators=(",", ":"))),)
+
+
+def logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ...]:
+    """The logical names along a path of physical ones, which must be the schema's own."""
+    names: list[str] = []
+    data_type: object = schema
+    for name in physical:
+        assert isinstance(data_type, StructType)
+        found = next(f for f in data_type if f.physical_name == name)
+        names.append(found.name)
+        data_type = found.data_type
+    return tuple(names)
