@@ -1,7 +1,8 @@
 """What a table is, changed: created and replaced, columns, constraints, properties, protocol; without Spark.
 
 - ``create``: a new table, or another one in its place
-- ``columns``: columns and nested fields added, renamed, moved, retyped, dropped
+- ``columns``: columns and nested fields added, renamed, dropped
+- ``alter_column``: one column with another type, comment, nullability, default or place
 - ``constraints``: CHECK constraints added and dropped
 - ``properties``: table properties set and unset, the protocol raised
 - ``row_tracking``: row ids for the files that a table has already

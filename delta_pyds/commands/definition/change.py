@@ -71,6 +71,7 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
     """
     before = snapshot.configuration
     before.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
     if change.nothing_to_do:
         return None
     protocol = change.protocol or upgrade_protocol(

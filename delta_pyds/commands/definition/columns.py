@@ -1,4 +1,4 @@
-"""Columns and nested fields added, renamed, dropped, moved, and changed in type, comment, nullability and default.
+"""Columns and nested fields added, renamed and dropped.
 
 Invariant: no file is read or written; every row that the table has means after the change what it meant before, under
 the new names and types. What an expression, the partitioning or the clustering forbids is refused naming it.
@@ -17,22 +17,17 @@ import msgspec
 from delta_pyds.commands.definition.change import DefinitionChange, clustered_by, with_schema
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
-from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
-    IDENTITY_STEP,
-    TYPE_CHANGES,
     ArrayType,
     DataType,
     MapType,
     StructField,
     StructType,
-    display,
     type_to_json,
 )
-from delta_pyds.protocol.type_changes import can_widen, record_type_changes
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.dependents import check_nothing_depends
 from delta_pyds.table.definition.schema_paths import (
@@ -62,18 +57,6 @@ class NewColumn:
     position: Position | None = None
 
 
-@dataclass(frozen=True)
-class ColumnChange:
-    """What is to be of a column; None leaves it. ``drop_default`` takes the default away."""
-
-    field_type: StructField | None = None
-    comment: str | None = None
-    nullable: bool | None = None
-    default: str | None = None
-    drop_default: bool = False
-    position: Position | None = None
-
-
 def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionChange:
     """New columns and fields, which are null in every row that is there.
 
@@ -85,18 +68,18 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
     table = configuration.table_root
     schema = configuration.schema
     added: dict[Path, StructField] = {}
-    logged = []
+    told = []
     for column in columns:
         parent, struct = struct_at(schema, column.parent, table)
         path = (*parent, column.field.name)
         _check_new(column.field, path, struct, table)
         added[path] = column.field
-        position = _position(column.position, struct, path, table)
+        position = position_of(column.position, struct, path, table)
         schema = change_struct(schema, parent, partial(placed, field=column.field, position=position, table=table))
-        logged.append({"column": _logged(column.field, path), **_logged_position(position)})
+        told.append({"column": logged(column.field, path), **logged_position(position)})
     mapped = configuration.column_mapping_mode != "none"
     check_added(added, mapped=mapped, reserved=configuration.hidden_columns)
-    return DefinitionChange(Operation("ADD COLUMNS", {"columns": logged}), with_schema(configuration, schema))
+    return DefinitionChange(Operation("ADD COLUMNS", {"columns": told}), with_schema(configuration, schema))
 
 
 def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionChange:
@@ -158,47 +141,6 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[Path]) -> DefinitionChange:
     return DefinitionChange(Operation("DROP COLUMNS", {"columns": [show_path(p) for p in metadata_paths]}), metadata)
 
 
-def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> DefinitionChange:
-    """Another type, comment, nullability, default or place for one column or field.
-
-    Whether rows are null where NOT NULL is asked for is for the caller to look at: the change then depends on the rows.
-
-    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP for a type that is not wider or a table without type
-        widening, WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED, ...); what ``check_nothing_depends`` raises.
-    """
-    configuration = snapshot.configuration
-    table = configuration.table_root
-    spelled = spelled_path(configuration.schema, path, table)
-    before = field_at(configuration.schema, spelled)
-    after = before
-    if change.field_type is not None and change.field_type.data_type != before.data_type:
-        after = _retyped(configuration, spelled, before, change.field_type)
-    if change.comment is not None:
-        after = replace(after, metadata={**after.metadata, "comment": change.comment})
-    if change.nullable is not None:
-        after = _with_nullability(configuration, spelled, after, change.nullable)
-    if change.default is not None or change.drop_default:
-        after = _with_default(configuration, spelled, after, change.default)
-    schema = change_field(configuration.schema, spelled, lambda _: after)
-    # the reference notes the column without what the change itself adds to the record of its types
-    told = {k: v for k, v in after.metadata.items() if k != TYPE_CHANGES or k in before.metadata}
-    if TYPE_CHANGES in told:
-        told[TYPE_CHANGES] = before.metadata[TYPE_CHANGES]
-    parameters: dict[str, object] = {"column": _logged(replace(after, metadata=told), spelled)}
-    if change.position is not None:
-        _, struct = struct_at(schema, spelled[:-1], table)
-        position = _position(change.position, struct, spelled, table)
-        assert position is not None
-        schema = change_struct(schema, spelled[:-1], lambda s: placed(s, after, position, table))
-        parameters |= _logged_position(position)
-    metadata = with_schema(configuration, schema)
-    return DefinitionChange(
-        Operation("CHANGE COLUMN", parameters),
-        metadata,
-        depends_on_rows=before.nullable and not after.nullable,
-    )
-
-
 def _check_new(field: StructField, path: Path, struct: StructType, table: str) -> None:
     if any(f.name.lower() == field.name.lower() for f in struct):
         raise _exists(path, table)
@@ -221,68 +163,6 @@ def _check_new(field: StructField, path: Path, struct: StructType, table: str) -
             table=table,
             column=show_path(path),
         )
-
-
-def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:
-    table = configuration.table_root
-    changed = f"from {display(before.data_type)} to {display(wanted.data_type)}"
-    for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
-    problem = None
-    if not can_widen(before.data_type, wanted.data_type, for_iceberg=for_iceberg):
-        problem = (
-            f"not every {display(before.data_type)} is a {display(wanted.data_type)} that files of the old type hold"
-        )
-    elif not (configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)):
-        problem = "the table does not allow it: set delta.enableTypeWidening=true first"
-    elif path[0] in configuration.partition_columns:
-        problem = "the table is partitioned by it, and the log has its values as texts of the old type"
-    elif any(key in before.metadata for key in IDENTITY_KEYS):
-        problem = "it is an identity column, which is a bigint"
-    elif GENERATION_EXPRESSION in before.metadata:
-        problem = "it is a generated column, whose expression has the type"
-    if problem is not None:
-        raise UserError(
-            f"the type of the column '{show_path(path)}' of table {table} cannot change {changed}: {problem}.",
-            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
-            table=table,
-            column=show_path(path),
-        )
-    check_nothing_depends(configuration, path, "change the type of")
-    return record_type_changes(replace(before, data_type=wanted.data_type), before.data_type)
-
-
-def _with_nullability(configuration: TableConfiguration, path: Path, f: StructField, nullable: bool) -> StructField:
-    if IDENTITY_STEP in f.metadata and nullable != f.nullable:
-        raise UserError(
-            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column, whose "
-            "nullability is that of its values.",
-            code="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
-            table=configuration.table_root,
-            column=show_path(path),
-        )
-    return replace(f, nullable=nullable)
-
-
-def _with_default(configuration: TableConfiguration, path: Path, f: StructField, default: str | None) -> StructField:
-    table = configuration.table_root
-    metadata = {key: value for key, value in f.metadata.items() if key != CURRENT_DEFAULT}
-    if default is None:
-        return replace(f, metadata=metadata)
-    if len(path) > 1:
-        raise UnsupportedOperationError(
-            f"the field '{show_path(path)}' of table {table} cannot have a default: only whole columns can.",
-            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
-            table=table,
-            column=show_path(path),
-        )
-    if any(key in f.metadata for key in (GENERATION_EXPRESSION, *IDENTITY_KEYS)):
-        raise UserError(
-            f"the column '{show_path(path)}' of table {table} cannot have a default: the table computes its values.",
-            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
-            table=table,
-            column=show_path(path),
-        )
-    return replace(f, metadata={**metadata, CURRENT_DEFAULT: default})
 
 
 def _without(struct: StructType, path: Path, table: str) -> StructType:
@@ -344,7 +224,7 @@ def _begins(path: Path, with_: Path) -> bool:
     return [p.lower() for p in path[: len(with_)]] == [p.lower() for p in with_]
 
 
-def _position(position: Position | None, struct: StructType, path: Path, table: str) -> Position | None:
+def position_of(position: Position | None, struct: StructType, path: Path, table: str) -> Position | None:
     """The position in the schema's spelling. Raises: ColumnNotFoundError for a neighbour that is not there."""
     if position is None or position.after is None:
         return position
@@ -360,7 +240,7 @@ def _position(position: Position | None, struct: StructType, path: Path, table: 
     return Position(neighbour.name)
 
 
-def _logged(field: StructField, path: Path) -> dict[str, object]:
+def logged(field: StructField, path: Path) -> dict[str, object]:
     kind = _KINDS.get(type(field.data_type)) or type_to_json(field.data_type)
     return {
         "name": show_path(path),
@@ -370,7 +250,7 @@ def _logged(field: StructField, path: Path) -> dict[str, object]:
     }
 
 
-def _logged_position(position: Position | None) -> dict[str, object]:
+def logged_position(position: Position | None) -> dict[str, object]:
     if position is None:
         return {}
     return {"position": "FIRST" if position.after is None else f"AFTER {position.after}"}

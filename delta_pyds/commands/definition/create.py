@@ -134,6 +134,13 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
     storage, before = snapshot.storage, snapshot.configuration
     before.check_writable()
     storage.require_put_if_absent(request.table_root)
+    if request.partition_columns and before.supports(Feature.CLUSTERING):
+        raise UserError(
+            f"the table {request.table_root} is clustered, so it cannot be replaced by one that is partitioned. "
+            "Cluster the new one too, or make it at another path.",
+            code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+            table=request.table_root,
+        )
     made = _in_place_of(before, _definition(_with_kept_properties(request, before)))
     metadata = made.metadata
     features = before.features | supported_features(made.protocol)

@@ -39,6 +39,8 @@ def backfill(open_table: Callable[[], Snapshot], options: DefinitionOptions) -> 
         has counted; what ``Transaction.commit`` raises.
     """
     snapshot = open_table()
+    snapshot.configuration.check_writable()
+    snapshot.storage.require_put_if_absent(snapshot.table_root)
     properties = snapshot.configuration.properties
     if properties.row_tracking_suspended:
         raise UnsupportedOperationError(

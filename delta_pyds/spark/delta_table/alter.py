@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.commands.definition import columns as column_changes
 from delta_pyds.commands.definition import constraints
 from delta_pyds.commands.definition import properties as property_changes
+from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.unmapping import remove_mapping
@@ -137,15 +138,13 @@ class AlterMethods:
         with errors_of_spark():
             handle = self._handle
             field = None if dataType is None else definitions.column(handle.spark, "c", dataType)
-            change = column_changes.ColumnChange(
-                field, comment, nullable, default, dropDefault, _position(first, after)
-            )
-            if change == column_changes.ColumnChange():
+            change = ColumnChange(field, comment, nullable, default, dropDefault, _position(first, after))
+            if change == ColumnChange():
                 raise OptionError(f"nothing is said of what shall change of the column '{name}'.", option="name")
             path = one_path(name)
 
             def plan(snapshot: Snapshot) -> DefinitionChange:
-                planned = column_changes.alter_column(snapshot, path, change)
+                planned = alter_column(snapshot, path, change)
                 spelled = spelled_path(snapshot.schema, path, snapshot.table_root)
                 if default is not None:
                     check_default(handle.spark, _with_default(field_at(snapshot.schema, spelled), default))

@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.definition.columns import (
-    ColumnChange,
-    NewColumn,
-    add_columns,
-    alter_column,
-    drop_columns,
-    rename_column,
-)
+from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
+from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.schema import (
     BYTE,
@@ -232,6 +226,24 @@ def test_types_widen_where_the_table_allows_it(tmp_path: Path) -> None:
         change = ColumnChange(StructField("c", data_type))
         error = refusal(tmp_path, lambda s, path=path, change=change: alter_column(s, path, change))
         assert error.code == "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+
+
+def test_what_is_in_arrays_and_maps_widens_too(tmp_path: Path) -> None:
+    columns = StructType((StructField("l", ArrayType(INTEGER)), StructField("m", MapType(INTEGER, INTEGER))))
+    define(tmp_path, columns, properties={"delta.enableTypeWidening": "true"})
+    write_rows(tmp_path, columns, [{"l": [1], "m": [(1, 2)]}])
+
+    alter(tmp_path, lambda s: alter_column(s, ("l",), ColumnChange(StructField("c", ArrayType(LONG)))))
+    after = alter(tmp_path, lambda s: alter_column(s, ("m",), ColumnChange(StructField("c", MapType(LONG, DOUBLE)))))
+
+    assert [f.metadata["delta.typeChanges"] for f in after.schema] == [
+        [{"fromType": "integer", "toType": "long", "fieldPath": "element"}],
+        [
+            {"fromType": "integer", "toType": "long", "fieldPath": "key"},
+            {"fromType": "integer", "toType": "double", "fieldPath": "value"},
+        ],
+    ]
+    assert read_rows(tmp_path) == [{"l": [1], "m": [(1, 2.0)]}]
 
 
 def test_types_stay_where_the_table_does_not_allow_it(tmp_path: Path) -> None:

@@ -129,6 +129,9 @@ def test_clustering_is_replaced_too(tmp_path: Path) -> None:
     table = load_snapshot(tmp_path)
     assert clustering_columns(table.domain_metadata) == ((table.schema.fields[1].physical_name,),)
 
+    with pytest.raises(UserError) as error:
+        define(tmp_path, TWO, "replace", partition_columns=("p",), properties=by_name)
+    assert error.value.code == "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE"
     define(tmp_path, {"p": "string"}, "replace", properties=by_name)
     assert clustering_columns(load_snapshot(tmp_path).domain_metadata) == ()
     assert not verify(str(tmp_path)).findings

@@ -1,0 +1,173 @@
+"""One column or field with another type, comment, nullability, default or place.
+
+Invariant: no file is read or written; every value that the table has is the same value of the new type. What an
+expression, the partitioning or the protocol of the table forbids is refused naming it.
+
+Protocol: "Type Widening", "Default Columns", "Column Invariants".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from delta_pyds.commands.definition.change import DefinitionChange, with_schema
+from delta_pyds.commands.definition.columns import logged, logged_position, position_of
+from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
+from delta_pyds.protocol.schema import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_STEP,
+    TYPE_CHANGES,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    display,
+)
+from delta_pyds.protocol.type_changes import can_widen, record_type_changes
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.dependents import check_nothing_depends
+from delta_pyds.table.definition.schema_paths import (
+    Path,
+    Position,
+    change_field,
+    change_struct,
+    field_at,
+    placed,
+    spelled_path,
+    struct_at,
+)
+from delta_pyds.table.definition.schema_rules import IDENTITY_KEYS
+from delta_pyds.table.definition.statistics_columns import show_path
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """What is to be of a column; None leaves it. ``drop_default`` takes the default away."""
+
+    field_type: StructField | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+    default: str | None = None
+    drop_default: bool = False
+    position: Position | None = None
+
+
+def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> DefinitionChange:
+    """Another type, comment, nullability, default or place for one column or field.
+
+    Whether rows are null where NOT NULL is asked for is for the caller to look at: the change then depends on the rows.
+
+    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP for a type that is not wider or a table without type
+        widening, WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED, ...); what ``check_nothing_depends`` raises.
+    """
+    configuration = snapshot.configuration
+    table = configuration.table_root
+    spelled = spelled_path(configuration.schema, path, table)
+    before = field_at(configuration.schema, spelled)
+    after = before
+    if change.field_type is not None and change.field_type.data_type != before.data_type:
+        after = _retyped(configuration, spelled, before, change.field_type)
+    if change.comment is not None:
+        after = replace(after, metadata={**after.metadata, "comment": change.comment})
+    if change.nullable is not None:
+        after = _with_nullability(configuration, spelled, after, change.nullable)
+    if change.default is not None or change.drop_default:
+        after = _with_default(configuration, spelled, after, change.default)
+    schema = change_field(configuration.schema, spelled, lambda _: after)
+    # the reference notes the column without what the change itself adds to the record of its types
+    told = {k: v for k, v in after.metadata.items() if k != TYPE_CHANGES or k in before.metadata}
+    if TYPE_CHANGES in told:
+        told[TYPE_CHANGES] = before.metadata[TYPE_CHANGES]
+    parameters: dict[str, object] = {"column": logged(replace(after, metadata=told), spelled)}
+    if change.position is not None:
+        _, struct = struct_at(schema, spelled[:-1], table)
+        position = position_of(change.position, struct, spelled, table)
+        assert position is not None
+        schema = change_struct(schema, spelled[:-1], lambda s: placed(s, after, position, table))
+        parameters |= logged_position(position)
+    metadata = with_schema(configuration, schema)
+    return DefinitionChange(
+        Operation("CHANGE COLUMN", parameters),
+        metadata,
+        depends_on_rows=before.nullable and not after.nullable,
+    )
+
+
+def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:
+    table = configuration.table_root
+    changed = f"from {display(before.data_type)} to {display(wanted.data_type)}"
+    for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
+    wider = _widened(before.data_type, wanted.data_type, for_iceberg)
+    problem = None
+    if wider is None:
+        problem = (
+            f"not every {display(before.data_type)} is a {display(wanted.data_type)} that files of the old type hold"
+        )
+    elif not (configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)):
+        problem = "the table does not allow it: set delta.enableTypeWidening=true first"
+    elif path[0] in configuration.partition_columns:
+        problem = "the table is partitioned by it, and the log has its values as texts of the old type"
+    elif any(key in before.metadata for key in IDENTITY_KEYS):
+        problem = "it is an identity column, which is a bigint"
+    elif GENERATION_EXPRESSION in before.metadata:
+        problem = "it is a generated column, whose expression has the type"
+    if problem is not None:
+        raise UserError(
+            f"the type of the column '{show_path(path)}' of table {table} cannot change {changed}: {problem}.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            table=table,
+            column=show_path(path),
+        )
+    check_nothing_depends(configuration, path, "change the type of")
+    assert wider is not None
+    return record_type_changes(replace(before, data_type=wider), before.data_type)
+
+
+def _widened(old: DataType, new: DataType, for_iceberg: bool) -> DataType | None:
+    """The new type, which may widen elements, keys and values too; None where a part is no wider one."""
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        element = _widened(old.element_type, new.element_type, for_iceberg)
+        return None if element is None else replace(old, element_type=element)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        key = _widened(old.key_type, new.key_type, for_iceberg)
+        value = _widened(old.value_type, new.value_type, for_iceberg)
+        return None if key is None or value is None else replace(old, key_type=key, value_type=value)
+    return new if new == old or can_widen(old, new, for_iceberg=for_iceberg) else None
+
+
+def _with_nullability(configuration: TableConfiguration, path: Path, f: StructField, nullable: bool) -> StructField:
+    if IDENTITY_STEP in f.metadata and nullable != f.nullable:
+        raise UserError(
+            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column, whose "
+            "nullability is that of its values.",
+            code="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
+            table=configuration.table_root,
+            column=show_path(path),
+        )
+    return replace(f, nullable=nullable)
+
+
+def _with_default(configuration: TableConfiguration, path: Path, f: StructField, default: str | None) -> StructField:
+    table = configuration.table_root
+    metadata = {key: value for key, value in f.metadata.items() if key != CURRENT_DEFAULT}
+    if default is None:
+        return replace(f, metadata=metadata)
+    if len(path) > 1:
+        raise UnsupportedOperationError(
+            f"the field '{show_path(path)}' of table {table} cannot have a default: only whole columns can.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            table=table,
+            column=show_path(path),
+        )
+    if any(key in f.metadata for key in (GENERATION_EXPRESSION, *IDENTITY_KEYS)):
+        raise UserError(
+            f"the column '{show_path(path)}' of table {table} cannot have a default: the table computes its values.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            table=table,
+            column=show_path(path),
+        )
+    return replace(f, metadata={**metadata, CURRENT_DEFAULT: default})
