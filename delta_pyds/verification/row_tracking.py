@@ -74,7 +74,11 @@ class RowTrackingRules:
         if before is not None and after is not None and after < before:
             self._findings.error(f"{_RULE}.high-water-mark", version, f"it goes back from {before} to {after}.")
         if not supported:
+            # a feature that was dropped and comes back begins anew
+            self._given, self._ranges, self._highest = {}, [], -1
             return
+        if view.properties.row_tracking_suspended and not view.properties.row_tracking:
+            return  # the feature is being dropped: files lose their ids
         for a in actions.adds:
             self._check_add(a, before, version)
         if self._highest >= 0 and (after is None or after < self._highest):

@@ -122,6 +122,24 @@ def test_a_built_table_is_the_references(engines: Engines, tmp_path: Path, repla
     engines.assert_sound(made["ours"])
 
 
+def test_features_are_dropped_alike(engines: Engines, tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    engines.sql(
+        f"CREATE TABLE delta.`{theirs}` (id BIGINT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true', "
+        "'delta.feature.checkConstraints' = 'supported')"
+    )
+    engines.sql(f"INSERT INTO delta.`{theirs}` VALUES 1, 2")
+    shutil.copytree(theirs, ours)
+    for feature in ("checkConstraints", "rowTracking", "domainMetadata"):
+        engines.sql(f"ALTER TABLE delta.`{theirs}` DROP FEATURE {feature}")
+        DeltaTable.forPath(engines.spark, ours).dropFeatureSupport(feature)
+        assert definition(ours) == definition(theirs), feature
+        assert commit(ours) == commit(theirs), feature
+    engines.sql(f"INSERT INTO delta.`{ours}` VALUES 3")
+    assert len(engines.agree(ours)) == 3
+    engines.assert_sound(ours)
+
+
 def definition(path: Path) -> dict[str, Any]:
     """What a table is, without what is drawn at random and without the order of keys and features."""
     snapshot = load_snapshot(str(path))

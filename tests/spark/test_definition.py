@@ -203,6 +203,11 @@ def test_the_protocol_grows(table: DeltaTable) -> None:
     assert (detail.minReaderVersion, detail.minWriterVersion) == (2, 5)
     table.addFeatureSupport("TIMESTAMPNTZ")
     assert "timestampNtz" in table.detail().collect()[0].tableFeatures
+    table.addFeatureSupport("checkConstraints")
+    table.dropFeatureSupport("checkConstraints")
+    assert "checkConstraints" not in table.detail().collect()[0].tableFeatures
+    with pytest.raises(UnsupportedOperationException, match="columnMapping"):
+        table.dropFeatureSupport("columnMapping")
     for wrong in ("nosuch", "clustering"):
         with pytest.raises(IllegalArgumentException):
             table.addFeatureSupport(wrong)

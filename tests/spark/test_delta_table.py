@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 LATER: dict[str, tuple[Any, ...]] = {
     "generate": ("symlink_format_manifest",),
     "vacuum": (),
-    "dropFeatureSupport": ("deletionVectors", True),
     "restoreToVersion": (0,),
     "restoreToTimestamp": ("2026-01-01",),
     "optimize": (),

@@ -8,5 +8,6 @@
 - ``row_tracking``: row ids for the files that a table has already
 - ``unmapping``: column mapping taken away
 - ``rewrite``: files written anew for the table as it will be
+- ``drop_feature``: a feature taken away, and all that is left of it
 - ``change``: one change of a table's definition, checked and committed
 """

@@ -18,6 +18,7 @@ from delta_pyds.commands.definition import constraints
 from delta_pyds.commands.definition import properties as property_changes
 from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
+from delta_pyds.commands.definition.drop_feature import drop_feature
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -242,6 +243,22 @@ class AlterMethods:
         """
         checks.text(featureName, "featureName")
         self.setProperties({f"delta.feature.{featureName}": "supported"})
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """The protocol without a feature, once the table has nothing left of it.
+
+        Of this version: ``checkConstraints``, ``inCommitTimestamp``, ``rowTracking`` and ``domainMetadata``, which are
+        for writers alone. A feature of readers is refused by its name: old versions of the table would need it still.
+
+        >>> table.dropFeatureSupport("rowTracking")
+
+        Raises: UserError (DELTA_FEATURE_DROP_...) naming what needs the feature; UnsupportedOperationError.
+        """
+        checks.text(featureName, "featureName")
+        if truncateHistory is not None:
+            checks.flag(truncateHistory, "truncateHistory")
+        with errors_of_spark():
+            drop_feature(self._handle.open, featureName, self._options(), truncate_history=bool(truncateHistory))
 
     def _change(self, plan: Callable[[Snapshot], DefinitionChange]) -> None:
         run_change(self._handle.open, plan, self._options())

@@ -26,13 +26,6 @@ class LaterMethods:
             float(retentionHours)
         _not_yet("vacuum")
 
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Comes later."""
-        checks.text(featureName, "featureName")
-        if truncateHistory is not None:
-            checks.flag(truncateHistory, "truncateHistory")
-        _not_yet("dropFeatureSupport")
-
     def restoreToVersion(self, version: int) -> NoReturn:
         """Comes later: a read of the version, written with ``mode="overwrite"``, does the same."""
         checks.whole_number(version, "version")

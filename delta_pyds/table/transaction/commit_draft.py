@@ -110,6 +110,7 @@ class Draft:
     def __init__(self) -> None:
         self.metadata: Metadata | None = None
         self.protocol: Protocol | None = None
+        self.dropped_feature: str | None = None
         self.domains: dict[str, DomainMetadata] = {}
         self.applications: dict[str, SetTransaction] = {}
         self.adds: list[AddFile] = []
@@ -137,7 +138,7 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
     """
     table = after.table_root
     if draft.protocol is not None and before is not None:
-        _check_no_downgrade(before.protocol, draft.protocol, table)
+        _check_no_downgrade(before.protocol, draft.protocol, table, draft.dropped_feature)
     if draft.domains and not after.supports(Feature.DOMAIN_METADATA):
         raise DeltaError(
             f"table {table!r} does not support metadata domains, so {', '.join(sorted(draft.domains))} cannot be "
@@ -150,8 +151,10 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
     _check_files(draft, after)
 
 
-def _check_no_downgrade(old: Protocol, new: Protocol, table: str) -> None:
+def _check_no_downgrade(old: Protocol, new: Protocol, table: str, meant: str | None) -> None:
     dropped = dropped_features(old, new)
+    if meant is not None and dropped == [meant]:
+        return
     lower = new.min_reader_version < old.min_reader_version or new.min_writer_version < old.min_writer_version
     if dropped or lower:
         shown = [f"({p.min_reader_version}, {p.min_writer_version})" for p in (old, new)]

@@ -169,16 +169,16 @@ class Transaction:
         same = self.snapshot is not None and metadata == self.snapshot.metadata
         self._draft.metadata = None if same else metadata
 
-    def set_protocol(self, protocol: Protocol) -> None:
-        """The table's new protocol; the same as before is no change."""
+    def set_protocol(self, protocol: Protocol, *, without: str | None = None) -> None:
+        """The table's new protocol; the same as before is no change. ``without``: a feature that it loses."""
         self._check_not_committed()
-        same = self.snapshot is not None and protocol == self.snapshot.protocol
-        self._draft.protocol = None if same else protocol
+        self._draft.dropped_feature = without
+        self._draft.protocol = None if self.snapshot and protocol == self.snapshot.protocol else protocol
 
     def set_domain(self, domain: DomainMetadata) -> None:
         """A metadata domain's new configuration, or its removal."""
         self._check_not_committed()
-        if domain.domain == ROW_TRACKING_DOMAIN:
+        if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
             raise DeltaError(
                 f"the metadata domain {ROW_TRACKING_DOMAIN} is kept by the transaction itself.", table=self.table_root
             )
