@@ -31,6 +31,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     errors(spark, path, written)
     tables(spark, path, written)
     changes(spark, path + "-changed")
+    definitions(spark, path + "-defined")
     stream(spark, written, path)
     print("all is well", flush=True)
     spark.stop()
@@ -72,6 +73,29 @@ def changes(spark: Any, path: str) -> None:
     found = {r.id: (r.n.x, r.p) for r in delta_pyds.read(spark, "file://" + path).collect()}
     assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
     assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
+    delta_pyds.verify(path).raise_for_errors()
+
+
+def definitions(spark: Any, path: str) -> None:
+    """A table created and altered: types as SQL has them, and expressions that only the server can try."""
+    builder = DeltaTable.create(spark).location("file://" + path).addColumn("a", "struct<x: int, y: varchar(2)>")
+    table = builder.addColumn("g", "INT", generatedAlwaysAs="a.x + 1").execute()
+    delta_pyds.write(spark.sql("SELECT named_struct('x', 1, 'y', 'z') AS a"), "file://" + path, mode="append")
+    table.addColumn("a.z", "decimal(9, 2)")
+    table.addConstraint("small", "g < 9")
+    for broken in ("g > 9", "rand() > 0"):
+        try:
+            table.addConstraint("broken", broken)
+        except UserError:
+            continue
+        raise AssertionError(broken)
+    table.setProperties({"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"})
+    table.renameColumn("a.y", "w")
+    table.alterColumn("g", nullable=False)
+    [row] = table.toDF().collect()
+    assert (row.a.asDict(), row.g) == ({"x": 1, "w": "z", "z": None}, 2), row
+    table.setProperties({"delta.columnMapping.mode": "none"})
+    assert table.toDF().columns == ["a", "g"]
     delta_pyds.verify(path).raise_for_errors()
 
 

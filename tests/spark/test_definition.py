@@ -113,6 +113,8 @@ def test_wrong_arguments_of_the_builder(spark: SparkSession) -> None:
     ):
         with pytest.raises(TypeError):
             wrong()
+    assert "secret" not in repr(builder.location("s3://key:secret@b/t"))
+    builder = DeltaTable.create(spark)
     with pytest.raises(ValueError, match="step"):
         builder.addColumn("a", "BIGINT", generatedAlwaysAs=IdentityGenerator(1, 0))
     with pytest.raises(ValueError, match="both"):

@@ -12,7 +12,7 @@ from delta_pyds.commands.definition.create import CreateMode, CreateRequest, cre
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
-from delta_pyds.redaction import Concealing
+from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class DeltaTableBuilder(Concealing, Generic[T]):
+class DeltaTableBuilder(Generic[T]):
     """A table that shall be: columns, layout, properties; ``execute`` makes it. Each method returns the builder.
 
     >>> table = (
@@ -158,6 +158,10 @@ class DeltaTableBuilder(Concealing, Generic[T]):
                 self._check_expressions(request.columns)
             create_table(request)
             return self._open_table(self._spark, request.table_root, storage_options=self._storage_options)
+
+    def __repr__(self) -> str:
+        place = self._location or self._path or ""
+        return f"DeltaTableBuilder({self._mode!r}, {without_secrets(place)!r})"
 
     def _request(self) -> CreateRequest:
         given = self._location if self._location is not None else self._path
