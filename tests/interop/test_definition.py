@@ -64,6 +64,7 @@ def _two_columns() -> Any:
     return StructType().add("n2", "int").add("n3", ArrayType(StructType().add("q", IntegerType())))
 
 
+@pytest.mark.cell("alter table", "us -> reference")
 def test_alter_table_says_the_same(engines: Engines, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     engines.sql(
@@ -88,6 +89,7 @@ def test_alter_table_says_the_same(engines: Engines, tmp_path: Path) -> None:
     engines.assert_sound(ours)
 
 
+@pytest.mark.cell("create and replace", "us -> reference")
 @pytest.mark.parametrize("replaces", [False, True])
 def test_a_built_table_is_the_references(engines: Engines, tmp_path: Path, replaces: bool) -> None:
     from delta.tables import DeltaTable as TheirTable
@@ -122,6 +124,7 @@ def test_a_built_table_is_the_references(engines: Engines, tmp_path: Path, repla
     engines.assert_sound(made["ours"])
 
 
+@pytest.mark.cell("features dropped", "us -> reference")
 def test_features_are_dropped_alike(engines: Engines, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     engines.sql(
