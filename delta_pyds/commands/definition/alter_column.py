@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from delta_pyds.commands.definition.change import DefinitionChange, with_schema
 from delta_pyds.commands.definition.columns import logged, logged_position, position_of
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
@@ -69,6 +70,8 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     spelled = spelled_path(configuration.schema, path, table)
     before = field_at(configuration.schema, spelled)
     after = before
+    if change.field_type is not None:
+        _check_text_length(spelled, before, change.field_type, table)
     if change.field_type is not None and change.field_type.data_type != before.data_type:
         after = _retyped(configuration, spelled, before, change.field_type)
     if change.comment is not None:
@@ -95,6 +98,19 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
         metadata,
         depends_on_rows=before.nullable and not after.nullable,
     )
+
+
+def _check_text_length(path: Path, before: StructField, wanted: StructField, table: str) -> None:
+    """The types are equal where only lengths differ, and a change of a length must not pass for none."""
+    old, new = before.metadata.get(CHAR_VARCHAR_TYPE), wanted.metadata.get(CHAR_VARCHAR_TYPE)
+    if old != new:
+        raise UnsupportedOperationError(
+            f"the column '{show_path(path)}' of table {table} is {old or display(before.data_type)}, and cannot become "
+            f"{new or display(wanted.data_type)}: the lengths of texts stay as the table was made with.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            table=table,
+            column=show_path(path),
+        )
 
 
 def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:

@@ -246,6 +246,17 @@ def test_what_is_in_arrays_and_maps_widens_too(tmp_path: Path) -> None:
     assert read_rows(tmp_path) == [{"l": [1], "m": [(1, 2.0)]}]
 
 
+def test_lengths_of_texts_stay(tmp_path: Path) -> None:
+    """To the protocol they are of one type: a change must not pass for none."""
+    declared = "__CHAR_VARCHAR_TYPE_STRING"
+    columns = StructType((StructField("v", STRING, True, {declared: "varchar(3)"}), StructField("s", STRING)))
+    define(tmp_path, columns, properties={"delta.enableTypeWidening": "true"})
+    for name, metadata in (("v", {}), ("v", {declared: "varchar(5)"}), ("s", {declared: "varchar(5)"})):
+        change = ColumnChange(StructField("c", STRING, True, metadata))
+        error = refusal(tmp_path, lambda s, name=name, change=change: alter_column(s, (name,), change))
+        assert error.code == "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+
+
 def test_types_stay_where_the_table_does_not_allow_it(tmp_path: Path) -> None:
     table(tmp_path)
     error = refusal(tmp_path, lambda s: alter_column(s, ("id",), ColumnChange(StructField("c", LONG))))
