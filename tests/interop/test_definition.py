@@ -119,7 +119,7 @@ def test_a_built_table_is_the_references(engines: Engines, tmp_path: Path, repla
         )
     assert definition(made["ours"]) == definition(made["theirs"])
     assert commit(made["ours"]) == commit(made["theirs"])
-    engines.sql(f"INSERT INTO delta.`{made['ours']}` (a, v) VALUES (1, 'abc')")
+    engines.sql(f"INSERT INTO delta.`{made['ours']}` (a, s, v) VALUES (1, named_struct('x', 1, 'y', 'b'), 'abc')")
     assert len(engines.agree(made["ours"])) == 1
     engines.assert_sound(made["ours"])
 

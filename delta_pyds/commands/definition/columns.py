@@ -107,7 +107,7 @@ def rename_column(snapshot: Snapshot, path: Path, new_name: str) -> DefinitionCh
     if len(old) == 1:
         partitions = [new_name if name == old[0] else name for name in metadata.partition_columns or ()]
         metadata = msgspec.structs.replace(metadata, partition_columns=partitions)
-    parameters = {"oldColumnPath": show_path(old), "newColumnPath": show_path(new)}
+    parameters = {"oldColumnPath": _name(old), "newColumnPath": _name(new)}
     return DefinitionChange(Operation("RENAME COLUMN", parameters), metadata)
 
 
@@ -138,7 +138,7 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[Path]) -> DefinitionChange:
     for path in metadata_paths:
         schema = change_struct(schema, path[:-1], partial(_without, path=path, table=table))
     metadata = _without_statistics(with_schema(configuration, schema), metadata_paths)
-    return DefinitionChange(Operation("DROP COLUMNS", {"columns": [show_path(p) for p in metadata_paths]}), metadata)
+    return DefinitionChange(Operation("DROP COLUMNS", {"columns": [_name(p) for p in metadata_paths]}), metadata)
 
 
 def _check_new(field: StructField, path: Path, struct: StructType, table: str) -> None:
@@ -243,11 +243,16 @@ def position_of(position: Position | None, struct: StructType, path: Path, table
 def logged(field: StructField, path: Path) -> dict[str, object]:
     kind = _KINDS.get(type(field.data_type)) or type_to_json(field.data_type)
     return {
-        "name": show_path(path),
+        "name": _name(path),
         "type": kind,
         "nullable": field.nullable,
         "metadata": dict(field.metadata),
     }
+
+
+def _name(path: Path) -> str:
+    """The path as the reference's history has it: in backticks only where a dot is in a name."""
+    return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def logged_position(position: Position | None) -> dict[str, object]:
