@@ -61,7 +61,7 @@ STEPS: list[tuple[str, Ours]] = [
 def _two_columns() -> Any:
     from pyspark.sql.types import ArrayType, IntegerType, StructType
 
-    return StructType().add("n2", "int").add("n3", ArrayType(StructType().add("q", IntegerType())))
+    return StructType().add("n2", IntegerType()).add("n3", ArrayType(StructType().add("q", IntegerType())))
 
 
 @pytest.mark.cell("alter table", "us -> reference")

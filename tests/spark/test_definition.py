@@ -55,7 +55,7 @@ def test_the_four_ways_to_begin(spark: SparkSession, tmp_path: Path) -> None:
     name = f"delta.`{path}`"
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         DeltaTable.replace(spark).location(path).addColumn("a", "INT").execute()
-    DeltaTable.createIfNotExists(spark).tableName(name).addColumns(StructType().add("a", "int")).execute()
+    DeltaTable.createIfNotExists(spark).tableName(name).addColumns(StructType().add("a", IntegerType())).execute()
     assert DeltaTable.createIfNotExists(spark).location(path).addColumn("b", "INT").execute().toDF().columns == ["a"]
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         DeltaTable.create(spark).location(path).addColumn("a", "INT").execute()

@@ -71,7 +71,7 @@ class AlterMethods:
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
         """The columns of a schema, behind those that the table has, null in all rows that are there.
 
-        >>> table.addColumns(StructType().add("country", "string").add("zip", "int"))
+        >>> table.addColumns(StructType().add("country", "string").add("zip", "integer"))
         """
         with errors_of_spark():
             new = [column_changes.NewColumn(field) for field in definitions.columns(cols)]
