@@ -116,7 +116,10 @@ def account(path: Path, version: int) -> Any:
     if "predicate" in parameters:
         # the reference shows it as its parser left it, ('p = 1)
         parameters["predicate"] = [re.sub("[()']", "", text) for text in json.loads(parameters["predicate"])]
-    names = ("operation", "isolationLevel", "isBlindAppend", "readVersion", "tags")
+    names = ["operation", "isolationLevel", "isBlindAppend", "readVersion"]
+    if any("add" in line for line in actions(path, version)):
+        # of a commit without files the reference does not say that row ids are kept
+        names.append("tags")
     return {
         **{name: info.get(name) for name in names},
         "parameters": parameters,

@@ -13,6 +13,7 @@ from delta_pyds.errors import UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN
 from delta_pyds.table.definition.clustering import clustering_domain, logical_clustering_columns
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
@@ -45,8 +46,8 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str], options: CommandOptio
     transaction.set_protocol(upgrade_protocol(snapshot.protocol, snapshot.metadata, domains=(domain,)))
     transaction.set_domain(domain)
     parameters = {
-        "oldClusteringColumns": ",".join(".".join(path) for path in before),
-        "newClusteringColumns": ",".join(".".join(path) for path in after),
+        "oldClusteringColumns": ",".join(map(show_path, before)),
+        "newClusteringColumns": ",".join(map(show_path, after)),
     }
     committed = transaction.commit(
         Operation("CLUSTER BY", parameters),

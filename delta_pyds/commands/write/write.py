@@ -179,6 +179,7 @@ def commit_write(
     *,
     runner: TaskRunner | None = None,
     replaced: ReplacedRows | None = None,
+    compact: bool = True,
 ) -> Committed | None:
     """Commit what the tasks wrote, as one version; None where there was nothing to commit.
 
@@ -186,7 +187,7 @@ def commit_write(
     ``batch``: the batch of a stream that was written; it is committed once,
     and no commit is made for a batch that changes nothing. ``runner``: where
     the rows that ``replaceWhere`` replaces are looked for, by default in this process. ``replaced``: these rows, where
-    a query has found them (``WritePlan.replaces_by_query``).
+    a query has found them (``WritePlan.replaces_by_query``). ``compact``: see ``compact_written``.
 
     Raises: ConflictError if this commit conflicts with another one; CommitOutcomeUnknownError if it is unknown whether
     the commit is in the log.
@@ -215,12 +216,20 @@ def commit_write(
     except (ConflictError, UserError):
         discard_write(plan, made)
         raise
-    if committed is not None and parse_properties(committed.metadata.configuration or {}).auto_compact:
+    if compact:
+        compact_written(plan, committed, runner)
+    return committed
+
+
+def compact_written(plan: WritePlan, committed: Committed | None, runner: TaskRunner | None = None) -> None:
+    """Compact small files where the table wants that; never fails. It may take long: tell first what was written."""
+    if committed is None or plan.state is None:
+        return
+    if parse_properties(committed.metadata.configuration or {}).auto_compact:
         # imported here: few tables want it
         from delta_pyds.commands.layout.auto_compact import compact_after
 
         compact_after(committed.table_root, committed.version, plan.state.storage_options, runner=runner)
-    return committed
 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:

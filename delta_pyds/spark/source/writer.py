@@ -54,13 +54,14 @@ class DeltaWriter(DataSourceArrowWriter):
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        from delta_pyds.commands.write.write import commit_write
+        from delta_pyds.commands.write.write import commit_write, compact_written
         from delta_pyds.spark.source.write_result import leave_result, result_of
 
         plan = self._planned()
-        committed = commit_write(plan, _outputs(messages))
+        committed = commit_write(plan, _outputs(messages), compact=False)
         if self._result_id is not None:
             leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
+        compact_written(plan, committed)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
