@@ -11,6 +11,8 @@ from pyspark.errors import AnalysisException, IllegalArgumentException
 
 import delta_pyds
 from delta_pyds import DeltaTable
+from delta_pyds.commands.layout import auto_compact
+from delta_pyds.commands.layout.auto_compact import AutoCompaction
 from tests.support.table_writes import read_rows, write_rows
 
 if TYPE_CHECKING:
@@ -94,3 +96,23 @@ def test_a_stream_sees_nothing_of_it(spark: SparkSession, path: str, tmp_path: P
     assert read_on() == 60
     DeltaTable.forPath(spark, path).optimize().executeCompaction()
     assert read_on() == 60
+
+
+def test_small_files_are_compacted_after_a_command_where_the_table_wants_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_compact, "AutoCompaction", lambda: AutoCompaction(min_files=3))
+    rows = [[{"id": n, "v": "x", "p": 0} for n in range(f * 5, f * 5 + 5)] for f in range(2)]
+    write_rows(tmp_path, SCHEMA, rows, properties={"delta.autoOptimize.autoCompact": "true"})
+    table = DeltaTable.forPath(spark, str(tmp_path))
+
+    source = spark.range(10, 20, 1, 1).selectExpr("id", "'x' AS v", "0L AS p")
+    done = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+
+    assert done.collect()[0].num_inserted_rows == 10
+    assert [row.operation for row in table.history(2).collect()] == ["OPTIMIZE", "MERGE"]
+    assert sorted(row["id"] for row in read_rows(tmp_path)) == list(range(20))
+
+    # the format commits in a process of its own, by the table's own rule
+    assert delta_pyds.write(source.limit(1), str(tmp_path), mode="append").version == 3
+    assert len(read_rows(tmp_path)) == 21
