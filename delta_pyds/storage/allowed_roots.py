@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from delta_pyds.errors import OptionError, StorageError
-from delta_pyds.storage.base import FileStatus, Storage
+from delta_pyds.storage.base import DirectoryEntry, FileStatus, Storage
 
 # the key among the storage options, which go everywhere that a storage is opened
 ALLOWED_ROOTS = "allowed_roots"
@@ -66,6 +66,10 @@ class RestrictedStorage:
         self.require_allowed(directory)
         return self._storage.list_from(directory, start_name)
 
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        self.require_allowed(directory)
+        return self._storage.list_directory(directory)
+
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         self.require_allowed(path)
         return self._storage.read(path, offset, length)
@@ -101,6 +105,10 @@ class RestrictedStorage:
     def delete(self, path: str, *, below: str) -> None:
         self.require_allowed(path)
         self._storage.delete(path, below=below)
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        self.require_allowed(path)
+        return self._storage.delete_empty_directory(path, below=below)
 
 
 def require_all_allowed(storage: Storage, paths: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ in order from a given one, and a commit is created only where there is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 import msgspec
 
@@ -33,6 +33,15 @@ class FileStatus(msgspec.Struct, frozen=True):
         return self.path.rsplit("/", 1)[-1]
 
 
+class DirectoryEntry(msgspec.Struct, frozen=True):
+    """A name right in a directory. ``kind``: of the name itself; a symbolic link is ``other``, wherever it leads."""
+
+    name: str
+    kind: Literal["file", "directory", "other"]
+    size_bytes: int
+    modification_time_ms: int
+
+
 class Storage(Protocol):
     """One file system. Every path is full and literal: nothing is decoded, globbed or made absolute here.
 
@@ -55,6 +64,13 @@ class Storage(Protocol):
         too: to pass over one in the place of a commit would show an older table in silence.
         Raises: FileNotFoundInStorageError at the call, not at the first item,
             when there is no such directory. Object stores know no empty directories.
+        """
+        ...
+
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        """What is right in a directory, in no order: for who walks a tree, and must not leave it through a link.
+
+        Raises: FileNotFoundInStorageError when there is no such directory, at the first item at the latest.
         """
         ...
 
@@ -108,6 +124,13 @@ class Storage(Protocol):
         It is never a path that was read from a log: whoever writes logs must
         not choose what goes. On a disk, no link is followed between the two.
         Raises: StorageError, and nothing is deleted, for a path that is not below, or beyond a symbolic link.
+        """
+        ...
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        """Remove a directory that holds nothing; whether it was. The rules of ``delete`` hold.
+
+        An object store has no directories: there it does nothing.
         """
         ...
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.redaction import secrets_of
 from delta_pyds.storage.base import (
+    DirectoryEntry,
     FileStatus,
     directory_not_found,
     file_not_found,
@@ -163,6 +164,24 @@ class FsspecStorage:
         found.sort(key=lambda pair: pair[0])
         return (self._status(base + name, entry) for name, entry in found)
 
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        key = self._key(directory)
+        with self._translated("listed", directory, directory=True):
+            self._filesystem.invalidate_cache(key)
+            entries = self._filesystem.ls(key, detail=True)
+            # a million entries are not kept for the next caller
+            self._filesystem.invalidate_cache(key)
+        prefix = key.rstrip("/") + "/"
+        for entry in entries:
+            path = str(entry["name"]).rstrip("/")
+            kind = entry.get("type")
+            name = path[len(prefix) :]
+            if path.startswith(prefix) and name and "/" not in name:
+                if kind == "directory" and not entry.get("islink"):
+                    yield DirectoryEntry(name, "directory", 0, 0)
+                elif kind == "file" and not entry.get("islink"):
+                    yield DirectoryEntry(name, "file", int(entry.get("size") or 0), modification_time_ms(entry))
+
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         start = offset or 0
         with self._translated("read", path):
@@ -212,6 +231,10 @@ class FsspecStorage:
         parts_below(path, below)
         with contextlib.suppress(FileNotFoundError), self._translated("deleted", path, keep=FileNotFoundError):
             self._filesystem.rm_file(self._key(path))
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        parts_below(path, below)
+        return False
 
     def _status(self, path: str, entry: Mapping[str, Any]) -> FileStatus:
         return FileStatus(path, int(entry.get("size") or 0), modification_time_ms(entry), generation_of(entry))

@@ -7,11 +7,12 @@ import errno
 import os
 import stat as stat_module
 import uuid
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, Literal
 
 from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.base import (
+    DirectoryEntry,
     FileStatus,
     directory_not_found,
     file_exists,
@@ -78,6 +79,17 @@ class LocalStorage:
             except OSError as error:
                 raise _failed("examined", f"{directory}/{name}", error) from error
             yield _status(f"{directory}/{name}", found)
+
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        try:
+            with os.scandir(_plain(directory)) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):  # gone since the listing
+                        yield _entry(entry)
+        except (FileNotFoundError, NotADirectoryError):
+            raise directory_not_found(directory) from None
+        except OSError as error:
+            raise _failed("listed", directory, error) from error
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         start = offset or 0
@@ -180,18 +192,31 @@ class LocalStorage:
     def open_output(self, path: str) -> BinaryIO:
         target = _plain(path)
         try:
-            _make_directory(os.path.dirname(target), lasting=False)
-            return open(target, "xb")
+            try:
+                _make_directory(os.path.dirname(target), lasting=False)
+                return open(target, "xb")
+            except FileNotFoundError:
+                # a vacuum has just removed the directory, which was empty
+                _make_directory(os.path.dirname(target), lasting=False)
+                return open(target, "xb")
         except OSError as error:
             raise _failed("created", path, error) from error
 
     def delete(self, path: str, *, below: str) -> None:
         """See ``Storage.delete``. Each directory on the way is opened from the one before, and never through a link."""
         try:
-            _unlink_below(_plain(below), parts_below(_plain(path), _plain(below)))
+            _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.unlink)
         except FileNotFoundError:
             return
         except OSError as error:
+            raise _failed("deleted", path, error) from error
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        try:
+            return _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.rmdir)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+                return False
             raise _failed("deleted", path, error) from error
 
 
@@ -279,7 +304,8 @@ def _is_there(directory: str) -> bool:
     return True
 
 
-def _unlink_below(root: str, parts: Sequence[str]) -> None:
+def _remove_below(root: str, parts: Sequence[str], remove: Callable[..., None]) -> bool:
+    """Whether something was there to be removed."""
     directory = os.open(root, _DIRECTORY)
     try:
         for i, name in enumerate(parts[:-1]):
@@ -288,7 +314,7 @@ def _unlink_below(root: str, parts: Sequence[str]) -> None:
             except NotADirectoryError:
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 if not stat_module.S_ISLNK(found.st_mode):
-                    return  # where there is no directory there is no file
+                    return False  # where there is no directory there is no file
                 raise StorageError(
                     f"'{'/'.join(parts)}' below '{root}' was not deleted: '{'/'.join(parts[: i + 1])}' is a symbolic "
                     "link, and what lies behind one may belong to somebody else.",
@@ -296,9 +322,10 @@ def _unlink_below(root: str, parts: Sequence[str]) -> None:
                 ) from None
             os.close(directory)
             directory = inner
-        os.unlink(parts[-1], dir_fd=directory)
+        remove(parts[-1], dir_fd=directory)
     finally:
         os.close(directory)
+    return True
 
 
 def _read_up_to(descriptor: int, length: int) -> bytes:
@@ -360,3 +387,21 @@ def _status(path: str, found: os.stat_result) -> FileStatus:
     generation = f"{found.st_ino}-{found.st_ctime_ns}"
     regular = stat_module.S_ISREG(found.st_mode)
     return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000, generation, regular)
+
+
+def _entry(entry: os.DirEntry[str]) -> DirectoryEntry:
+    found = entry.stat(follow_symlinks=False)
+    regular, directory = stat_module.S_ISREG(found.st_mode), stat_module.S_ISDIR(found.st_mode)
+    if not _is_text(entry.name):
+        regular = directory = False  # no log can name it
+    kind: Literal["file", "directory", "other"] = "file" if regular else "directory" if directory else "other"
+    return DirectoryEntry(entry.name, kind, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _is_text(name: str) -> bool:
+    """False for bytes that are none, which the system shows as surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

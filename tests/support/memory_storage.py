@@ -8,7 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from delta_pyds.storage.base import FileStatus, directory_not_found, file_exists, file_not_found, parts_below
+from delta_pyds.storage.base import (
+    DirectoryEntry,
+    FileStatus,
+    directory_not_found,
+    file_exists,
+    file_not_found,
+    parts_below,
+)
 
 
 class MemoryStorage:
@@ -65,6 +72,19 @@ class MemoryStorage:
             if name >= start_name
         )
 
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        self._called("list_directory", directory)
+        prefix = directory.rstrip("/") + "/"
+        with self._lock:
+            below = {path[len(prefix) :]: value for path, value in self._files.items() if path.startswith(prefix)}
+        if not below:
+            raise directory_not_found(directory)
+        for name in dict.fromkeys(path.split("/", 1)[0] for path in below if "/" in path):
+            yield DirectoryEntry(name, "directory", 0, 0)
+        for name, (data, time_ms) in below.items():
+            if "/" not in name:
+                yield DirectoryEntry(name, "file", len(data), time_ms)
+
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         self._called("read", path)
         data = self._entry(path)[0]
@@ -114,6 +134,10 @@ class MemoryStorage:
         with self._lock:
             self._files.pop(path, None)
         self._done("delete", path)
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        parts_below(path, below)
+        return False
 
     def _entry(self, path: str) -> tuple[bytes, int]:
         with self._lock:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from delta_pyds.errors import FileNotFoundInStorageError
+from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.base import Storage
 
 # what object stores allow in names and path handling likes to mangle
@@ -61,6 +61,27 @@ class ReadingContract:
         put(f"{root}/1.json", b"x")
         [status] = storage.list_from(root, "")
         assert abs(status.modification_time_ms - time.time() * 1000) < 60_000
+
+    def test_a_directory_shows_its_names_and_what_they_are(self, storage: Storage, root: str, put: Put) -> None:
+        for name in ("1.json", "p=a%20b/x", ".hidden", "d/e/f"):
+            put(f"{root}/{name}", b"xy")
+        found = {entry.name: (entry.kind, entry.size_bytes) for entry in storage.list_directory(root)}
+        assert {name: kind for name, (kind, _) in found.items()} == {
+            "1.json": "file",
+            ".hidden": "file",
+            "p=a%20b": "directory",
+            "d": "directory",
+        }
+        assert found["1.json"][1] == 2
+        with pytest.raises(FileNotFoundInStorageError):
+            list(storage.list_directory(f"{root}/nowhere"))
+
+    def test_a_directory_that_holds_something_stays(self, storage: Storage, root: str, put: Put) -> None:
+        put(f"{root}/d/x", b"x")
+        assert not storage.delete_empty_directory(f"{root}/d", below=root)
+        assert storage.exists(f"{root}/d/x")
+        with pytest.raises(StorageError):
+            storage.delete_empty_directory(f"{root}/../other", below=root)
 
     def test_reads_ranges_short_at_the_end(self, storage: Storage, root: str, put: Put) -> None:
         put(f"{root}/f", b"0123456789")
