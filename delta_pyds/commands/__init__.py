@@ -6,6 +6,7 @@
 - ``definition``: what a table is: created, replaced, altered
 - ``task_runner``: where the tasks of a command run
 - ``commit``: the end of every verb: what its tasks brought becomes one version of the table
+- ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``maintain``: a checkpoint now, one file in place of several commits
 - ``describe``: history and detail as Arrow tables
 - ``scan``: the rows as an Arrow stream

@@ -173,6 +173,12 @@ class UntouchedRows:
         return found if len(found) else None
 
 
+def file_keys(files: pa.RecordBatch) -> pa.StringArray:
+    """One text for each file, the same for the same path and deletion vector. ``files`` has ``KEY_COLUMNS``."""
+    ids = _vector_ids(files.column("deletionVector"))
+    return pc.binary_join_element_wise(files.column("path"), ids, "\n")
+
+
 def _key(path: str, vector: str | None) -> str:
     return f"{path}\n{vector or ''}"
 

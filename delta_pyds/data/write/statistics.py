@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property, lru_cache
@@ -147,25 +147,9 @@ class StatisticsCollector:
 
     def json(self, footer: Any) -> str:
         """The statistics of the file whose ``FileMetaData`` is ``footer``."""
-        low: dict[str, Any] = {}
-        high: dict[str, Any] = {}
-        nulls: dict[str, Any] = {}
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        for leaf in self._plan.leaves:
-            count, bounds = self._of(leaf, groups, footer.num_rows)
-            if count is not None:
-                _put(nulls, leaf.path, str(count))
-            if bounds is not None:
-                for target, text in zip((low, high), bounds, strict=True):
-                    if text is not None:
-                        _put(target, leaf.path, text)
-        parts = [f'"numRecords":{footer.num_rows}']
-        for name, tree in (("minValues", low), ("maxValues", high), ("nullCount", nulls)):
-            if tree:
-                parts.append(f'"{name}":{_object(tree)}')
-        if self._plan.tight_bounds:
-            parts.append('"tightBounds":true')
-        return "{" + ",".join(parts) + "}"
+        columns = [(leaf.path, *self._of(leaf, groups, footer.num_rows)) for leaf in self._plan.leaves]
+        return statistics_json(footer.num_rows, columns, tight_bounds=self._plan.tight_bounds)
 
     def _of(
         self, leaf: _Leaf, groups: Sequence[Any], num_rows: int
@@ -274,6 +258,44 @@ def _ordered(raw: Any, leaf: _Leaf) -> Any:
 
 
 # --- JSON
+
+# path, number of nulls, and both bounds as JSON; None for what is not known
+ColumnStatistics = tuple[tuple[str, ...], "int | None", "tuple[str | None, str | None] | None"]
+
+
+def statistics_json(num_records: int, columns: Iterable[ColumnStatistics], *, tight_bounds: bool = False) -> str:
+    """``add.stats``. Protocol: "Per-file Statistics"."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for path, count, bounds in columns:
+        if count is not None:
+            _put(nulls, path, str(count))
+        for target, text in zip((low, high), bounds or (), strict=False):
+            if text is not None:
+                _put(target, path, text)
+    parts = [f'"numRecords":{num_records}']
+    for name, tree in (("minValues", low), ("maxValues", high), ("nullCount", nulls)):
+        if tree:
+            parts.append(f'"{name}":{_object(tree)}')
+    if tight_bounds:
+        parts.append('"tightBounds":true')
+    return "{" + ",".join(parts) + "}"
+
+
+def bounds_as_json(
+    data_type: DataType, low: Any, high: Any, prefix_length: int
+) -> tuple[str | None, str | None] | None:
+    """Bounds of a column as statistics show them; None for a type that has none here.
+
+    ``low`` and ``high`` as a footer has them: whole numbers, also of dates (days), timestamps (microseconds) and
+    decimals (unscaled), and the bytes of strings.
+    """
+    kind = _Leaf((), data_type).kind
+    if kind == "text":
+        return _text_bounds(low, high, prefix_length)
+    show = _SHOWN.get(kind)
+    return None if show is None else (show(low, data_type), show(high, data_type))
 
 
 def _put(tree: dict[str, Any], path: Sequence[str], text: str) -> None:

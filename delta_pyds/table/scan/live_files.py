@@ -23,7 +23,7 @@ def live_files(scan: Scan, columns: tuple[str, ...] = tuple(FILE_COLUMNS)) -> It
     Skipping is sound and not exact: among them may be files none of whose rows match.
     """
     for batch in scan.adds(scan.request(columns)):
-        yield from _to_adds(batch.files)
+        yield from adds_of(batch.files)
 
 
 def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> RemoveFile:
@@ -42,7 +42,8 @@ def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> 
     )
 
 
-def _to_adds(files: pa.RecordBatch) -> Iterator[AddFile]:
+def adds_of(files: pa.RecordBatch) -> Iterator[AddFile]:
+    """Files as Arrow rows, with columns of ``FILE_COLUMNS``, as actions."""
     for row in files.to_pylist(maps_as_pydicts="strict"):
         given = {k: v for k, v in row.items() if v is not None}
         vector = given.get("deletionVector")

@@ -116,6 +116,7 @@ class Draft:
         self.adds: list[AddFile] = []
         self.change_files: list[AddCDCFile] = []
         self.removes = EncodedRemoves()
+        self.row_id_mark = -1
 
     @property
     def changes_data(self) -> bool:

@@ -146,11 +146,12 @@ class CommitEncoder:
             return self._plain_adds, None
         numbered = number_rows(
             self._with_known_ids(adds, latest),
-            high_water_mark=latest.row_id_mark,
+            high_water_mark=max(latest.row_id_mark, self._draft.row_id_mark),
             version=version,
             table=self._transaction_info.table_root,
         )
-        return encode_commit(numbered.adds), (high_water_domain(numbered.high_water_mark) if numbered.changed else None)
+        rose = numbered.high_water_mark > latest.row_id_mark
+        return encode_commit(numbered.adds), (high_water_domain(numbered.high_water_mark) if rose else None)
 
     def _with_known_ids(self, adds: list[AddFile], latest: LatestState) -> list[AddFile]:
         """Files that were in the table before keep their row ids: those of the action that they replace."""

@@ -140,8 +140,7 @@ class Transaction:
         others.
 
         The files that were read must be recorded by ``record_files`` too. Conjuncts over other columns are ignored.
-        ``time_zone``: of
-        timestamps in partition values that do not name theirs; without it they match.
+        ``time_zone``: of timestamps in partition values that do not name theirs; without it they match.
         """
         self._check_not_committed()
         self._predicates.append(ReadPredicate(partition_predicate, time_zone))
@@ -152,10 +151,7 @@ class Transaction:
         self._read_files.update(paths)
 
     def record_application(self, app_id: str) -> int | None:
-        """The last version that the application wrote. The result depends on it.
-
-        Protocol: "Transaction Identifiers".
-        """
+        """The last version that the application wrote; the result depends on it. See "Transaction Identifiers"."""
         self._check_not_committed()
         self._read_applications.add(app_id)
         found = self.snapshot.transactions.get(app_id) if self.snapshot is not None else None
@@ -183,6 +179,11 @@ class Transaction:
                 f"the metadata domain {ROW_TRACKING_DOMAIN} is kept by the transaction itself.", table=self.table_root
             )
         self._draft.domains[domain.domain] = domain
+
+    def set_row_id_mark(self, mark: int) -> None:
+        """Files that join come with row ids of another table, which has given ids up to ``mark``."""
+        self._check_not_committed()
+        self._draft.row_id_mark = mark
 
     def set_application(self, app_id: str, version: int) -> None:
         """The version that the application has written with this commit, which then depends on the one before."""
@@ -218,13 +219,11 @@ class Transaction:
     ) -> Committed:
         """Put the transaction in the log, after all versions that there are.
 
-        ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by
-        default the table's. What a table says itself is not weakened.
+        ``isolation_level``: ``Serializable`` or ``WriteSerializable``, by default the table's, which is not weakened.
 
         Raises: a ConflictError if another commit conflicts with it; CommitOutcomeUnknownError if it is unknown whether
         the commit is in the log: data files must stay; another DeltaError for what must not be committed. After any but
-        the unknown outcome the
-            table is as before.
+        the unknown outcome the table is as before.
         """
         self._check_not_committed()
         self._consumed = True

@@ -1,0 +1,15 @@
+"""Commands that keep a table in order, and change none of its rows.
+
+- ``listing``: what lies below a table's root: a walk that no link leads out of
+- ``needed_files``: the files that retained versions of a table need
+- ``removed_files``: the files that a log says were removed, for a vacuum that lists nothing
+- ``locations``: absolute paths as other engines and the log spell them
+- ``file_difference``: what one list of files has and another has not
+- ``present_files``: which files that a log names are there
+- ``vacuum``: deletes files that no retained version needs
+- ``restore``: a table as it was at an earlier version
+- ``clone``: a table that names the files of another
+- ``generate``: manifests of a table's files for engines that know no log
+- ``parquet_summary``: the columns of a Parquet file, and their statistics
+- ``convert``: a table out of a directory of Parquet files
+"""

@@ -1,0 +1,233 @@
+"""Shallow clone: a new table, or a new version of one, that names the data files of another.
+
+    result = shallow_clone(source, target_storage, "/data/copy", CloneOptions(replace=True))
+
+Invariants: the target's files are the source's, by absolute paths, with their deletion vectors, statistics, tags and
+row ids; no data is copied. The target has a history and an id of its own, and nothing that it does touches the source's
+files. What vacuum deletes of the source is gone for the clone, too.
+
+Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type p), "Row Tracking".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import msgspec
+
+from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
+from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
+from delta_pyds.errors import FileNotFoundInStorageError, OptionError, TableNotFoundError, UserError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol, RemoveFile
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.paths import is_absolute
+from delta_pyds.protocol.properties import Property
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import scheme_of
+from delta_pyds.table.definition.property_rules import PropertyRequest, read_properties
+from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.row_tracking import high_water_mark
+from delta_pyds.table.transaction.transaction import Transaction
+
+# what they say is of the source's history
+_OF_ITS_HISTORY = (
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+    Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION,
+)
+_NO_FILES = FileKeys.none()
+
+
+@dataclass(frozen=True)
+class CloneOptions:
+    """``replace``: a table that is at the target becomes the clone, by a new version.
+
+    ``properties``: set on the clone, over those of the source.
+    """
+
+    replace: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    user_metadata: str | None = None
+
+
+@dataclass(frozen=True)
+class CloneResult:
+    """``version``: of the target. The numbers are the reference's, under its names; sizes in bytes."""
+
+    version: int
+    source_table_size: int
+    source_num_of_files: int
+    num_removed_files: int
+    num_copied_files: int
+    removed_files_size: int
+    copied_files_size: int
+
+    def __str__(self) -> str:
+        return (
+            f"made version {self.version}: {self.source_num_of_files} files of {self.source_table_size} bytes are now "
+            f"this table's too; {self.num_removed_files} files left it"
+        )
+
+
+def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options: CloneOptions) -> CloneResult:
+    """Clone a version of a table to a path.
+
+    Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) where something is at the target and ``replace`` does not say
+        what to do with it, (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself; OptionError for
+        properties, and for a target in another store; a ConflictError.
+    """
+    root = source.table_root
+    source.configuration.check_writable()
+    if target_root == root:
+        raise UserError(
+            f"table {root} cannot be cloned onto itself. Clone it to another path; to have an earlier version of it "
+            "again, restore that.",
+            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+            table=root,
+        )
+    if scheme_of(target_root) != scheme_of(root):
+        raise OptionError(
+            f"table {root} cannot be cloned to {target_root}: a shallow clone names the files of the source, and no "
+            "table leads to another store. Clone it to a path of the same store.",
+            code="DELTA_INVALID_CLONE_PATH",
+            option="target",
+        )
+    existing = _existing(storage, target_root, options)
+    request = read_properties(options.properties)
+    metadata = _metadata(source, existing, request)
+    now_ms = time.time_ns() // 1_000_000
+    keys = FileKeys.of(source)
+    base = as_uri(root)
+    adds = [_of_source(file, base) for file in only_in(source, keys, _NO_FILES)]
+    removes: list[RemoveFile] = []
+    if existing is not None:
+        files = removed_from(existing, FileKeys.of(existing), _NO_FILES)
+        removes = [removal(file, deletion_timestamp_ms=now_ms, data_change=True) for file in files]
+    metrics = {
+        "sourceTableSize": keys.size_bytes,
+        "sourceNumOfFiles": len(keys),
+        "numRemovedFiles": len(removes),
+        "numCopiedFiles": 0,
+        "removedFilesSize": sum(file.size or 0 for file in removes),
+        "copiedFilesSize": 0,
+    }
+    transaction = Transaction(storage, target_root, existing)
+    transaction.record_whole_table()
+    transaction.set_metadata(metadata)
+    transaction.set_protocol(_protocol(source, existing, metadata, request))
+    _set_domains(transaction, source, existing)
+    already = {file.path for file in removes}
+    if any(add.path in already for add in adds):
+        adds, removes = _without_both(adds, removes)
+    transaction.add(adds)
+    transaction.remove(removes)
+    committed = transaction.commit(
+        Operation("CLONE", {"source": f"delta.`{hadoop_path(root)}`", "sourceVersion": source.version}, metrics),
+        user_metadata=options.user_metadata,
+    )
+    return CloneResult(committed.version, *metrics.values())
+
+
+def _existing(storage: Storage, target_root: str, options: CloneOptions) -> Snapshot | None:
+    try:
+        snapshot = open_snapshot(storage, target_root)
+    except TableNotFoundError:
+        snapshot = None
+    if snapshot is not None and options.replace:
+        snapshot.configuration.check_writable()
+        return snapshot
+    there = "a table" if snapshot is not None else _first_name(storage, target_root)
+    if there is not None:
+        raise UserError(
+            f"there is something at {target_root} already ({there}), so nothing was cloned. Clone to another path"
+            + (", or say replace=True to make this table the clone." if snapshot is not None else "."),
+            code="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+            table=target_root,
+        )
+    return None
+
+
+def _first_name(storage: Storage, directory: str) -> str | None:
+    try:
+        return next((entry.name for entry in storage.list_directory(directory)), None)
+    except FileNotFoundInStorageError:
+        return None
+
+
+def _metadata(source: Snapshot, existing: Snapshot | None, request: PropertyRequest) -> Metadata:
+    configuration = {
+        key: value for key, value in source.configuration.configuration.items() if key not in _OF_ITS_HISTORY
+    }
+    configuration.update(request.configuration)
+    if existing is not None:
+        # the versions before stay in the log of the target
+        configuration.update(
+            (key, value) for key, value in existing.configuration.configuration.items() if key in _OF_ITS_HISTORY
+        )
+    before = None if existing is None else existing.metadata
+    return msgspec.structs.replace(
+        source.metadata,
+        id=str(uuid.uuid4()) if before is None else before.id,
+        name=None if before is None else before.name,
+        description=None if before is None else before.description,
+        created_time=time.time_ns() // 1_000_000 if before is None else before.created_time,
+        configuration=configuration,
+    )
+
+
+def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, request: PropertyRequest) -> Protocol:
+    """That of the source, with what the target has and the properties need."""
+    protocol = source.protocol
+    if existing is not None:
+        present = supported_features(existing.protocol)
+        wanted = present | supported_features(source.protocol)
+        protocol = existing.protocol if wanted == present else weakest_protocol(wanted, least=existing.protocol)
+    return upgrade_protocol(protocol, metadata, features=request.features)
+
+
+def _set_domains(transaction: Transaction, source: Snapshot, existing: Snapshot | None) -> None:
+    """Clustering is the source's, and so are row ids: those that the clone gives come after them."""
+    then = source.domain_metadata.get(CLUSTERING_DOMAIN)
+    before = None if existing is None else existing.domain_metadata.get(CLUSTERING_DOMAIN)
+    if then is not None:
+        transaction.set_domain(then)
+    elif before is not None:
+        transaction.set_domain(msgspec.structs.replace(before, removed=True))
+    transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
+
+
+def _of_source(file: AddFile, base: str) -> AddFile:
+    """The file by an absolute path, with its vector by one. ``base``: the source's root as a URI."""
+    vector = file.deletion_vector
+    if vector is not None and vector.storage_type == "u":
+        vector = DeletionVectorDescriptor(
+            "p",
+            f"{base}/{quote(vector.relative_path(), safe='/=')}",
+            vector.size_in_bytes,
+            vector.cardinality,
+            vector.offset,
+            vector.max_row_index,
+        )
+    path = file.path if is_absolute(file.path) else f"{base}/{file.path}"
+    # rows keep their ids; versions in which they last changed are those of the target, where they are new
+    return msgspec.structs.replace(
+        file, path=path, deletion_vector=vector, data_change=True, default_row_commit_version=None
+    )
+
+
+def _without_both(adds: list[AddFile], removes: list[RemoveFile]) -> tuple[list[AddFile], list[RemoveFile]]:
+    """A file that the target names already, as an earlier clone does, stays as it is."""
+
+    def key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
+        return file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id
+
+    both = {key(file) for file in adds} & {key(file) for file in removes}
+    return [file for file in adds if key(file) not in both], [file for file in removes if key(file) not in both]

@@ -1,0 +1,65 @@
+"""What two lists of files of a table, or of two tables, have and the other has not: by path and deletion vector.
+
+Invariant: only the files that differ become objects; the lists themselves stay Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.file_table import FILE_COLUMNS, KEY_COLUMNS, file_keys
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, adds_of
+from delta_pyds.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class FileKeys:
+    """The keys of a version's files, in the order in which its snapshot yields them, and the sum of their sizes."""
+
+    keys: pa.ChunkedArray
+    size_bytes: int
+
+    @staticmethod
+    def none() -> FileKeys:
+        """Of no file."""
+        return FileKeys(pa.chunked_array([], pa.string()), 0)
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> FileKeys:
+        """Read them."""
+        chunks: list[pa.Array] = []
+        size = 0
+        for batch in snapshot.adds(AddRequest(columns=(*KEY_COLUMNS, "size"))):
+            chunks.append(file_keys(batch.files))
+            size += pc.sum(batch.files.column("size")).as_py() or 0
+        return FileKeys(pa.chunked_array(chunks, pa.string()), size)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def only_in(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
+    """The files of a version, whose keys are ``keys``, that are not among ``others``: whole ``add`` actions."""
+    yield from _only_in(snapshot, keys, others, tuple(FILE_COLUMNS))
+
+
+def removed_from(snapshot: Snapshot, keys: FileKeys, others: FileKeys) -> Iterator[AddFile]:
+    """The same, with what a ``remove`` repeats."""
+    yield from _only_in(snapshot, keys, others, REMOVAL_COLUMNS)
+
+
+def _only_in(snapshot: Snapshot, keys: FileKeys, others: FileKeys, columns: tuple[str, ...]) -> Iterator[AddFile]:
+    differs = pc.invert(pc.is_in(keys.keys, value_set=others.keys))
+    if not pc.any(differs).as_py():
+        return
+    start = 0
+    for batch in snapshot.adds(AddRequest(columns=columns)):
+        mask = differs.slice(start, len(batch.files))
+        start += len(batch.files)
+        yield from adds_of(batch.files.filter(mask.combine_chunks()))

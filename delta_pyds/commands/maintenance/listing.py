@@ -1,0 +1,201 @@
+"""What lies below a table's root, as Arrow rows.
+
+Invariants: paths are relative to the root and literal; no symbolic link is followed; neither the log is entered, nor
+what is hidden, nor another table that lies below this one. A file is never an object for longer than its directory is
+being listed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.errors import FileNotFoundInStorageError, OptionError
+from delta_pyds.protocol.paths import LOG_DIRECTORY, is_absolute, join
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.table.configuration import TableConfiguration
+
+FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
+# what the reference calls an inventory
+INVENTORY_COLUMNS = ("path", "length", "isDir", "modificationTime")
+
+_BATCH_ROWS = 65_536
+# begin with an underscore, and belong to the table all the same
+_OF_THE_TABLE = ("_delta_index", "_change_data")
+
+
+@dataclass
+class FoundFiles:
+    """Files older than a time, and directories that hold nothing. ``num_directories``: all, without the root."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    empty_directories: list[str] = field(default_factory=list)
+    num_directories: int = 0
+
+    @property
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(self.batches, FILES)
+
+
+def hidden_names(configuration: TableConfiguration) -> Callable[[str], bool]:
+    """Which names below the root are none of a vacuum's business, as in the reference: those of the log, of other tools
+    and of jobs that run. ``p=1`` never is: a partition column's name may begin with an underscore.
+    """
+    columns = {f.name for f in configuration.schema if f.name in configuration.partition_columns}
+    columns |= {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
+    partitions = tuple(f"{name}=" for name in columns)
+    formats = configuration.configuration.get("delta.universalFormat.enabledFormats") or ""
+    iceberg = "iceberg" in formats or configuration.properties.iceberg_compat is not None
+
+    def is_hidden(name: str) -> bool:
+        if iceberg and name == "metadata":
+            return True
+        return name.startswith(("_", ".")) and not name.startswith((*_OF_THE_TABLE, *partitions))
+
+    return is_hidden
+
+
+def list_old_files(
+    storage: Storage, table_root: str, *, before_ms: int, is_hidden: Callable[[str], bool], threads: int
+) -> FoundFiles:
+    """All files below the root that were last changed before a time (since the epoch), many directories at once.
+
+    Raises: StorageError for a directory that cannot be listed; nothing is known then.
+    """
+    found = FoundFiles()
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-list") as pool:
+        waiting = deque([("", False)])
+        running: set[Future[_Listed]] = set()
+        try:
+            while waiting or running:
+                while waiting and len(running) < 2 * threads:
+                    directory, is_old = waiting.popleft()
+                    job = pool.submit(_list_one, storage, table_root, directory, is_old, before_ms, is_hidden)
+                    running.add(job)
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for listed in (future.result() for future in done):
+                    found.batches += listed.batches
+                    found.num_directories += len(listed.directories)
+                    waiting.extend(listed.directories)
+                    found.empty_directories += listed.empty
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    found.empty_directories.sort(reverse=True)
+    return found
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """``directories``: with whether nobody has put anything into them, nor taken out of, since the time.
+
+    ``empty``: the directory itself, if it is so old and holds nothing.
+    """
+
+    batches: list[pa.RecordBatch]
+    directories: list[tuple[str, bool]]
+    empty: list[str]
+
+
+def _list_one(
+    storage: Storage, table_root: str, directory: str, is_old: bool, before_ms: int, is_hidden: Callable[[str], bool]
+) -> _Listed:
+    batches: list[pa.RecordBatch] = []
+    directories: list[tuple[str, bool]] = []
+    paths: list[str] = []
+    sizes: list[int] = []
+    empty = is_old
+    prefix = f"{directory}/" if directory else ""
+    try:
+        for entry in storage.list_directory(join(table_root, directory) if directory else table_root):
+            empty = False
+            if directory and entry.name == LOG_DIRECTORY:
+                return _Listed([], [], [])  # another table
+            if entry.kind == "other" or is_hidden(entry.name):
+                continue
+            if entry.kind == "directory":
+                directories.append((prefix + entry.name, entry.modification_time_ms < before_ms))
+            elif entry.modification_time_ms < before_ms:
+                paths.append(prefix + entry.name)
+                sizes.append(entry.size_bytes)
+                if len(paths) == _BATCH_ROWS:
+                    batches.append(_batch(paths, sizes))
+                    paths, sizes = [], []
+    except FileNotFoundInStorageError:
+        if not directory:
+            raise
+        empty = False
+    if paths:
+        batches.append(_batch(paths, sizes))
+    return _Listed(batches, directories, [directory] if empty else [])
+
+
+def _batch(paths: Sequence[str], sizes: Sequence[int]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(paths, pa.string()), pa.array(sizes, pa.int64())], schema=FILES)
+
+
+# --- a listing that the user has
+
+
+def files_of_inventory(
+    inventory: Iterable[pa.RecordBatch], table_root: str, *, before_ms: int, is_hidden: Callable[[str], bool]
+) -> FoundFiles:
+    """The same from a listing that the user gives, with ``INVENTORY_COLUMNS``; what is not below the root is left out.
+
+    Paths are literal: relative to the root, or whole.
+
+    Raises: OptionError for an inventory without these columns, or with nulls in them.
+    """
+    found = FoundFiles()
+    for batch in inventory:
+        paths, lengths, are_directories, times = _inventory_columns(batch)
+        found.num_directories += are_directories.true_count
+        old = pc.and_(pc.invert(are_directories), pc.less(times, before_ms))
+        kept: list[str] = []
+        sizes: list[int] = []
+        for path, size in zip(paths.filter(old).to_pylist(), lengths.filter(old).to_pylist(), strict=True):
+            relative = path_below(path, table_root)
+            if relative is not None and not any(map(is_hidden, relative.split("/"))):
+                kept.append(relative)
+                sizes.append(size)
+        if kept:
+            found.batches.append(_batch(kept, sizes))
+    return found
+
+
+def _inventory_columns(batch: pa.RecordBatch) -> Iterator[pa.Array]:
+    types = (pa.string(), pa.int64(), pa.bool_(), pa.int64())
+    for name, wanted in zip(INVENTORY_COLUMNS, types, strict=True):
+        if batch.schema.get_field_index(name) < 0:
+            raise OptionError(
+                f"the inventory has no column {name!r}: it needs {', '.join(INVENTORY_COLUMNS)}, and has "
+                f"{', '.join(batch.schema.names) or 'none'}.",
+                code="DELTA_INVALID_INVENTORY_SCHEMA",
+                option="inventory",
+            )
+        column = batch.column(name)
+        if column.type != wanted or column.null_count:
+            raise OptionError(
+                f"the column {name!r} of the inventory must be {wanted} without nulls, and is {column.type} with "
+                f"{column.null_count} nulls.",
+                code="DELTA_INVALID_INVENTORY_SCHEMA",
+                option="inventory",
+            )
+        yield column
+
+
+def path_below(path: str, table_root: str) -> str | None:
+    """The path relative to the root; None for one that is not plainly below it."""
+    if is_absolute(path):
+        path = normalize_table_root(path)
+        prefix = table_root.rstrip("/") + "/"
+        if not path.startswith(prefix):
+            return None
+        path = path[len(prefix) :]
+    return None if not {"", ".", ".."}.isdisjoint(path.split("/")) else path

@@ -1,0 +1,44 @@
+"""Which files that a log names are there: one look at a directory that holds many of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from delta_pyds.errors import FileNotFoundInStorageError
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.storage.base import Storage
+
+_THREADS = 16
+# so many files of one directory cost more questions than a listing
+_ASKED_ONE_BY_ONE = 32
+
+
+def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -> list[str]:
+    """Those data files and files of deletion vectors that are not there, as whole paths, sorted."""
+    directories: dict[str, set[str]] = defaultdict(set)
+    for file in files:
+        paths = [resolve_data_path(table_root, file.path)]
+        vector = file.deletion_vector
+        if vector is not None and vector.storage_type == "u":
+            paths.append(join(table_root, vector.relative_path()))
+        elif vector is not None and vector.storage_type == "p":
+            paths.append(resolve_data_path(table_root, vector.path_or_inline_dv))
+        for path in paths:
+            directory, _, name = path.rpartition("/")
+            directories[directory].add(name)
+
+    def missing(directory: str) -> list[str]:
+        names = directories[directory]
+        if len(names) <= _ASKED_ONE_BY_ONE:
+            return [f"{directory}/{name}" for name in names if not storage.exists(f"{directory}/{name}")]
+        try:
+            there = {entry.name for entry in storage.list_directory(directory) if entry.kind != "directory"}
+        except FileNotFoundInStorageError:
+            there = set()
+        return [f"{directory}/{name}" for name in names - there]
+
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-look") as pool:
+        return sorted(path for found in pool.map(missing, directories) for path in found)

@@ -1,0 +1,206 @@
+"""Restore: a table becomes again what it was at an earlier version, by a new version.
+
+    result = restore(open_snapshot(storage, root), RestoreOptions(version=7))
+
+Invariants: the files, the metadata and the clustering are those of the version; the protocol only grows; identity
+columns and ids of columns go on where they were. Nothing is committed if a file that comes back is not there.
+
+Protocol: "Add File and Remove File", "Change Metadata", "Protocol Evolution".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
+from delta_pyds.commands.maintenance.present_files import missing_files
+from delta_pyds.errors import OptionError, TimeTravelError, UserError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
+from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.schema import IDENTITY_HIGH_WATER_MARK, IDENTITY_START, IDENTITY_STEP
+from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.table.definition.identity import with_high_water_marks
+from delta_pyds.table.history import version_at
+from delta_pyds.table.scan.live_files import removal
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.time_travel import time_to_ms
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Transaction
+
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """``version`` or ``timestamp``, one of them. ``time_zone``: of a timestamp that names none.
+
+    ``ignore_missing_files``: restore also where files are no longer there; reading them fails then.
+    """
+
+    version: int | None = None
+    timestamp: str | None = None
+    time_zone: str = "UTC"
+    ignore_missing_files: bool = False
+    user_metadata: str | None = None
+    isolation_level: str | None = None
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """``version``: that the command made. The numbers are the reference's, under its names; sizes in bytes."""
+
+    version: int
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+
+    def __str__(self) -> str:
+        return (
+            f"made version {self.version}: {self.num_restored_files} files came back, {self.num_removed_files} left; "
+            f"{self.num_of_files_after_restore} files of {self.table_size_after_restore} bytes in all"
+        )
+
+
+def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
+    """Restore the table, which is at ``latest`` now.
+
+    Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for what
+        is no version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone; a ConflictError;
+        what opening the version raises.
+    """
+    latest.configuration.check_writable()
+    target = open_snapshot(latest.storage, latest.table_root, _version(latest, options))
+    target_keys, latest_keys = FileKeys.of(target), FileKeys.of(latest)
+    restored = [msgspec.structs.replace(file, data_change=True) for file in only_in(target, target_keys, latest_keys)]
+    if not options.ignore_missing_files:
+        _check_files(target, restored)
+    now_ms = time.time_ns() // 1_000_000
+    removed = [
+        removal(file, deletion_timestamp_ms=now_ms, data_change=True)
+        for file in removed_from(latest, latest_keys, target_keys)
+    ]
+    sizes = {
+        "tableSizeAfterRestore": target_keys.size_bytes,
+        "numOfFilesAfterRestore": len(target_keys),
+        "numRemovedFiles": len(removed),
+        "numRestoredFiles": len(restored),
+        "removedFilesSize": sum(file.size or 0 for file in removed),
+        "restoredFilesSize": sum(file.size for file in restored),
+    }
+    transaction = Transaction(latest.storage, latest.table_root, latest)
+    # what the version is depends on no row, but what others did meanwhile must not stay beside it
+    transaction.record_whole_table()
+    transaction.set_metadata(_metadata(target, latest))
+    transaction.set_protocol(_protocol(target, latest))
+    _set_clustering(transaction, target, latest)
+    transaction.add(restored)
+    transaction.remove(removed)
+    committed = transaction.commit(
+        Operation("RESTORE", {"version": options.version, "timestamp": options.timestamp}, sizes),
+        user_metadata=options.user_metadata,
+        isolation_level=options.isolation_level,
+    )
+    return RestoreResult(committed.version, *sizes.values())
+
+
+def _version(latest: Snapshot, options: RestoreOptions) -> int:
+    if (options.version is None) == (options.timestamp is None):
+        raise OptionError(
+            "a restore needs a version or a timestamp, and not both.",
+            code="DELTA_ONEOF_IN_TIMETRAVEL",
+            option="version",
+        )
+    if options.version is not None:
+        if not 0 <= options.version <= latest.version:
+            raise UserError(
+                f"table {latest.table_root} cannot be restored to version {options.version}: its versions go from 0 to "
+                f"{latest.version}.",
+                code="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+                table=latest.table_root,
+                version=options.version,
+                latest=latest.version,
+            )
+        return options.version
+    assert options.timestamp is not None
+    try:
+        return version_at(
+            latest.storage,
+            latest.table_root,
+            time_to_ms(options.timestamp, TimeZone(options.time_zone)),
+            metadata_configuration_of_latest=latest.configuration.configuration,
+            latest_version=latest.version,
+        )
+    except TimeTravelError as e:
+        code = _RESTORE_CODES.get(e.code, e.code)
+        raise TimeTravelError(e.message, code=code, **e.parameters) from None
+
+
+_RESTORE_CODES = {
+    "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION": "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT": "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+}
+
+
+def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
+    missing = missing_files(target.storage, target.table_root, restored)
+    if missing:
+        shown = ", ".join(missing[:_SHOWN])
+        raise UserError(
+            f"table {target.table_root} cannot be restored to version {target.version}: {len(missing)} of its files "
+            "are no longer there, which a vacuum has probably deleted. Restore a later version. To have what is left "
+            f"of this one, set spark.sql.files.ignoreMissingFiles=true. Missing are: {shown}",
+            code="DELTA_RESTORE_MISSING_FILES",
+            table=target.table_root,
+            version=target.version,
+            paths=tuple(missing[:_SHOWN]),
+        )
+
+
+def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
+    """That of the version, with what must never go back."""
+    metadata = msgspec.structs.replace(target.metadata, id=latest.metadata.id)
+    configuration = dict(metadata.configuration or {})
+    now = latest.configuration.configuration
+    for key in (Property.COLUMN_MAPPING_MAX_COLUMN_ID, Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION):
+        # files of later versions have ids of columns, and versions before one are protected, whatever the table was
+        if key == Property.COLUMN_MAPPING_MAX_COLUMN_ID and target.configuration.column_mapping_mode == "none":
+            continue
+        if _number(now.get(key)) > _number(configuration.get(key)):
+            configuration[key] = now[key]
+    metadata = msgspec.structs.replace(metadata, configuration=configuration)
+    marks: dict[str, int] = {}
+    for field in target.schema:
+        then = latest.schema.find(field.name)
+        if then is None or IDENTITY_HIGH_WATER_MARK not in then.metadata or IDENTITY_STEP not in field.metadata:
+            continue
+        if all(field.metadata.get(key) == then.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP)):
+            marks[field.name] = int(then.metadata[IDENTITY_HIGH_WATER_MARK])
+    return with_high_water_marks(metadata, marks) if marks else metadata
+
+
+def _protocol(target: Snapshot, latest: Snapshot) -> Protocol:
+    """That of now, with the features of the version: a reader of the versions between needs the others."""
+    present = supported_features(latest.protocol)
+    wanted = present | supported_features(target.protocol)
+    return latest.protocol if wanted == present else weakest_protocol(wanted, least=latest.protocol)
+
+
+def _set_clustering(transaction: Transaction, target: Snapshot, latest: Snapshot) -> None:
+    then, now = (s.domain_metadata.get(CLUSTERING_DOMAIN) for s in (target, latest))
+    if then is not None and then != now:
+        transaction.set_domain(then)
+    elif then is None and now is not None:
+        transaction.set_domain(msgspec.structs.replace(now, removed=True))
+
+
+def _number(text: str | None) -> int:
+    """A property's whole number; 0 where it has none."""
+    return int(text) if text and text.isascii() and text.isdecimal() else 0

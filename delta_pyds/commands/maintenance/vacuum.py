@@ -1,0 +1,332 @@
+"""Vacuum: deletes files that no retained version of a table needs.
+
+    plan = plan_vacuum(storage, root, VacuumOptions(retention_hours=200))
+    plan.files                                  # what would go: all that a dry run does
+    result = run_vacuum(plan)
+
+Invariants: a version that was the table's at some time within the retention stays whole. Only what a listing found
+below the root, or what the log removed below it, is deleted, and no symbolic link is followed. Files younger than the
+retention stay, for the writers at work. The table is listed before its log is read, so that a file whose commit came in
+between is known; what is committed later is looked for again before each deletion.
+
+Protocol: "Add File and Remove File", "Vacuum Protocol Check".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
+from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
+from delta_pyds.commands.maintenance.removed_files import read_last_vacuum, removed_files, write_last_vacuum
+from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
+from delta_pyds.protocol.paths import join
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.base import Storage
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Transaction
+
+logger = safe_logger(__name__)
+
+_HOUR_MS = 3_600_000
+_THREADS = 16
+_LOCAL_THREADS = 4
+# files deleted between two looks at what others have committed
+_DELETED_AT_ONCE = 5_000
+_ATTEMPTS_TO_LOG = 3
+# the reference writes no entries to stores whose listings it once had to distrust
+_UNLOGGED = ("s3", "s3a", "s3n", "gs", "gcs")
+
+
+@dataclass(frozen=True)
+class VacuumOptions:
+    """What a user asks of a vacuum.
+
+    ``retention_hours``: None for the table's own. ``check_retention``: refuse less than the table's own. ``lite``: look
+    at what the log removed, and list nothing. ``inventory``: a listing that the user has. ``log_entries``: write START
+    and END into the log; None: where the reference does.
+    """
+
+    retention_hours: float | None = None
+    check_retention: bool = True
+    lite: bool = False
+    inventory: Iterable[pa.RecordBatch] | None = None
+    log_entries: bool | None = None
+    user_metadata: str | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class VacuumPlan:
+    """What will be deleted. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
+
+    ``first_version``: of those that stay whole. ``version``: that the plan knows. ``num_directories``: seen, with the
+    root.
+    """
+
+    storage: Storage
+    table_root: str
+    options: VacuumOptions
+    version: int
+    table_id: str
+    first_version: int
+    cutoff_ms: int
+    table_retention_ms: int
+    files: pa.Table
+    empty_directories: tuple[str, ...]
+    num_directories: int
+
+    @property
+    def size_bytes(self) -> int:
+        return pc.sum(self.files.column("size")).as_py() or 0
+
+    @property
+    def paths(self) -> pa.ChunkedArray:
+        """Whole paths of all that will be deleted, directories too."""
+        relative = pa.chunked_array([*self.files.column("path").chunks, pa.array(self.empty_directories, pa.string())])
+        return pc.binary_join_element_wise(self.table_root.rstrip("/"), relative, "/")
+
+
+@dataclass(frozen=True)
+class VacuumResult:
+    """``version``: of the last entry in the log, None where none was written."""
+
+    num_deleted_files: int
+    num_deleted_directories: int
+    deleted_bytes: int
+    num_directories: int
+    version: int | None
+
+    def __str__(self) -> str:
+        return (
+            f"deleted {self.num_deleted_files} files of {self.deleted_bytes} bytes in all and "
+            f"{self.num_deleted_directories} empty directories; {self.num_directories} directories seen"
+        )
+
+
+def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, now_ms: int | None = None) -> VacuumPlan:
+    """Find what can go. Nothing is changed.
+
+    Raises: OptionError for a retention that is none, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); what
+        opening and listing the table raises; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE).
+    """
+    before = open_snapshot(storage, table_root)
+    before.configuration.check_writable()
+    table_retention_ms = before.configuration.properties.deleted_file_retention_ms
+    retention_ms = _retention_ms(options, table_retention_ms, table_root)
+    cutoff_ms = (int(time.time() * 1000) if now_ms is None else now_ms) - retention_ms
+    is_hidden = hidden_names(before.configuration)
+    found = FoundFiles()
+    if options.inventory is not None:
+        found = files_of_inventory(options.inventory, table_root, before_ms=cutoff_ms, is_hidden=is_hidden)
+    elif not options.lite:
+        found = list_old_files(
+            storage, table_root, before_ms=cutoff_ms, is_hidden=is_hidden, threads=_threads(storage, options)
+        )
+    # read after the listing: whatever is in it and was committed is known now
+    snapshot = open_snapshot(storage, table_root)
+    _require_same_table(before, snapshot)
+    first = first_retained_version(snapshot, cutoff_ms)
+    if options.lite and options.inventory is None:
+        found = removed_files(snapshot, first, is_hidden)
+    files = found.table
+    if files.num_rows:
+        files = needed_files(snapshot, cutoff_ms, first).without(files)
+    return VacuumPlan(
+        storage,
+        table_root,
+        options,
+        snapshot.version,
+        snapshot.metadata.id,
+        first,
+        cutoff_ms,
+        table_retention_ms,
+        files,
+        tuple(found.empty_directories),
+        found.num_directories + 1,
+    )
+
+
+def run_vacuum(plan: VacuumPlan) -> VacuumResult:
+    """Delete what the plan names and still nobody needs, with an entry in the log before and one after.
+
+    Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED; UserError
+        (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
+    """
+    logs = plan.options.log_entries
+    if logs is None:
+        logs = plan.storage.scheme not in _UNLOGGED
+    version = _log_entry(plan, _start(plan)) if logs else None
+    work = _Deletion(plan)
+    try:
+        work.run()
+    except BaseException:
+        if logs:
+            _log_failure(plan, work)
+        raise
+    # what a plan for less than all of the table leaves is for the next one
+    if plan.options.inventory is None:
+        _note_progress(plan)
+    if logs:
+        version = _log_entry(plan, _end(plan, work, "COMPLETED"))
+    result = VacuumResult(work.files, work.directories, work.bytes, plan.num_directories, version)
+    logger.info("Vacuum of table %s %s.", plan.table_root, result)
+    return result
+
+
+class _Deletion:
+    """Deletes in pieces, and counts."""
+
+    def __init__(self, plan: VacuumPlan) -> None:
+        self.plan = plan
+        self.files = self.directories = self.bytes = 0
+        self._failures: list[StorageError] = []
+        self._version = plan.version
+
+    def run(self) -> None:
+        """Raises: StorageError with the first of the errors, once all has been tried."""
+        plan = self.plan
+        with ThreadPoolExecutor(_threads(plan.storage, plan.options), thread_name_prefix="deltapy-delete") as pool:
+            for start in range(0, plan.files.num_rows, _DELETED_AT_ONCE):
+                files = self._still_unneeded(plan.files.slice(start, _DELETED_AT_ONCE))
+                sizes = files.column("size").to_pylist()
+                for size, done in zip(sizes, pool.map(self._delete, files.column("path").to_pylist()), strict=True):
+                    if done:
+                        self.files += 1
+                        self.bytes += size or 0
+        for directory in plan.empty_directories:
+            self.directories += self._delete_directory(directory)
+        if self._failures:
+            error = self._failures[0]
+            raise StorageError(
+                f"{len(self._failures)} of the files that the vacuum of table {plan.table_root} should delete could "
+                f"not be deleted, and {self.files} were. The first of them: {error.message} Run vacuum again.",
+                table=plan.table_root,
+            ) from error
+
+    def _still_unneeded(self, files: pa.Table) -> pa.Table:
+        """Without what was committed since the table was read, as by a restore."""
+        added, self._version = files_added_since(self.plan.storage, self.plan.table_root, self._version)
+        return added.without(files)
+
+    def _delete(self, path: str) -> bool:
+        storage, root = self.plan.storage, self.plan.table_root
+        try:
+            storage.delete(join(root, path), below=root)
+            if storage.scheme == "file":
+                # Hadoop's checksum of the file, which is of no use without it
+                directory, slash, name = path.rpartition("/")
+                storage.delete(join(root, f"{directory}{slash}.{name}.crc"), below=root)
+        except StorageError as e:
+            self._failures.append(e)
+            return False
+        return True
+
+    def _delete_directory(self, path: str) -> bool:
+        try:
+            return self.plan.storage.delete_empty_directory(
+                join(self.plan.table_root, path), below=self.plan.table_root
+            )
+        except StorageError as e:
+            self._failures.append(e)
+            return False
+
+
+def _retention_ms(options: VacuumOptions, table_ms: int, table_root: str) -> int:
+    hours = options.retention_hours
+    if hours is None:
+        return table_ms
+    if not math.isfinite(hours) or hours < 0:
+        raise OptionError(
+            f"the retention is {hours} hours, but must be a number of 0 or more.",
+            code="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+            option="retentionHours",
+        )
+    given_ms = int(hours * _HOUR_MS)
+    if options.check_retention and given_ms < table_ms:
+        raise OptionError(
+            f"a vacuum of table {table_root} with a retention of {hours:g} hours may delete files that readers and "
+            f"writers at work still need, for the table keeps removed files for {table_ms / _HOUR_MS:g} hours "
+            "(delta.deletedFileRetentionDuration). If nobody works on the table, and no stream reads it, set "
+            "spark.databricks.delta.retentionDurationCheck.enabled=false for this session; else give more hours.",
+            code="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            table=table_root,
+        )
+    return given_ms
+
+
+def _threads(storage: Storage, options: VacuumOptions) -> int:
+    return options.threads or (_LOCAL_THREADS if storage.scheme == "file" else _THREADS)
+
+
+def _require_same_table(before: Snapshot, after: Snapshot) -> None:
+    if after.metadata.id != before.metadata.id or after.version < before.version:
+        raise UserError(
+            f"the table at {after.table_root} was replaced by another one while it was listed, so nothing was deleted. "
+            "Run vacuum again.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=after.table_root,
+        )
+
+
+def _note_progress(plan: VacuumPlan) -> None:
+    """For the next lite vacuum; not to have the note costs time, and no file."""
+    done = read_last_vacuum(plan.storage, plan.table_root)
+    if done is None or done < plan.first_version:
+        try:
+            write_last_vacuum(plan.storage, plan.table_root, plan.first_version)
+        except StorageError as e:
+            logger.warning("The progress of the vacuum of table %s was not noted: %s", plan.table_root, e)
+
+
+# --- the entries in the log
+
+
+def _start(plan: VacuumPlan) -> Operation:
+    parameters: dict[str, object] = {
+        "retentionCheckEnabled": plan.options.check_retention,
+        "defaultRetentionMillis": plan.table_retention_ms,
+    }
+    if plan.options.retention_hours is not None:
+        parameters["specifiedRetentionMillis"] = int(plan.options.retention_hours * _HOUR_MS)
+    number = plan.files.num_rows + len(plan.empty_directories)
+    return Operation("VACUUM START", parameters, {"numFilesToDelete": number, "sizeOfDataToDelete": plan.size_bytes})
+
+
+def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
+    metrics = {"numDeletedFiles": work.files + work.directories, "numVacuumedDirectories": plan.num_directories}
+    return Operation("VACUUM END", {"status": status}, metrics)
+
+
+def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
+    """Commit a version that changes nothing. Returns: its number."""
+    for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
+        snapshot = open_snapshot(plan.storage, plan.table_root)
+        if snapshot.metadata.id != plan.table_id:
+            raise UserError(
+                f"the table at {plan.table_root} was replaced by another one while vacuum ran on it, so it stopped.",
+                code="DELTA_TABLE_ID_MISMATCH",
+                table=plan.table_root,
+            )
+        transaction = Transaction(plan.storage, plan.table_root, snapshot)
+        try:
+            return transaction.commit(operation, user_metadata=plan.options.user_metadata).version
+        except ConflictError:
+            if attempt == _ATTEMPTS_TO_LOG:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _log_failure(plan: VacuumPlan, work: _Deletion) -> None:
+    try:
+        _log_entry(plan, _end(plan, work, "FAILED"))
+    except DeltaError as e:
+        logger.warning("That the vacuum of table %s failed could not be logged: %s", plan.table_root, e)

@@ -1,0 +1,203 @@
+"""Convert: files, columns, partition values and statistics of a directory of Parquet files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import delta_pyds
+from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
+from delta_pyds.errors import CorruptDataFileError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from tests.support.table_writes import read_rows, struct, write_rows
+
+UTC = dt.timezone.utc
+
+
+def put(root: Path, name: str, rows: pa.Table | list[dict[str, Any]], **options: Any) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows), path, **options)
+    return path
+
+
+def run(root: Path, schema: Mapping[str, str] | None = None, **options: Any) -> int | None:
+    partitions = struct(dict(schema)) if schema else StructType(())
+    return convert(LocalStorage(), str(root), ConvertOptions(partitions, **options))
+
+
+def statistics(root: Path) -> dict[str, Any]:
+    [file] = live_files(plan_scan(load_snapshot(str(root))))
+    assert file.stats is not None
+    return dict(json.loads(file.stats))
+
+
+def test_files_become_a_table_that_reads_and_takes_writes(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", [{"id": 1, "s": "x"}])
+    put(tmp_path, "sub dir/b%20.parquet", [{"id": 2, "s": "y"}])
+    put(tmp_path, "_hidden/c.parquet", [{"id": 3, "s": "no"}])
+    put(tmp_path, ".d.parquet", [{"id": 4, "s": "no"}])
+    assert run(tmp_path) == 2
+    assert sorted(row["id"] for row in read_rows(tmp_path)) == [1, 2]
+    write_rows(tmp_path, {"id": "long", "s": "string"}, [{"id": 9, "s": "new"}])
+    assert sorted(row["id"] for row in read_rows(tmp_path)) == [1, 2, 9]
+    assert not delta_pyds.verify(str(tmp_path)).errors
+    info = json.loads((tmp_path / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])["commitInfo"]
+    assert info["operation"] == "CONVERT"
+    assert info["operationParameters"] == {
+        "numFiles": 2, "partitionedBy": "[]", "collectStats": True, "sourceFormat": "parquet",
+    }  # fmt: skip
+    assert info["operationMetrics"] == {"numConvertedFiles": "2"}
+    # what is a table stays as it is
+    assert run(tmp_path) is None
+
+
+def test_partition_values_come_from_paths(tmp_path: Path) -> None:
+    put(tmp_path, "day=2026-01-31/c=a%2Fb/x.parquet", [{"id": 1}])
+    put(tmp_path, "day=__HIVE_DEFAULT_PARTITION__/c=%25/x.parquet", [{"id": 2}])
+    run(tmp_path, {"day": "date", "c": "string"})
+    snapshot = load_snapshot(str(tmp_path))
+    assert list(snapshot.schema.names) == ["id", "day", "c"]
+    assert snapshot.configuration.partition_columns == ("day", "c")
+    rows = sorted((r["id"], r["day"], r["c"]) for r in read_rows(tmp_path))
+    assert rows == [(1, dt.date(2026, 1, 31), "a/b"), (2, None, "%")]
+
+
+@pytest.mark.parametrize(
+    ("directory", "schema", "code"),
+    [
+        ("p=1", {}, "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"),
+        ("", {"p": "integer"}, "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"),
+        ("p=1/q=2", {"q": "integer", "p": "integer"}, "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME"),
+        ("p=x", {"p": "integer"}, "DELTA_FAILED_CAST_PARTITION_VALUE"),
+    ],
+)
+def test_directories_that_are_not_those_of_the_schema_are_refused(
+    tmp_path: Path, directory: str, schema: dict[str, str], code: str
+) -> None:
+    put(tmp_path, f"{directory}/x.parquet" if directory else "x.parquet", [{"id": 1}])
+    with pytest.raises(UserError) as caught:
+        run(tmp_path, schema)
+    assert caught.value.code == code
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_statistics_come_from_footers_over_all_row_groups(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "i": pa.array([3, None, -7], pa.int32()),
+            "s": ["b", "é" * 40, None],
+            "d": pa.array([Decimal("1.50"), Decimal("-2.25"), None], pa.decimal128(10, 2)),
+            "day": pa.array([dt.date(2026, 1, 1), dt.date(1969, 12, 31), None]),
+            "at": pa.array([dt.datetime(2026, 1, 1, 0, 0, 0, 1500, UTC), None, None], pa.timestamp("us", "UTC")),
+            "f": [1.0, float("nan"), None],
+            "b": [True, None, None],
+            "n": pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int64())])),
+            "l": pa.array([[1], [], None], pa.list_(pa.int64())),
+            "none": pa.array([None, None, None], pa.int64()),
+        }
+    )
+    put(tmp_path, "x.parquet", rows, row_group_size=1, store_decimal_as_integer=True)
+    run(tmp_path)
+    found = statistics(tmp_path)
+    assert found["numRecords"] == 3
+    assert found["minValues"] == {
+        "i": -7, "s": "b", "d": -2.25, "day": "1969-12-31", "at": "2026-01-01T00:00:00.001Z", "n": {"x": 1},
+    }  # fmt: skip
+    high = found["maxValues"]
+    assert (high["i"], high["d"], high["n"]) == (3, 1.5, {"x": 1})
+    assert high["s"] > "é" * 32
+    assert found["nullCount"] == {
+        "i": 1, "s": 1, "d": 1, "day": 1, "at": 2, "f": 1, "b": 2, "n": {"x": 2}, "none": 3,
+    }  # fmt: skip
+    for where, count in (("i = -7", 1), ("s = 'b'", 1), ("f > 0", 2), ("i > 3", 0)):
+        assert len(read_rows(tmp_path, where=where)) == count
+
+
+def test_only_the_first_columns_have_statistics(tmp_path: Path) -> None:
+    put(tmp_path, "x.parquet", [{f"c{n:02}": n for n in range(40)}])
+    run(tmp_path)
+    assert len(statistics(tmp_path)["minValues"]) == 32
+
+
+def test_no_statistics_where_none_are_wanted(tmp_path: Path) -> None:
+    put(tmp_path, "x.parquet", [{"id": 1}])
+    run(tmp_path, collect_statistics=False)
+    [file] = live_files(plan_scan(load_snapshot(str(tmp_path))))
+    assert file.stats is None
+
+
+def test_columns_of_all_files_make_the_schema(tmp_path: Path) -> None:
+    put(tmp_path, "1.parquet", [{"id": 1, "n": {"a": 1}}])
+    put(tmp_path, "2.parquet", [{"z": "x", "id": 2, "n": {"b": "y"}}])
+    run(tmp_path)
+    rows = {row["id"]: row for row in read_rows(tmp_path)}
+    assert rows[1] == {"id": 1, "n": {"a": 1, "b": None}, "z": None}
+    assert rows[2] == {"id": 2, "n": {"a": None, "b": "y"}, "z": "x"}
+
+
+@pytest.mark.parametrize("other", [pa.array(["1"]), pa.array([1], pa.int32())])
+def test_columns_of_two_types_are_refused(tmp_path: Path, other: pa.Array) -> None:
+    put(tmp_path, "1.parquet", [{"id": 1}])
+    put(tmp_path, "2.parquet", pa.table({"id": other}))
+    with pytest.raises(UserError, match=r"'2\.parquet'") as caught:
+        run(tmp_path)
+    assert caught.value.code == "DELTA_FAILED_MERGE_SCHEMA_FILE"
+
+
+def test_types_are_those_that_spark_reads(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "byte": pa.array([1], pa.int8()),
+            "short": pa.array([1], pa.int16()),
+            "ntz": pa.array([0], pa.timestamp("us")),
+            "ms": pa.array([0], pa.timestamp("ms", "UTC")),
+            "bytes": pa.array([b"x"]),
+            "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    put(tmp_path / "t", "x.parquet", rows)
+    put(tmp_path / "old", "x.parquet", pa.table({"at": rows["ms"]}), use_deprecated_int96_timestamps=True)
+    run(tmp_path / "t")
+    run(tmp_path / "old")
+    schema = load_snapshot(str(tmp_path / "t")).schema
+    assert [getattr(f.data_type, "name", "map") for f in schema] == [
+        "byte", "short", "timestamp_ntz", "timestamp", "binary", "map",
+    ]  # fmt: skip
+    [field] = load_snapshot(str(tmp_path / "old")).schema
+    assert getattr(field.data_type, "name", None) == "timestamp"
+    assert read_rows(tmp_path / "old") == [{"at": dt.datetime(1970, 1, 1, tzinfo=UTC)}]
+    assert len(read_rows(tmp_path / "t")) == 1
+
+
+@pytest.mark.parametrize("odd", [pa.uint32(), pa.time64("us"), pa.timestamp("ns")])
+def test_types_that_no_table_has_are_refused_by_name(tmp_path: Path, odd: pa.DataType) -> None:
+    put(tmp_path, "x.parquet", pa.table({"strange": pa.array([1], odd)}))
+    with pytest.raises(UnsupportedOperationError, match="strange"):
+        run(tmp_path)
+
+
+def test_what_is_no_parquet_file_is_named(tmp_path: Path) -> None:
+    put(tmp_path, "x.parquet", [{"id": 1}])
+    (tmp_path / "readme.txt").write_text("no")
+    with pytest.raises(CorruptDataFileError, match=r"readme\.txt"):
+        run(tmp_path)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        run(tmp_path)
+    assert caught.value.code == "DELTA_EMPTY_DIRECTORY"
