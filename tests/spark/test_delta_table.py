@@ -20,18 +20,6 @@ from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, Unsup
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LATER: dict[str, tuple[Any, ...]] = {
-    "generate": ("symlink_format_manifest",),
-    "vacuum": (),
-    "restoreToVersion": (0,),
-    "restoreToTimestamp": ("2026-01-01",),
-    "optimize": (),
-    "clone": ("/nowhere",),
-    "cloneAtVersion": (0, "/nowhere"),
-    "cloneAtTimestamp": ("2026-01-01", "/nowhere"),
-    "convertToDelta": (None, "parquet.`/nowhere`"),
-}
-
 
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:
@@ -214,15 +202,6 @@ def test_arguments_of_a_merge_that_are_none(
     for condition, refusal in ((None, ValueError), (1, TypeError)):
         with pytest.raises(refusal, match="'condition'"):
             table.merge(spark.range(1), condition)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("method", LATER)
-def test_what_comes_later_says_so(table: DeltaTable, method: str) -> None:
-    from pyspark.errors import UnsupportedOperationException
-
-    with pytest.raises(UnsupportedOperationError, match=rf"DeltaTable\.{method} .*later") as found:
-        getattr(table, method)(*LATER[method])
-    assert isinstance(found.value, UnsupportedOperationException)
 
 
 def test_the_surface_is_that_of_the_reference() -> None:

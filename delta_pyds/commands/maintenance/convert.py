@@ -104,6 +104,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
     definition = new_table(table_root, schema, partition_columns=partitions, properties={})
     wanted = set(statistics_columns(schema, parse_properties({}), partitions))
     transaction = Transaction(storage, table_root, None)
+    # the rows were there before: no append
+    transaction.record_whole_table()
     transaction.set_metadata(definition.metadata)
     transaction.set_protocol(definition.protocol)
     transaction.add(_add(file, one, wanted, options) for file, one in zip(files, summaries, strict=True))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError
 from delta_pyds.protocol.paths import LOG_DIRECTORY, is_absolute, join
 from delta_pyds.storage.base import Storage
@@ -26,6 +27,8 @@ FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 INVENTORY_COLUMNS = ("path", "length", "isDir", "modificationTime")
 
 _BATCH_ROWS = 65_536
+# what is no plain relative path, or may be hidden: looked at one by one
+_ODD = r"(^|/)([._]|metadata(/|$))|//|:/|^/|/$|^$"
 # begin with an underscore, and belong to the table all the same
 _OF_THE_TABLE = ("_delta_index", "_change_data")
 
@@ -157,9 +160,13 @@ def files_of_inventory(
         paths, lengths, are_directories, times = _inventory_columns(batch)
         found.num_directories += are_directories.true_count
         old = pc.and_(pc.invert(are_directories), pc.less(times, before_ms))
+        paths, lengths = _without(table_root, paths.filter(old)), lengths.filter(old)
+        odd = pc.match_substring_regex(paths, _ODD)
+        plain = pc.invert(odd)
+        found.batches.append(pa.RecordBatch.from_arrays([paths.filter(plain), lengths.filter(plain)], schema=FILES))
         kept: list[str] = []
         sizes: list[int] = []
-        for path, size in zip(paths.filter(old).to_pylist(), lengths.filter(old).to_pylist(), strict=True):
+        for path, size in zip(paths.filter(odd).to_pylist(), lengths.filter(odd).to_pylist(), strict=True):
             relative = path_below(path, table_root)
             if relative is not None and not any(map(is_hidden, relative.split("/"))):
                 kept.append(relative)
@@ -167,6 +174,14 @@ def files_of_inventory(
         if kept:
             found.batches.append(_batch(kept, sizes))
     return found
+
+
+def _without(table_root: str, paths: pa.StringArray) -> pa.StringArray:
+    """Whole paths below the root without it, where they are spelt as it or as Hadoop spells it; others as they are."""
+    for root in dict.fromkeys((table_root.rstrip("/"), hadoop_path(table_root).rstrip("/"))):
+        prefix = f"{root}/"
+        paths = pc.if_else(pc.starts_with(paths, prefix), pc.utf8_slice_codeunits(paths, len(prefix)), paths)
+    return paths
 
 
 def _inventory_columns(batch: pa.RecordBatch) -> Iterator[pa.Array]:

@@ -8,7 +8,7 @@
 - ``table_builder``: tables created and replaced
 - ``column_definitions``: a column as a user defines it
 - ``expression_checks``: expressions that a user gives to a table, tried
-- ``later``: what the reference's class has beside, and this one has not yet
+- ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``argument_checks``: what a user may give, and the errors for all else
 - ``identifiers``: where a table is: names, paths, Hadoop's settings
 - ``settings``: what the session says now

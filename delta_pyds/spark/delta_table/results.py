@@ -37,15 +37,16 @@ def once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChan
 
 def affected_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
     """Of a delete or an update: one row, one number."""
-    return _frame(spark, result, _AFFECTED)
+    return numbers_frame(spark, result, _AFFECTED)
 
 
 def merged_rows(spark: SparkSession, result: RowChangeResult) -> DataFrame:
     """Of a merge: one row, four numbers."""
-    return _frame(spark, result, _OF_MERGE)
+    return numbers_frame(spark, result, _OF_MERGE)
 
 
-def _frame(spark: SparkSession, result: RowChangeResult, names: tuple[str, ...]) -> DataFrame:
+def numbers_frame(spark: SparkSession, result: object, names: tuple[str, ...]) -> DataFrame:
+    """One row with these attributes of a command's result, which ``explain`` then shows."""
     numbers = [int(getattr(result, name)) for name in names]
     if is_remote(spark):
         # sent along with what asks for the row

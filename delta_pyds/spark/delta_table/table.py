@@ -18,7 +18,7 @@ from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.descriptions import detail_frame, history_frame
 from delta_pyds.spark.delta_table.identifiers import is_table, path_of_name, storage_options_of
-from delta_pyds.spark.delta_table.later import LaterMethods
+from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
 from delta_pyds.spark.delta_table.results import affected_rows, once
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _ENGINES = ("auto", "process", "tasks", "spark")
 
 
-class DeltaTable(CreateMethods, AlterMethods, LayoutMethods, LaterMethods):
+class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods):
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
     >>> from delta_pyds import DeltaTable

@@ -60,6 +60,7 @@ def test_files_become_a_table_that_reads_and_takes_writes(tmp_path: Path) -> Non
         "numFiles": 2, "partitionedBy": "[]", "collectStats": True, "sourceFormat": "parquet",
     }  # fmt: skip
     assert info["operationMetrics"] == {"numConvertedFiles": "2"}
+    assert info["isBlindAppend"] is False
     # what is a table stays as it is
     assert run(tmp_path) is None
 

@@ -314,6 +314,12 @@ def test_an_inventory_replaces_the_listing(table: TableBuilder) -> None:
         ("../x.parquet", 5, False, BASE_TIME_MS),
         ("_delta_log/00000000000000000000.json", 5, False, BASE_TIME_MS),
         ("p=c", 0, True, BASE_TIME_MS),
+        ("/p=c/elsewhere.parquet", 5, False, BASE_TIME_MS),
+        (f"{table.path}//twice.parquet", 5, False, BASE_TIME_MS),
+        (f"file:{table.path}/p=c/.hidden", 5, False, BASE_TIME_MS),
+        (f"file:{table.path}/_change_data/cdc.parquet", 5, False, BASE_TIME_MS),
+        (f"{table.path}/{table.path}/x/../../y", 5, False, BASE_TIME_MS),
+        ("", 5, False, BASE_TIME_MS),
         *((unquote(a["add"]["path"]), 5, False, BASE_TIME_MS) for a in table.active()),
     ]
     columns = list(zip(*rows, strict=True))
@@ -321,7 +327,7 @@ def test_an_inventory_replaces_the_listing(table: TableBuilder) -> None:
         [pa.array(c) for c in columns], names=["path", "length", "isDir", "modificationTime"]
     )
     found = plan(table, inventory=[batch])
-    assert names(found) == {"p=c/orphan.parquet", "unlisted.parquet"}
+    assert names(found) == {"p=c/orphan.parquet", "unlisted.parquet", "_change_data/cdc.parquet"}
     run_vacuum(found)
     assert not orphan.exists()
     assert len(read_rows(table.path)) == 3
