@@ -172,8 +172,8 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
         if logs:
             _log_failure(plan, work)
         raise
-    # what a plan for less than all of the table leaves is for the next one
-    if plan.options.inventory is None:
+    # as the reference: a full vacuum tells the next lite one nothing
+    if plan.options.lite and plan.options.inventory is None:
         _note_progress(plan)
     if logs:
         version = _log_entry(plan, _end(plan, work, "COMPLETED"))
