@@ -178,7 +178,7 @@ def test_updated_rows_keep_their_ids(tmp_path: Path) -> None:
 
 
 def test_a_row_without_an_id_is_an_error(tmp_path: Path) -> None:
-    state = plain(tmp_path, row_id_columns=RowIdColumns("_id", None))
+    state = plain(tmp_path, row_id_columns=RowIdColumns("_id", "_version"))
     with pytest.raises(DeltaError, match="row id"):
         done(state, rows((0, 3, UPDATE, 1, "a")))
 
