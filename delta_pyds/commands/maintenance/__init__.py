@@ -3,6 +3,7 @@
 - ``listing``: what lies below a table's root: a walk that no link leads out of
 - ``needed_files``: the files that retained versions of a table need
 - ``removed_files``: the files that a log says were removed, for a vacuum that lists nothing
+- ``other_tables``: tables that lie below the root of this one
 - ``locations``: absolute paths as other engines and the log spell them
 - ``file_difference``: what one list of files has and another has not
 - ``present_files``: which files that a log names are there

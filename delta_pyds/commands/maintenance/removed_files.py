@@ -1,7 +1,8 @@
 """The files that a log says were removed, for a vacuum that lists nothing.
 
 Invariant: what a log names is deleted only below the root, by a plain relative path none of whose parts is hidden: it
-can lead neither into the log nor out of the table.
+can lead neither into the log nor out of the table. A path that is absolute is passed over, though it be below the root:
+a table names its own files relatively, and a clone the files of its source absolutely.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 """
@@ -21,7 +22,7 @@ from delta_pyds.log.commit_reader import fetch_commits
 from delta_pyds.log.listing import list_log
 from delta_pyds.protocol.actions import SingleAction
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
-from delta_pyds.protocol.paths import join, log_directory
+from delta_pyds.protocol.paths import is_absolute, join, log_directory
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot
 
@@ -72,7 +73,7 @@ def removed_files(snapshot: Snapshot, last_version: int, is_hidden: Callable[[st
     for file, data in fetch_commits(storage, commits_between(storage, root, first, last_version)):
         for action in removals(data, file):
             for path, size in _files(action):
-                relative = path_below(path, root)
+                relative = None if is_absolute(path) else path_below(path, root)
                 if relative is not None and not any(map(is_hidden, relative.split("/"))):
                     sizes[relative] = size
     paths = pa.array(sizes, pa.string())

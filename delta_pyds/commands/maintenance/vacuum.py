@@ -5,7 +5,8 @@
     result = run_vacuum(plan)
 
 Invariants: a version that was the table's at some time within the retention stays whole. Only what a listing found
-below the root, or what the log removed below it, is deleted, and no symbolic link is followed. Files younger than the
+below the root, or what the log removed below it, is deleted, no symbolic link is followed, and nothing in another table
+that lies below this one goes. Files younger than the
 retention stay, for the writers at work. The table is listed before its log is read, so that a file whose commit came in
 between is known; what is committed later is looked for again before each deletion.
 
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
+from delta_pyds.commands.maintenance.other_tables import without_other_tables
 from delta_pyds.commands.maintenance.removed_files import read_last_vacuum, removed_files, write_last_vacuum
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
 from delta_pyds.protocol.paths import join
@@ -140,6 +142,9 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     files = found.table
     if files.num_rows:
         files = needed_files(snapshot, cutoff_ms, first).without(files)
+    if files.num_rows and (options.lite or options.inventory is not None):
+        # the listing has entered none of them
+        files = without_other_tables(storage, table_root, files, _threads(storage, options))
     return VacuumPlan(
         storage,
         table_root,

@@ -71,6 +71,13 @@ def names(plan: VacuumPlan) -> set[str]:
     return set(plan.files.column("path").to_pylist())
 
 
+def inventory(files: list[tuple[str, int]]) -> pa.RecordBatch:
+    """Paths with times."""
+    paths, times = zip(*files, strict=True)
+    columns = [pa.array(paths), pa.array([1] * len(paths)), pa.array([False] * len(paths)), pa.array(times)]
+    return pa.RecordBatch.from_arrays(columns, names=["path", "length", "isDir", "modificationTime"])
+
+
 def removed_file(table: TableBuilder) -> str:
     """The file that version 5 removed."""
     [remove] = [
@@ -380,6 +387,43 @@ def test_a_directory_that_became_a_link_after_the_listing_leads_nowhere(table: T
     with pytest.raises(StorageError, match="symbolic link"):
         run_vacuum(found)
     assert (tmp_path / "theirs" / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("source", ["full", "lite", "inventory"])
+@pytest.mark.parametrize("spelt", ["s/u/{}", "{root}/s/u/{}", "file://{root}/s/u/{}"])
+def test_what_a_table_below_the_root_has_stays_though_the_log_removed_it_or_a_listing_names_it(
+    tmp_path: Path, spelt: str, source: str
+) -> None:
+    """As after a clone of it to the root, which was overwritten, and after a conversion of all that is there."""
+    below = TableBuilder(tmp_path / "t/s/u", {"id": "long"})
+    below.create()
+    [live] = below.append([{"id": 5}])
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties=KEPT_LOG)
+    table.create(timestamp_ms=BASE_TIME_MS)
+    [own] = table.append([{"id": 1}], commit=at(1))
+    clone = table.add(spelt.format(live["add"]["path"], root=table.path))
+    table.commit([clone], **at(2))
+    table.commit([table.remove(a, deletion_timestamp=BASE_TIME_MS + 3 * DAY) for a in (own, clone)], **at(3))
+    age(table)
+    options: dict[str, Any] = {"lite": source == "lite"}
+    if source == "inventory":
+        # which leaves out the logs
+        options["inventory"] = [inventory([(str(path), BASE_TIME_MS) for path in table.path.rglob("*.parquet")])]
+    found = plan(table, **options)
+    assert names(found) == {own["add"]["path"]}
+    run_vacuum(found)
+    assert read_rows(below.path) == [{"id": 5}]
+
+
+def test_lite_leaves_what_the_log_names_by_a_whole_path(tmp_path: Path) -> None:
+    """Nothing says that the table made such a file: a clone of files below its root names them so."""
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties=KEPT_LOG)
+    table.create(timestamp_ms=BASE_TIME_MS)
+    kept = put(table, "theirs/x.parquet")
+    table.commit([{"remove": {"path": str(kept), "deletionTimestamp": BASE_TIME_MS, "dataChange": True}}], **at(1))
+    encoded = str(kept).replace("/", "%2F")
+    table.commit([{"remove": {"path": encoded, "deletionTimestamp": BASE_TIME_MS, "dataChange": True}}], **at(2))
+    assert not names(plan(table, lite=True))
 
 
 # --- failures
