@@ -9,6 +9,7 @@
 - ``present_files``: which files that a log names are there
 - ``vacuum``: deletes files that no retained version needs
 - ``restore``: a table as it was at an earlier version
+- ``clone_properties``: which properties a clone may have beside those of its source
 - ``clone``: a table that names the files of another
 - ``generate``: manifests of a table's files for engines that know no log
 - ``parquet_summary``: the columns of a Parquet file, and their statistics

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError, TableNotFoundError, UserError
@@ -26,10 +27,9 @@ from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import supported_features, weakest_protocol
 from delta_pyds.protocol.paths import is_absolute
-from delta_pyds.protocol.properties import Property
+from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import scheme_of
-from delta_pyds.table.definition.property_rules import PropertyRequest, read_properties
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -101,8 +101,10 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
             option="target",
         )
     existing = _existing(storage, target_root, options)
-    request = read_properties(options.properties)
-    metadata = _metadata(source, existing, request)
+    wanted = clone_properties(source, options.properties)
+    metadata = _metadata(source, existing, wanted)
+    protocol = _protocol(source, existing, metadata, wanted)
+    check_clone_protocol(protocol, parse_properties(metadata.configuration or {}))
     now_ms = time.time_ns() // 1_000_000
     keys = FileKeys.of(source)
     base = as_uri(root)
@@ -122,7 +124,7 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     transaction = Transaction(storage, target_root, existing)
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
-    transaction.set_protocol(_protocol(source, existing, metadata, request))
+    transaction.set_protocol(protocol)
     _set_domains(transaction, source, existing)
     already = {file.path for file in removes}
     if any(add.path in already for add in adds):
@@ -162,11 +164,8 @@ def _first_name(storage: Storage, directory: str) -> str | None:
         return None
 
 
-def _metadata(source: Snapshot, existing: Snapshot | None, request: PropertyRequest) -> Metadata:
-    configuration = {
-        key: value for key, value in source.configuration.configuration.items() if key not in _OF_ITS_HISTORY
-    }
-    configuration.update(request.configuration)
+def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperties) -> Metadata:
+    configuration = {key: value for key, value in wanted.configuration.items() if key not in _OF_ITS_HISTORY}
     if existing is not None:
         # the versions before stay in the log of the target
         configuration.update(
@@ -183,14 +182,14 @@ def _metadata(source: Snapshot, existing: Snapshot | None, request: PropertyRequ
     )
 
 
-def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, request: PropertyRequest) -> Protocol:
+def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, wanted: CloneProperties) -> Protocol:
     """That of the source, with what the target has and the properties need."""
     protocol = source.protocol
     if existing is not None:
         present = supported_features(existing.protocol)
-        wanted = present | supported_features(source.protocol)
-        protocol = existing.protocol if wanted == present else weakest_protocol(wanted, least=existing.protocol)
-    return upgrade_protocol(protocol, metadata, features=request.features)
+        both = present | supported_features(source.protocol)
+        protocol = existing.protocol if both == present else weakest_protocol(both, least=existing.protocol)
+    return upgrade_protocol(protocol, metadata, features=wanted.features)
 
 
 def _set_domains(transaction: Transaction, source: Snapshot, existing: Snapshot | None) -> None:

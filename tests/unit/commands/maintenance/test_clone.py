@@ -139,6 +139,57 @@ def test_row_tracking_by_a_property_of_the_clone_numbers_its_rows(source: TableB
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "properties", "code"),
+    [
+        ("name", {"delta.columnMapping.mode": "none"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
+        ("name", {"delta.columnMapping.mode": "id"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
+        ("none", {"DELTA.columnmapping.MODE": "Name"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
+        (
+            "name",
+            {"delta.enableIcebergCompatV2": "true"},
+            "DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
+        ),
+        ("none", {"Delta.constraints.c": "id > 100"}, "DELTA_ADD_CONSTRAINTS"),
+        (
+            "none",
+            {"delta.feature.clustering": "supported"},
+            "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        ),
+        ("none", {"delta.dataSkippingStatsColumns": "nowhere"}, "DELTA_COLUMN_NOT_FOUND"),
+        ("none", {"delta.logRetentionDuration": "interval 1 hour"}, "DELTA_INVALID_TABLE_PROPERTY"),
+    ],
+)
+def test_properties_that_the_files_do_not_bear_are_refused_before_anything_is_written(
+    tmp_path: Path, mode: str, properties: dict[str, str], code: str, replace: bool
+) -> None:
+    source, target = tmp_path / "s", tmp_path / "t"
+    mapping = {"delta.columnMapping.mode": mode}
+    write_rows(source, SCHEMA, [{"id": 1, "p": "a"}], mode="error", properties=mapping)
+    if replace:
+        write_rows(target, SCHEMA, [{"id": 7, "p": "b"}], mode="error")
+    with pytest.raises(UserError) as caught:
+        clone(source, target, replace=replace, properties=properties)
+    assert caught.value.code == code
+    if replace:
+        assert ids(target) == [7]
+        assert load_snapshot(str(target)).version == 0
+    else:
+        assert not target.exists()
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_the_column_mapping_of_the_source_may_be_said_again(tmp_path: Path, mode: str) -> None:
+    source, target = tmp_path / "s", tmp_path / "t"
+    mapping = {"delta.columnMapping.mode": mode}
+    write_rows(source, SCHEMA, [{"id": 1, "p": "a"}], mode="error", properties=mapping)
+    clone(source, target, properties={**mapping, "delta.enableChangeDataFeed": "true"})
+    write_rows(target, SCHEMA, [{"id": 2, "p": "a"}])
+    assert ids(target) == [1, 2]
+    assert not delta_pyds.verify(str(target)).errors
+
+
 @pytest.mark.parametrize(
     ("target", "code"),
     [

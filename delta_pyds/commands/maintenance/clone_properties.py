@@ -1,0 +1,121 @@
+"""What a user's properties make of a clone: those that its files, which stay as the source wrote them, can bear.
+
+Invariant: every row of the source is read through the clone as through the source, and breaks no rule of the clone.
+
+Protocol: "Change Metadata", "Column Mapping", "Iceberg Compatibility V2", "CHECK Constraints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.actions import Protocol
+from delta_pyds.protocol.features import Feature, implied_features, supported_features
+from delta_pyds.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    ICEBERG_COMPAT_PROPERTIES,
+    Property,
+    TableProperties,
+    parse_properties,
+)
+from delta_pyds.table.definition.clustering import clustering_columns
+from delta_pyds.table.definition.iceberg_rules import check_iceberg_features
+from delta_pyds.table.definition.property_rules import check_together, read_properties
+from delta_pyds.table.definition.schema_rules import check_columns
+from delta_pyds.table.definition.statistics_columns import (
+    check_statistics_columns,
+    physical_path,
+    show_path,
+    statistics_columns,
+)
+from delta_pyds.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class CloneProperties:
+    """``configuration``: the source's with the user's over it. ``features``: asked for by name, or by versions."""
+
+    configuration: Mapping[str, str | None]
+    features: tuple[str, ...]
+
+
+def clone_properties(source: Snapshot, given: Mapping[str, str]) -> CloneProperties:
+    """The properties of a clone.
+
+    Raises: OptionError for properties that no table has (see ``property_rules``), and for CHECK constraints
+        (DELTA_ADD_CONSTRAINTS); UserError (DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE) for another column mapping;
+        UnsupportedOperationError for Iceberg compatibility.
+    """
+    for key in given:
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            raise OptionError(
+                f"the property {key} is a CHECK constraint, and a clone looks at no row. Clone without it, and call "
+                "DeltaTable.addConstraint of the clone, which looks at the rows that are there.",
+                code="DELTA_ADD_CONSTRAINTS",
+                property=key,
+            )
+    request = read_properties(given)
+    if Feature.CLUSTERING in request.features:
+        raise OptionError(
+            "the table feature clustering cannot be given to a clone by its name: DeltaTable.clusterBy of the clone "
+            "says by which columns.",
+            code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        )
+    configuration = {**source.configuration.configuration, **request.configuration}
+    check_together(configuration)
+    _check_files_fit(source, parse_properties(configuration))
+    implied = implied_features(request.reader_version or 1, request.writer_version or 1)
+    return CloneProperties(configuration, tuple(dict.fromkeys((*request.features, *sorted(implied)))))
+
+
+def check_clone_protocol(protocol: Protocol, properties: TableProperties) -> None:
+    """Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for deletion vectors beside Iceberg compatibility."""
+    check_iceberg_features(properties.iceberg_compat, supported_features(protocol), properties.deletion_vectors)
+
+
+def _check_files_fit(source: Snapshot, after: TableProperties) -> None:
+    before = source.configuration
+    mode = before.column_mapping_mode
+    # under another mode readers would look for the columns in the files by other names
+    if after.column_mapping_mode != mode:
+        raise UserError(
+            f"a clone of table {source.table_root} cannot have {Property.COLUMN_MAPPING_MODE}="
+            f"{after.column_mapping_mode}: its files are those of the source, which have the names of mode {mode}. "
+            "Clone without the property, and change the clone then.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=source.table_root,
+        )
+    for version, key in ICEBERG_COMPAT_PROPERTIES.items():
+        if after.iceberg_compat == version != before.properties.iceberg_compat:
+            raise UnsupportedOperationError(
+                f"{key} cannot be turned on for a clone of table {source.table_root}, whose files were not written "
+                "for it. Create a table with the property, and write the rows there.",
+                code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
+                table=source.table_root,
+            )
+    if after.change_data_feed and not before.properties.change_data_feed:
+        check_columns(before.schema, before.partition_columns, mapped=mode != "none", change_data_feed=True)
+    _check_statistics(source, after)
+
+
+def _check_statistics(source: Snapshot, after: TableProperties) -> None:
+    before = source.configuration
+    old = before.properties
+    if (after.stats_columns, after.num_indexed_columns) == (old.stats_columns, old.num_indexed_columns):
+        return
+    check_statistics_columns(before.schema, after.stats_columns, before.partition_columns)
+    collected = {
+        physical_path(before.schema, path)
+        for path in statistics_columns(before.schema, after, before.partition_columns)
+    }
+    missing = set(clustering_columns(source.domain_metadata)) - collected
+    if missing:
+        raise UserError(
+            f"the clone of table {source.table_root} is clustered by "
+            f"{', '.join(show_path(path) for path in sorted(missing))}, of which no statistics would be collected: "
+            f"name it in {Property.DATA_SKIPPING_STATS_COLUMNS}.",
+            code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            table=source.table_root,
+        )
