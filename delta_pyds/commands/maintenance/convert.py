@@ -3,7 +3,8 @@
     convert(storage, "/data/events", ConvertOptions(partition_schema))
 
 Invariants: no data file is read beyond its footer, and none is changed; each file that is not hidden is in the table,
-with the partition values that its path says; either the table is there with all of them, or nothing is.
+with the partition values that its path says; either the table is there with all of them, or nothing is. What is there
+and cannot be in the table, a link or another table, is refused and not left out.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
 """
@@ -12,14 +13,20 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from delta_pyds.commands.maintenance.parquet_summary import ParquetSummary, summarize
 from delta_pyds.data.write.layout import NULL_DIRECTORY, encode_path
 from delta_pyds.data.write.statistics import statistics_json
-from delta_pyds.errors import FileNotFoundInStorageError, ProtocolError, TableNotFoundError, UserError
+from delta_pyds.errors import (
+    FileNotFoundInStorageError,
+    ProtocolError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    UserError,
+)
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
 from delta_pyds.protocol.paths import LOG_DIRECTORY, join
@@ -67,7 +74,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
         (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME, DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
         DELTA_FAILED_CAST_PARTITION_VALUE), for files whose columns do not go together
         (DELTA_FAILED_MERGE_SCHEMA_FILE), and where there is no file (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for
-        what is no Parquet file; UnsupportedOperationError for a type that no table has; a ConflictError.
+        what is no Parquet file; UnsupportedOperationError for a type that no table has, for links and other names that
+        are no files, and for a table below the directory; a ConflictError.
     """
     try:
         open_snapshot(storage, table_root)
@@ -141,8 +149,11 @@ def _add(file: _Found, summary: ParquetSummary, wanted: set[tuple[str, ...]], op
 
 
 def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Found]:
-    """All files that are not hidden, in the order of their paths. No link is followed."""
-    columns = options.partition_schema.names
+    """All files that are not hidden, in the order of their paths. No link is followed, and none is passed over.
+
+    Raises: UserError; UnsupportedOperationError.
+    """
+    columns = frozenset(name.lower() for name in options.partition_schema.names)
     waiting = [""]
     found = []
     while waiting:
@@ -150,6 +161,8 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
         prefix = f"{directory}/" if directory else ""
         try:
             for entry in storage.list_directory(join(root, directory) if directory else root):
+                if directory and entry.name == LOG_DIRECTORY:
+                    raise _table_below(root, directory)
                 if _is_hidden(entry.name, columns):
                     continue
                 if entry.kind == "directory":
@@ -157,16 +170,39 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
                 elif entry.kind == "file":
                     values = _values(root, directory, options)
                     found.append(_Found(prefix + entry.name, entry.size_bytes, entry.modification_time_ms, values))
+                else:
+                    raise _no_file(root, prefix + entry.name)
         except FileNotFoundInStorageError:
             if not directory:
                 return
     yield from sorted(found, key=lambda file: file.path)
 
 
-def _is_hidden(name: str, columns: Sequence[str]) -> bool:
+def _is_hidden(name: str, columns: Set[str]) -> bool:
+    """``columns``: of the partitioning, in small letters."""
     if name == LOG_DIRECTORY:
         return True
-    return name.startswith(("_", ".")) and not any(name.startswith(f"{column}=") for column in columns)
+    if not name.startswith(("_", ".")):
+        return False
+    column, equals, _ = name.partition("=")
+    return not equals or _unescaped(column).lower() not in columns
+
+
+def _no_file(root: str, path: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{path!r} in {root} is no file that a table can name: it is a symbolic link, its name is no UTF-8, or it has "
+        "no bytes of its own. Nothing was converted, as its rows would be missing. Put a file with the rows in its "
+        "place, or take it away; names that begin with _ or . are not looked at.",
+        path=path,
+    )
+
+
+def _table_below(root: str, directory: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"another table lies below {root}, at {directory!r}: among its files are such as its log has removed, whose "
+        "rows would come back. Nothing was converted. Move that table away, or convert the directories apart.",
+        path=directory,
+    )
 
 
 def _values(root: str, directory: str, options: ConvertOptions) -> dict[str, str | None]:

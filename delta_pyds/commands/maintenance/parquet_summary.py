@@ -27,6 +27,7 @@ from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import Binding
 from delta_pyds.data.write.statistics import ColumnStatistics, bounds_as_json
 from delta_pyds.errors import ProtocolError, UnsupportedOperationError
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import (
     ArrayType,
     DataType,
@@ -43,7 +44,9 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 # what Spark's own schema says of a column that a table keeps
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
 # types that Spark stores as other ones, and that no footer shows to a reader that does not know them
-_HIDDEN_TYPES = ('"variant"', "interval", '"type":"udt"')
+_HIDDEN_TYPES = ("variant", "interval", "calendar_interval", "calendarinterval", "udt")
+# where a type stands in Spark's JSON of one; what else has a text is a name or a comment
+_TYPE_KEYS = ("type", "elementType", "keyType", "valueType", "sqlType")
 _NAMES = {
     pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string", pa.binary(): "binary",
     pa.large_binary(): "binary", pa.binary_view(): "binary", pa.int8(): "byte", pa.int16(): "short",
@@ -99,13 +102,31 @@ def _known_to_spark(path: str, text: bytes | None) -> dict[str, StructField]:
     if text is None:
         return {}
     shown = text.decode(errors="replace")
-    hidden = next((name for name in _HIDDEN_TYPES if name in shown), None)
-    if hidden is not None:
-        raise _unsupported(path, "a column", hidden.strip('"'))
     try:
+        for name, data_type in _spark_types(decode_json(shown), "a column"):
+            # "interval day to second" is one type
+            if data_type.partition(" ")[0] in _HIDDEN_TYPES:
+                raise _unsupported(path, name, data_type)
         return {field.name: field for field in parse_schema(shown)}
-    except ProtocolError:
+    except (ProtocolError, InvalidJSONError):
         return {}
+
+
+def _spark_types(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """All names of types in Spark's JSON of a type or a field, each with the name of the field nearest to it."""
+    if not isinstance(value, dict):
+        return
+    own = value.get("name")
+    name = own if isinstance(own, str) else name
+    for key in _TYPE_KEYS:
+        inner = value.get(key)
+        if isinstance(inner, str):
+            yield name, inner
+        else:
+            yield from _spark_types(inner, name)
+    fields = value.get("fields")
+    for field in fields if isinstance(fields, list) else ():
+        yield from _spark_types(field, name)
 
 
 def _type(path: str, column: FileColumn, metadata: Any, name: str) -> DataType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -188,6 +189,89 @@ def test_types_that_no_table_has_are_refused_by_name(tmp_path: Path, odd: pa.Dat
     put(tmp_path, "x.parquet", pa.table({"strange": pa.array([1], odd)}))
     with pytest.raises(UnsupportedOperationError, match="strange"):
         run(tmp_path)
+
+
+def in_spark_words(fields: list[dict[str, Any]]) -> dict[bytes, bytes]:
+    return {b"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields}).encode()}
+
+
+def spark_field(name: str, data_type: Any, comment: str = "") -> dict[str, Any]:
+    return {"name": name, "type": data_type, "nullable": True, "metadata": {"comment": comment}}
+
+
+@pytest.mark.parametrize("name", ["interval_start", "variant", 'a"variant"', "type"])
+def test_a_name_or_a_comment_is_no_type(tmp_path: Path, name: str) -> None:
+    known = in_spark_words([spark_field(name, "long", 'a time interval, "variant" or {"type":"udt"}')])
+    put(tmp_path, "x.parquet", pa.table({name: [1]}).replace_schema_metadata(known))
+    run(tmp_path)
+    assert read_rows(tmp_path) == [{name: 1}]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "interval day to second",
+        "interval year",
+        "variant",
+        {"type": "udt", "class": "x.Y", "sqlType": "long"},
+        {"type": "array", "elementType": "interval month", "containsNull": True},
+        {"type": "map", "keyType": "string", "valueType": "variant", "valueContainsNull": True},
+        {"type": "struct", "fields": [spark_field("x", "interval hour")]},
+    ],
+)
+def test_types_that_only_spark_knows_of_are_refused(tmp_path: Path, odd: Any) -> None:
+    known = in_spark_words([spark_field("id", "long"), spark_field("strange", odd)])
+    put(tmp_path, "x.parquet", pa.table({"id": [1], "strange": [1]}).replace_schema_metadata(known))
+    with pytest.raises(UnsupportedOperationError) as caught:
+        run(tmp_path)
+    assert caught.value.code == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert not (tmp_path / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("what", ["file link", "directory link", "dead link", "no text", "no text, a directory"])
+def test_what_no_table_can_name_is_refused_and_not_left_out(tmp_path: Path, what: str) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    put(root, "a.parquet", [{"id": 1}])
+    file = put(other, "b.parquet", [{"id": 2}])
+    if what == "file link":
+        (root / "b.parquet").symlink_to(file)
+    elif what == "directory link":
+        (root / "b.parquet").symlink_to(other)
+    elif what == "dead link":
+        (root / "b.parquet").symlink_to(tmp_path / "nowhere")
+    else:
+        odd = os.fsencode(root) + b"/b\xff.parquet"
+        os.mkdir(odd) if "directory" in what else os.link(file, odd)
+    with pytest.raises(UnsupportedOperationError, match=r"'b.*\.parquet'"):
+        run(root)
+    assert not (root / "_delta_log").exists()
+
+
+def test_hidden_links_are_not_looked_at(tmp_path: Path) -> None:
+    put(tmp_path, "a.parquet", [{"id": 1}])
+    for name in ("_SUCCESS", ".a.parquet.crc"):
+        (tmp_path / name).symlink_to(tmp_path / "a.parquet")
+    assert run(tmp_path) == 1
+
+
+def test_a_table_below_is_refused(tmp_path: Path) -> None:
+    """Its removed files would be rows again."""
+    put(tmp_path, "a.parquet", [{"id": 1}])
+    for n in range(2):
+        write_rows(tmp_path / "x" / "sub", {"id": "long"}, [{"id": n}], mode="overwrite")
+    with pytest.raises(UnsupportedOperationError, match="'x/sub'"):
+        run(tmp_path)
+    assert not (tmp_path / "_delta_log").exists()
+
+
+@pytest.mark.parametrize(("column", "directories"), [("_p", ("_p=1", "_P=2")), ("_a:b", ("_a%3Ab=1", "_A%3ab=2"))])
+def test_directories_of_partition_columns_are_never_hidden(
+    tmp_path: Path, column: str, directories: tuple[str, ...]
+) -> None:
+    for n, directory in enumerate(directories, 1):
+        put(tmp_path, f"{directory}/x.parquet", [{"id": n}])
+    run(tmp_path, {column: "integer"})
+    assert sorted((row["id"], row[column]) for row in read_rows(tmp_path)) == [(1, 1), (2, 2)]
 
 
 def test_what_is_no_parquet_file_is_named(tmp_path: Path) -> None:
