@@ -53,6 +53,9 @@ class MetadataHistory:
 
     def remember(self, view: TableView) -> None:
         if view.mapping_mode == "none":
+            # mapping that was taken away took every file with it: the next one begins anew
+            self._names.clear()
+            self._ids.clear()
             return
         for at in fields_of(view.columns):
             number = column_id(at.field)

@@ -422,6 +422,23 @@ def test_ids_and_physical_names_belong_together_for_good(tmp_path: Path) -> None
         assert mapping_change(tmp_path / str(number), before, after, largest) == expected
 
 
+def test_mapping_that_was_taken_away_begins_anew(tmp_path: Path) -> None:
+    t = TableBuilder(tmp_path, {"id": "long"}, protocol=(2, 5))
+    base = t.metadata()["metaData"]
+    eras = [
+        (mapped(column("a", 1, "x"), column("b", 2, "y")), MAPPED | {"delta.columnMapping.maxColumnId": "2"}),
+        (struct(field("a"), field("b")), {"delta.columnMapping.mode": "none"}),
+        (mapped(column("b", 1, "b"), column("a", 2, "a")), MAPPED | {"delta.columnMapping.maxColumnId": "2"}),
+    ]
+    for schema, configuration in eras:
+        changed = {"metaData": {**base, "schemaString": json.dumps(schema), "configuration": configuration}}
+        t.commit([t.protocol(), changed])
+    assert rules(t) == []
+    wrong = mapped(column("b", 1, "z"), column("a", 2, "a"))
+    t.commit([{"metaData": {**base, "schemaString": json.dumps(wrong), "configuration": eras[2][1]}}])
+    assert rules(t) == ["error mapping.changed"]
+
+
 def test_a_new_column_gets_a_new_id(tmp_path: Path) -> None:
     before = mapped(column("a", 1, "x"))
     assert mapping_change(tmp_path, before, mapped(column("b", 2, "y")), "2") == ["error mapping.id-reused"]
