@@ -21,6 +21,7 @@ from delta_pyds.protocol.actions import (
     file_key,
 )
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.schema import StructType, display, parse_schema
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.transaction.adoption import dropped_features
 from delta_pyds.table.transaction.row_counts import row_counts
@@ -127,6 +128,25 @@ class Draft:
         """No file action changes data, and there is no other action."""
         others = self.metadata, self.protocol, self.domains, self.applications
         return not self.changes_data and not any(others)
+
+    def loses_columns(self, before: Metadata) -> bool:
+        """Whether a column or a field in structs goes, gets another physical name, or has another type."""
+        if self.metadata is None or self.metadata.schema_string == before.schema_string:
+            return False
+        return not _columns_of(before) <= _columns_of(self.metadata)
+
+
+def _columns_of(metadata: Metadata) -> set[tuple[str, ...]]:
+    """Physical paths, and the type behind them. Clustering columns are in structs alone."""
+
+    def within(struct: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for f in struct:
+            if isinstance(f.data_type, StructType):
+                yield from within(f.data_type, (*path, f.physical_name))
+            else:
+                yield (*path, f.physical_name, display(f.data_type))
+
+    return set(within(parse_schema(metadata.schema_string or ""), ()))
 
 
 def check_draft(draft: Draft, before: TableConfiguration | None, after: TableConfiguration) -> None:

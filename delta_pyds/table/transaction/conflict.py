@@ -29,6 +29,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.expr.nodes import Expr, references
 from delta_pyds.protocol.actions import (
+    CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
     AddFile,
     CommitInfo,
@@ -68,7 +69,8 @@ class TransactionInfo:
     """What a transaction read and what it does.
 
     ``read_files``, ``removed_files``: paths as the log has them. ``schema``
-    and ``partition_columns`` are those that the predicates are bound to.
+    and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column goes, is known by
+    another physical name, or has another type.
     """
 
     operation: str
@@ -85,6 +87,7 @@ class TransactionInfo:
     domains: Set[str] = frozenset()
     adds_files: bool = False
     changes_metadata: bool = False
+    loses_columns: bool = False
     changes_protocol: bool = False
 
 
@@ -153,6 +156,7 @@ def check_conflicts(current: TransactionInfo, winner: WinningCommit, protocol: P
     new_protocol = _check_protocol(current, winner, protocol, metadata)
     new_metadata, row_tracking = _check_metadata(current, winner, new_protocol, metadata)
     _check_domains(current, winner)
+    _check_clustering(current, winner)
     _check_applications(current, winner)
     _check_added_files(current, winner)
     _check_removed_files(current, winner)
@@ -231,6 +235,19 @@ def _check_domains(current: TransactionInfo, winner: WinningCommit) -> None:
             f"wrote the metadata domain {both[0]!r}, which this transaction writes too",
             "Run the operation again; it will start from what the domain says now.",
             domain=both[0],
+        )
+
+
+def _check_clustering(current: TransactionInfo, winner: WinningCommit) -> None:
+    """The reference has no such check, and leaves a table that is clustered by a column that it has not."""
+    if current.loses_columns and CLUSTERING_DOMAIN in (winner.domains or {}):
+        raise _conflict(
+            ConcurrentTransactionError,
+            current,
+            winner,
+            "chose the clustering columns, one of which this transaction may take away",
+            "Run the operation again; it will know by what the table is clustered.",
+            domain=CLUSTERING_DOMAIN,
         )
 
 

@@ -373,6 +373,7 @@ class Transaction:
             domains=draft.domains.keys(),
             adds_files=bool(draft.adds),
             changes_metadata=draft.metadata is not None,
+            loses_columns=draft.loses_columns(read.metadata),
             changes_protocol=draft.protocol is not None,
         )
 

@@ -309,6 +309,15 @@ def test_the_same_domain_conflicts_and_another_does_not(isolation: IsolationLeve
 
 
 @BOTH
+def test_a_column_does_not_go_where_others_chose_clustering_columns(isolation: IsolationLevel) -> None:
+    clustered = winner(DomainMetadata("delta.clustering", '{"clusteringColumns":[["n"]]}'))
+    run(current(isolation, changes_metadata=True), clustered)
+    with pytest.raises(ConcurrentTransactionError, match="clustering columns"):
+        run(current(isolation, changes_metadata=True, loses_columns=True), clustered)
+    run(current(isolation, loses_columns=True), winner(DomainMetadata("other", "")))
+
+
+@BOTH
 def test_an_application_that_we_read_conflicts_and_another_does_not(isolation: IsolationLevel) -> None:
     mine = current(isolation, blind_append=True, read_applications=frozenset({"app"}))
     assert run(mine, winner(SetTransaction("other", 1)))
