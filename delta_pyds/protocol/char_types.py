@@ -8,15 +8,16 @@ the protocol: a convention of Spark that writers are expected to respect.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, StructField, StructType, display
 
 CHAR_VARCHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
-_TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)(?:\s+collate\s+\w+)?", re.IGNORECASE)
+_TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)(?:\s+collate\s+(\w+))?", re.IGNORECASE)
 _SPACE = re.compile(r"\s*")
+_WORD = re.compile(r"\w+", re.ASCII)
 # names of other types and what stands in parentheses behind them
 _PLAIN = re.compile(r"(?!(?:var)?char\b)\w+(?:\s*\([^()]*\))?(?:\s+collate\s+\w+)?", re.IGNORECASE)
 
@@ -27,6 +28,8 @@ class TextLimit:
 
     length: int
     padded: bool
+    # no limit is another one for it, but a declared type that is written again has to say it
+    collation: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -59,32 +62,59 @@ def text_limits(field: StructField) -> Limits:
     return found
 
 
+def declared_type(data_type: DataType, limits: Limits) -> str:
+    """The type with its limits as ``__CHAR_VARCHAR_TYPE_STRING`` has it: ``struct<x:varchar(3),y:int>``.
+
+    Names that Spark's parser would not read as one word are in backticks.
+    """
+    if isinstance(limits, TextLimit):
+        collation = f" collate {limits.collation}" if limits.collation else ""
+        return f"{'char' if limits.padded else 'varchar'}({limits.length}){collation}"
+
+    def part(of: DataType, number: int) -> str:
+        return declared_type(of, limits.parts[number] if isinstance(limits, TextLimits) else None)
+
+    if isinstance(data_type, StructType):
+        return "struct<" + ",".join(f"{_quoted(f.name)}:{part(f.data_type, i)}" for i, f in enumerate(data_type)) + ">"
+    if isinstance(data_type, ArrayType):
+        return f"array<{part(data_type.element_type, 0)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{part(data_type.key_type, 0)},{part(data_type.value_type, 1)}>"
+    return display(data_type)
+
+
+def _quoted(name: str) -> str:
+    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
 def is_padded(field: StructField) -> bool:
     """Whether the column is a ``char``, or holds one: Spark pads its values, and constants that it meets.
 
     A file may have them either way. Raises: as ``text_limits``.
     """
-    return _any_padded(text_limits(field))
+    return any_padded(text_limits(field))
 
 
-def _any_padded(limits: Limits) -> bool:
+def any_padded(limits: Limits) -> bool:
+    """Whether a ``char`` is among them."""
     if isinstance(limits, TextLimits):
-        return any(map(_any_padded, limits.parts))
+        return any(map(any_padded, limits.parts))
     return limits is not None and limits.padded
 
 
 def _nested(data_type: DataType) -> Limits:
     """Limits that nested fields carry themselves."""
     if isinstance(data_type, StructType):
-        return _together(tuple(text_limits(f) for f in data_type))
+        return together(tuple(text_limits(f) for f in data_type))
     if isinstance(data_type, ArrayType):
-        return _together((_nested(data_type.element_type),))
+        return together((_nested(data_type.element_type),))
     if isinstance(data_type, MapType):
-        return _together((_nested(data_type.key_type), _nested(data_type.value_type)))
+        return together((_nested(data_type.key_type), _nested(data_type.value_type)))
     return None
 
 
-def _together(parts: tuple[Limits, ...]) -> Limits:
+def together(parts: tuple[Limits, ...]) -> Limits:
+    """The limits of a type with these parts; None where no part has any."""
     return TextLimits(parts) if any(p is not None for p in parts) else None
 
 
@@ -122,7 +152,7 @@ class _Reader:
         match = _TEXT.match(self._text, self._at)
         if match is not None and not isinstance(data_type, DecimalType) and data_type.name == "string":
             self._at = match.end()
-            return TextLimit(int(match[2]), match[1].lower() == "char")
+            return TextLimit(int(match[2]), match[1].lower() == "char", match[3] or "")
         plain = _PLAIN.match(self._text, self._at)
         if plain is None:
             return _WRONG
@@ -132,11 +162,10 @@ class _Reader:
     def _closed(self, good: bool, parts: list[Limits]) -> Limits:
         if not good or not self._take(">") or any(p is _WRONG for p in parts):
             return _WRONG
-        return _together(tuple(parts))
+        return together(tuple(parts))
 
     def _name(self, name: str) -> bool:
-        quoted = "`" + name.replace("`", "``") + "`"
-        return self._take(quoted) or self._take(name)
+        return self._take("`" + name.replace("`", "``") + "`") or self._take(name)
 
     def _take(self, token: str) -> bool:
         self._skip()

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from delta_pyds.commands.definition.change import DefinitionChange, with_schema
 from delta_pyds.commands.definition.columns import logged, logged_position, position_of
 from delta_pyds.errors import UnsupportedOperationError, UserError
-from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
+from delta_pyds.protocol.char_types import (
+    CHAR_VARCHAR_TYPE,
+    Limits,
+    TextLimits,
+    any_padded,
+    declared_type,
+    text_limits,
+)
 from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
@@ -24,6 +31,7 @@ from delta_pyds.protocol.schema import (
     DataType,
     MapType,
     StructField,
+    StructType,
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen, record_type_changes
@@ -71,9 +79,9 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     before = field_at(configuration.schema, spelled)
     after = before
     if change.field_type is not None:
-        _check_text_length(spelled, before, change.field_type, table)
+        after = _with_text_lengths(configuration, spelled, before, change.field_type)
     if change.field_type is not None and change.field_type.data_type != before.data_type:
-        after = _retyped(configuration, spelled, before, change.field_type)
+        after = _retyped(configuration, spelled, after, change.field_type)
     if change.comment is not None:
         after = replace(after, metadata={**after.metadata, "comment": change.comment})
     if change.nullable is not None:
@@ -100,17 +108,66 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     )
 
 
-def _check_text_length(path: Path, before: StructField, wanted: StructField, table: str) -> None:
-    """The types are equal where only lengths differ, and a change of a length must not pass for none."""
-    old, new = before.metadata.get(CHAR_VARCHAR_TYPE), wanted.metadata.get(CHAR_VARCHAR_TYPE)
-    if old != new:
-        raise UnsupportedOperationError(
-            f"the column '{show_path(path)}' of table {table} is {old or display(before.data_type)}, and cannot become "
-            f"{new or display(wanted.data_type)}: the lengths of texts stay as the table was made with.",
+def _with_text_lengths(
+    configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField
+) -> StructField:
+    """The column with the lengths that its texts may have; every text that it has must be one of the new type.
+
+    To the protocol the types are equal where only lengths differ, so a change of a length must not pass for none. What
+    the reference refuses is refused; it refuses fields in columns, too, or passes them over.
+    """
+    table = configuration.table_root
+    old, new = _limits_at(configuration.schema, path), text_limits(wanted)
+    if old == new:
+        return before
+    if len(path) > 1 or not _may_become(old, new):
+        raise UserError(
+            f"the column '{show_path(path)}' of table {table} is {declared_type(before.data_type, old)}, and cannot "
+            f"become {declared_type(wanted.data_type, new)}: a char(n) or varchar(n) that is a column of its own can "
+            "become a longer varchar or a string, and no text gets a limit that it had not.",
             code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             table=table,
             column=show_path(path),
         )
+    if any_padded(old):
+        # comparisons with a char ignore the spaces behind
+        check_nothing_depends(configuration, path, "change the type of")
+    metadata = {key: value for key, value in before.metadata.items() if key != CHAR_VARCHAR_TYPE}
+    if new is not None:
+        metadata[CHAR_VARCHAR_TYPE] = declared_type(wanted.data_type, new)
+    return replace(before, metadata=metadata)
+
+
+def _limits_at(schema: StructType, path: Path) -> Limits:
+    """The limits of a field, of which the whole column's declared type may say them."""
+    at = field_at(schema, path[:1])
+    limits, data_type = text_limits(at), at.data_type
+    for name in path[1:]:
+        if isinstance(data_type, StructType):
+            number = data_type.names.index(name)
+            data_type = data_type.fields[number].data_type
+        elif isinstance(data_type, MapType):
+            number = 0 if name == "key" else 1
+            data_type = data_type.value_type if number else data_type.key_type
+        else:
+            assert isinstance(data_type, ArrayType)
+            number, data_type = 0, data_type.element_type
+        limits = limits.parts[number] if isinstance(limits, TextLimits) else None
+    return limits
+
+
+def _may_become(old: Limits, new: Limits) -> bool:
+    if isinstance(old, TextLimits) or isinstance(new, TextLimits):
+        before = old.parts if isinstance(old, TextLimits) else None
+        after = new.parts if isinstance(new, TextLimits) else None
+        count = len(before or after or ())
+        # types of other shapes are refused as types
+        pairs = zip(before or (None,) * count, after or (None,) * count, strict=False)
+        return all(_may_become(one, other) for one, other in pairs)
+    if old is None or new is None:
+        return new is None
+    assert not isinstance(old, TextLimits) and not isinstance(new, TextLimits)
+    return old == new or (not new.padded and old.length <= new.length)
 
 
 def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:

@@ -17,10 +17,12 @@ import msgspec
 from delta_pyds.commands.definition.change import DefinitionChange, clustered_by, with_schema
 from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
+    STRING,
     ArrayType,
     DataType,
     MapType,
@@ -76,7 +78,7 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
         added[path] = column.field
         position = position_of(column.position, struct, path, table)
         schema = change_struct(schema, parent, partial(placed, field=column.field, position=position, table=table))
-        told.append({"column": logged(column.field, path), **logged_position(position)})
+        told.append({"column": _logged_new(column.field, path), **logged_position(position)})
     mapped = configuration.column_mapping_mode != "none"
     check_added(added, mapped=mapped, reserved=configuration.hidden_columns)
     return DefinitionChange(Operation("ADD COLUMNS", {"columns": told}), with_schema(configuration, schema))
@@ -248,6 +250,13 @@ def logged(field: StructField, path: Path) -> dict[str, object]:
         "nullable": field.nullable,
         "metadata": dict(field.metadata),
     }
+
+
+def _logged_new(field: StructField, path: Path) -> dict[str, object]:
+    """A new text column as the reference's history has it: by its declared type, and not by its metadata."""
+    declared = field.metadata.get(CHAR_VARCHAR_TYPE)
+    bare = replace(field, metadata={k: v for k, v in field.metadata.items() if k != CHAR_VARCHAR_TYPE})
+    return logged(bare, path) | ({"type": declared} if declared and field.data_type == STRING else {})
 
 
 def _name(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as spark_types
 
-from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE, declared_type, text_limits
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
@@ -113,11 +113,14 @@ def _field(field: spark_types.StructField) -> StructField:
     """The protocol's field; the lengths of texts, which the type cannot say, go into its metadata."""
     [made] = from_spark(spark_types.StructType([field])).fields
     if _has_text_lengths(json.loads(field.dataType.json())):
+        said = {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()}
+        limits = text_limits(StructField(made.name, made.data_type, made.nullable, said))
+        # written anew: PySpark puts no name into backticks, and Spark's parser wants some there
         return StructField(
             made.name,
             made.data_type,
             made.nullable,
-            {**made.metadata, CHAR_VARCHAR_TYPE: field.dataType.simpleString()},
+            {**said, CHAR_VARCHAR_TYPE: declared_type(made.data_type, limits)},
         )
     return made
 

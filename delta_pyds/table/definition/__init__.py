@@ -8,6 +8,7 @@
 - ``clustering``: clustering columns
 - ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
 - ``schema_enforcement``: whether incoming rows fit the table
+- ``declared_types``: the declared types of columns with ``char(n)`` and ``varchar(n)`` while they change
 - ``schema_evolution``: the metadata of a table whose schema changes
 - ``schema_paths``: columns and nested fields by their paths
 - ``dependents``: what of a table depends on a column

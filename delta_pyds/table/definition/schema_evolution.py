@@ -18,6 +18,7 @@ from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructType, parse_schema, schema_to_string
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import assign_columns, keep_mapping, recorded_max_id
+from delta_pyds.table.definition.declared_types import with_declared_types
 from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_partitioning
 from delta_pyds.table.definition.identity import keep_high_water_marks
 from delta_pyds.table.definition.schema_rules import (
@@ -35,14 +36,15 @@ def evolve_metadata(configuration: TableConfiguration, schema: StructType) -> Me
 
     Invariants: id, properties and partitioning stay; under column mapping
     every field has an id and a physical name, and ``maxColumnId`` covers them
-    and never falls. The very metadata of the table where the schema is the table's.
+    and never falls; what columns were declared as says the lengths of texts for the fields that they have now. The
+    very metadata of the table where the schema is the table's.
 
     Raises: UnsupportedOperationError for a stored schema that would lose something by being written again.
     """
     if schema == configuration.schema:
         return configuration.metadata
     check_rewritable(configuration)
-    return _with_schema(configuration, schema, configuration.partition_columns)
+    return _with_schema(configuration, schema, configuration.partition_columns, evolved=True)
 
 
 def replace_schema(
@@ -86,9 +88,12 @@ def replace_schema(
     return metadata
 
 
-def _with_schema(configuration: TableConfiguration, schema: StructType, partitions: Sequence[str]) -> Metadata:
+def _with_schema(
+    configuration: TableConfiguration, schema: StructType, partitions: Sequence[str], *, evolved: bool = False
+) -> Metadata:
     properties = dict(configuration.configuration)
-    if configuration.column_mapping_mode != "none":
+    mapped = configuration.column_mapping_mode != "none"
+    if mapped:
         known = recorded_max_id(properties)
         iceberg = configuration.properties.iceberg_compat or 0
         schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
@@ -97,6 +102,9 @@ def _with_schema(configuration: TableConfiguration, schema: StructType, partitio
         # ids and names that nothing honours are not ours to drop
         stored = parse_schema(configuration.metadata.schema_string or "")
         schema = keep_mapping(schema, stored, any_type=True)
+    if evolved:
+        # fields have their physical names by now, so that one is told from another of its old name
+        schema = with_declared_types(schema, configuration.schema, mapped=mapped)
     return msgspec.structs.replace(
         configuration.metadata,
         schema_string=schema_to_string(schema),

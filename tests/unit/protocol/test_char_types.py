@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE, TextLimit, TextLimits, text_limits
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE, TextLimit, TextLimits, declared_type, text_limits
 from delta_pyds.protocol.schema import (
     INTEGER,
+    LONG,
     STRING,
     ArrayType,
     DataType,
@@ -88,3 +89,23 @@ def test_a_declared_type_without_texts_limits_nothing() -> None:
 def test_a_declaration_that_is_not_the_columns_type_is_refused(kind: DataType, text: str) -> None:
     with pytest.raises(ProtocolError, match="'c' was declared as"):
         text_limits(declared(kind, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct<x:varchar(3),`a b`:int,`q``<`:array<char(2)>,m:map<varchar(2),struct<z:decimal(10,2),v:bigint>>>",
+        "struct<x:varchar(3) collate U,`a b`:int,`q``<`:array<string>,m:map<string,struct<z:decimal(10,2),v:bigint>>>",
+    ],
+)
+def test_a_declared_type_is_written_as_it_was_read(text: str) -> None:
+    value = StructType((StructField("z", DecimalType(10, 2)), StructField("v", LONG)))
+    kind = StructType(
+        (
+            StructField("x", STRING),
+            StructField("a b", INTEGER),
+            StructField("q`<", ArrayType(STRING)),
+            StructField("m", MapType(STRING, value)),
+        )
+    )
+    assert declared_type(kind, text_limits(declared(kind, text))) == text

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
+from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
-from delta_pyds.errors import DeltaError
+from delta_pyds.commands.definition.constraints import drop_constraint
+from delta_pyds.commands.definition.properties import set_properties
+from delta_pyds.commands.layout.cluster_by import cluster_by
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.errors import ConflictError, ConstraintViolationError, DeltaError
 from delta_pyds.protocol.schema import (
     BYTE,
     DOUBLE,
@@ -24,6 +31,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.definition.schema_paths import Position, field_at, one_path
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, commit_info, define
 from tests.support.table_writes import read_rows, write_rows
 
@@ -246,15 +254,138 @@ def test_what_is_in_arrays_and_maps_widens_too(tmp_path: Path) -> None:
     assert read_rows(tmp_path) == [{"l": [1], "m": [(1, 2.0)]}]
 
 
-def test_lengths_of_texts_stay(tmp_path: Path) -> None:
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def text(name: str, declared: str | None = None) -> StructField:
+    return StructField(name, STRING, True, {} if declared is None else {DECLARED: declared})
+
+
+def test_texts_may_only_become_longer(tmp_path: Path) -> None:
     """To the protocol they are of one type: a change must not pass for none."""
-    declared = "__CHAR_VARCHAR_TYPE_STRING"
-    columns = StructType((StructField("v", STRING, True, {declared: "varchar(3)"}), StructField("s", STRING)))
-    define(tmp_path, columns, properties={"delta.enableTypeWidening": "true"})
-    for name, metadata in (("v", {}), ("v", {declared: "varchar(5)"}), ("s", {declared: "varchar(5)"})):
-        change = ColumnChange(StructField("c", STRING, True, metadata))
-        error = refusal(tmp_path, lambda s, name=name, change=change: alter_column(s, (name,), change))
+    inside = StructField("n", StructType((text("x"),)), True, {DECLARED: "struct<x:varchar(3)>"})
+    several = StructField("a", ArrayType(STRING), True, {DECLARED: "array<varchar(3)>"})
+    columns = StructType((text("v", "varchar(3)"), text("c", "char(3)"), text("s"), inside, several))
+    define(tmp_path, columns, properties={"delta.constraints.k": "c <> 'x'"})
+    row = {"v": "abc", "c": "abc", "s": "", "n": {"x": "abc"}, "a": ["abc"]}
+    write_rows(tmp_path, columns, [row])
+
+    for path, declared in (
+        ("v", "varchar(2)"), ("v", "char(9)"), ("c", "char(5)"), ("c", "varchar(2)"), ("s", "varchar(9)"),
+        ("n.x", "varchar(9)"), ("n.x", None),
+    ):  # fmt: skip
+        change = ColumnChange(text("t", declared))
+        error = refusal(tmp_path, lambda s, path=path, change=change: alter_column(s, one_path(path), change))
         assert error.code == "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    same = ColumnChange(text("t", "varchar(3)"), comment="no other length")
+    alter(tmp_path, lambda s: alter_column(s, ("n", "x"), same))
+    longer = ColumnChange(text("t", "varchar(4)"))
+    error = refusal(tmp_path, lambda s: alter_column(s, ("c",), longer))
+    assert error.code == "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE"  # it compares texts without their spaces
+
+    alter(tmp_path, lambda s: drop_constraint(s, "k", if_exists=False))
+    alter(tmp_path, lambda s: alter_column(s, ("v",), longer))
+    assert json.loads(commit_info(tmp_path)["operationParameters"]["column"])["metadata"] == {DECLARED: "varchar(4)"}
+    alter(tmp_path, lambda s: alter_column(s, ("c",), longer))
+    several = replace(several, metadata={DECLARED: "array<varchar(4)>"})
+    alter(tmp_path, lambda s: alter_column(s, ("a",), ColumnChange(several)))
+    wider = {**row, "v": "abcd", "c": "abcd", "a": ["abcd"]}
+    write_rows(tmp_path, columns, [wider])
+    assert sorted(read_rows(tmp_path), key=str) == sorted([row, wider], key=str)
+    for name in ("v", "c", "a"):
+        with pytest.raises(ConstraintViolationError):
+            write_rows(tmp_path, columns, [{**row, name: ["abcde"] if name == "a" else "abcde"}])
+    after = alter(tmp_path, lambda s: alter_column(s, ("v",), ColumnChange(text("t"))))
+    assert after.schema.fields[0].metadata == {}
+    write_rows(tmp_path, columns, [{**row, "v": "as long as one likes"}])
+
+
+@pytest.mark.parametrize(
+    ("change", "declared"),
+    [
+        (lambda s: rename_column(s, ("s", "x"), "a b"), "struct<`a b`:varchar(3),y:int>"),
+        (lambda s: add_columns(s, [new("s.w", INTEGER, Position())]), "struct<w:int,x:varchar(3),y:int>"),
+        (
+            lambda s: add_columns(s, [new("s.w", STRING, metadata={DECLARED: "char(2)"})]),
+            "struct<x:varchar(3),y:int,w:char(2)>",
+        ),
+        (lambda s: drop_columns(s, [("s", "y")]), "struct<x:varchar(3)>"),
+        (lambda s: drop_columns(s, [("s", "x")]), None),
+        (lambda s: alter_column(s, ("s", "y"), ColumnChange(StructField("t", LONG))), "struct<x:varchar(3),y:bigint>"),
+        (lambda s: alter_column(s, ("s", "y"), ColumnChange(position=Position())), "struct<y:int,x:varchar(3)>"),
+    ],
+)
+def test_a_changed_struct_keeps_its_lengths(tmp_path: Path, change: Any, declared: str | None) -> None:
+    struct = StructType((StructField("x", STRING), StructField("y", INTEGER)))
+    columns = StructType((StructField("s", struct, True, {DECLARED: "struct<x:varchar(3),y:int>"}),))
+    define(tmp_path, columns, properties={**MAPPED, "delta.enableTypeWidening": "true"})
+    write_rows(tmp_path, columns, [{"s": {"x": "abc", "y": 1}}])
+
+    [column] = alter(tmp_path, change).schema.fields
+
+    assert column.metadata.get(DECLARED) == declared
+    assert isinstance(column.data_type, StructType)
+    assert not any(DECLARED in f.metadata for f in column.data_type)
+    made = StructType((StructField("s", column.data_type),))
+    row = {f.name: "ab" if f.data_type == STRING else 5 for f in column.data_type}
+    write_rows(tmp_path, made, [{"s": row}])
+    assert {"s": row} in read_rows(tmp_path)
+    for name in (f.name for f in column.data_type if f.data_type == STRING):
+        with pytest.raises(ConstraintViolationError):
+            write_rows(tmp_path, made, [{"s": {**row, name: "abcd"}}])
+
+
+def test_a_field_of_the_old_name_has_no_length_of_the_old_field(tmp_path: Path) -> None:
+    inner = StructType((StructField("x", STRING), StructField("y", INTEGER)))
+    declared = {DECLARED: "array<struct<x:varchar(3),y:int>>"}
+    columns = StructType((StructField("s", ArrayType(inner), True, declared),))
+    define(tmp_path, columns)
+    alter(tmp_path, lambda s: set_properties(s, MAPPED))  # physical names are now those that the columns had
+    alter(tmp_path, lambda s: rename_column(s, ("s", "element", "x"), "z"))
+    after = alter(tmp_path, lambda s: add_columns(s, [new("s.element.x", STRING)]))
+    assert after.schema.fields[0].metadata[DECLARED] == "array<struct<z:varchar(3),y:int,x:string>>"
+
+
+def test_a_new_length_in_a_struct_is_said_where_the_reference_looks(tmp_path: Path) -> None:
+    table(tmp_path)
+    varchar = {DECLARED: "varchar(2)"}
+    columns = [new(name, STRING, metadata=varchar) for name in ("s.w", "m.value.w", "v")]
+    after = alter(tmp_path, lambda s: add_columns(s, columns))
+    assert {f.name: f.metadata[DECLARED] for f in after.schema if DECLARED in f.metadata} == {
+        "s": "struct<x:int,y:string,w:varchar(2)>",
+        "m": "map<string,struct<x:int,y:string,w:varchar(2)>>",
+        "v": "varchar(2)",
+    }
+    logged = json.loads(commit_info(tmp_path)["operationParameters"]["columns"])
+    assert [(c["column"]["type"], c["column"]["metadata"]) for c in logged] == [("varchar(2)", {})] * 3
+
+
+def test_rows_that_bring_fields_leave_the_lengths_of_others(tmp_path: Path) -> None:
+    struct = StructType((StructField("x", STRING),))
+    define(tmp_path, StructType((StructField("s", struct, True, {DECLARED: "struct<x:varchar(3)>"}),)))
+    wider = StructType((StructField("s", StructType((*struct, StructField("w", LONG)))),))
+    write_rows(tmp_path, wider, [{"s": {"x": "abc", "w": 1}}], merge_schema=True)
+    assert load_snapshot(tmp_path).schema.fields[0].metadata[DECLARED] == "struct<x:varchar(3),w:bigint>"
+    with pytest.raises(ConstraintViolationError):
+        write_rows(tmp_path, wider, [{"s": {"x": "abcd", "w": 1}}])
+
+
+def test_a_declared_type_that_nobody_understands_stays(tmp_path: Path) -> None:
+    struct = StructType((StructField("x", STRING), StructField("y", INTEGER)))
+    define(tmp_path, StructType((StructField("s", struct, True, {DECLARED: "struct<old:varchar(3)>"}),)))
+    after = alter(tmp_path, lambda s: add_columns(s, [new("s.w"), new("i")]))
+    assert after.schema.fields[0].metadata[DECLARED] == "struct<old:varchar(3)>"
+
+
+def test_a_column_does_not_go_while_it_becomes_a_clustering_column(tmp_path: Path) -> None:
+    table(tmp_path, MAPPED, clustering_columns=("id",))
+    stale = load_snapshot(tmp_path)
+    cluster_by(load_snapshot(tmp_path), ["p"], CommandOptions())
+
+    with pytest.raises(ConflictError, match="clustering columns"):
+        commit_change(stale, drop_columns(stale, [("p",)]), DefinitionOptions())
+    commit_change(stale, rename_column(stale, ("p",), "q"), DefinitionOptions())
+    assert not verify(str(tmp_path)).findings
 
 
 def test_types_stay_where_the_table_does_not_allow_it(tmp_path: Path) -> None:
