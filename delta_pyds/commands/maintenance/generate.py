@@ -52,9 +52,9 @@ def generate_manifests(snapshot: Snapshot) -> int:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-manifest") as pool:
         list(pool.map(write, manifests.items()))
     for path in sorted(stale):
-        storage.delete(join(root, path), below=root)
+        storage.delete(join(root, path), below=table)
         directory = path.rpartition("/")[0]
-        while directory and storage.delete_empty_directory(join(root, directory), below=root):
+        while directory and storage.delete_empty_directory(join(root, directory), below=table):
             directory = directory.rpartition("/")[0]
     return len(manifests)
 

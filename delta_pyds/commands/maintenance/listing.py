@@ -1,8 +1,8 @@
 """What lies below a table's root, as Arrow rows.
 
 Invariants: paths are relative to the root and literal; no symbolic link is followed; neither the log is entered, nor
-what is hidden, nor another table that lies below this one. A file is never an object for longer than its directory is
-being listed.
+what is hidden, nor another table that lies below this one. What has no known time counts as young: it may be a file
+that somebody is about to commit. A file is never an object for longer than its directory is being listed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,19 @@ import pyarrow.compute as pc
 from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError
 from delta_pyds.protocol.paths import LOG_DIRECTORY, is_absolute, join
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.configuration import TableConfiguration
+
+logger = safe_logger(__name__)
 
 FILES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 # what the reference calls an inventory
 INVENTORY_COLUMNS = ("path", "length", "isDir", "modificationTime")
 
+# of 1973, if they are milliseconds: a time of today in seconds would make a file that is being written old
+_EARLIEST_MS = 100_000_000_000
 _BATCH_ROWS = 65_536
 # what is no plain relative path, or may be hidden: looked at one by one
 _ODD = r"(^|/)([._]|metadata(/|$))|//|:/|^/|/$|^$"
@@ -35,11 +40,16 @@ _OF_THE_TABLE = ("_delta_index", "_change_data")
 
 @dataclass
 class FoundFiles:
-    """Files older than a time, and directories that hold nothing. ``num_directories``: all, without the root."""
+    """Files older than a time, and directories that hold nothing.
+
+    ``num_directories``: all, without the root. ``num_without_time``: of files whose age nobody knows, which are not
+    among the others.
+    """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     empty_directories: list[str] = field(default_factory=list)
     num_directories: int = 0
+    num_without_time: int = 0
 
     @property
     def table(self) -> pa.Table:
@@ -69,6 +79,8 @@ def list_old_files(
 ) -> FoundFiles:
     """All files below the root that were last changed before a time (since the epoch), many directories at once.
 
+    Of those without a known time, which stay, a warning tells.
+
     Raises: StorageError for a directory that cannot be listed; nothing is known then.
     """
     found = FoundFiles()
@@ -87,10 +99,12 @@ def list_old_files(
                     found.num_directories += len(listed.directories)
                     waiting.extend(listed.directories)
                     found.empty_directories += listed.empty
+                    found.num_without_time += listed.num_without_time
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
     found.empty_directories.sort(reverse=True)
+    _warn_of_unknown_times(table_root, found)
     return found
 
 
@@ -104,6 +118,7 @@ class _Listed:
     batches: list[pa.RecordBatch]
     directories: list[tuple[str, bool]]
     empty: list[str]
+    num_without_time: int = 0
 
 
 def _list_one(
@@ -114,6 +129,7 @@ def _list_one(
     paths: list[str] = []
     sizes: list[int] = []
     empty = is_old
+    without_time = 0
     prefix = f"{directory}/" if directory else ""
     try:
         for entry in storage.list_directory(join(table_root, directory) if directory else table_root):
@@ -123,7 +139,9 @@ def _list_one(
             if entry.kind == "other" or is_hidden(entry.name):
                 continue
             if entry.kind == "directory":
-                directories.append((prefix + entry.name, entry.modification_time_ms < before_ms))
+                directories.append((prefix + entry.name, 0 < entry.modification_time_ms < before_ms))
+            elif entry.modification_time_ms <= 0:
+                without_time += 1
             elif entry.modification_time_ms < before_ms:
                 paths.append(prefix + entry.name)
                 sizes.append(entry.size_bytes)
@@ -136,7 +154,16 @@ def _list_one(
         empty = False
     if paths:
         batches.append(_batch(paths, sizes))
-    return _Listed(batches, directories, [directory] if empty else [])
+    return _Listed(batches, directories, [directory] if empty else [], without_time)
+
+
+def _warn_of_unknown_times(table_root: str, found: FoundFiles) -> None:
+    if found.num_without_time:
+        logger.warning(
+            "Of %d files below %s nobody knows when they were written, so they stay, needed or not.",
+            found.num_without_time,
+            table_root,
+        )
 
 
 def _batch(paths: Sequence[str], sizes: Sequence[int]) -> pa.RecordBatch:
@@ -151,15 +178,21 @@ def files_of_inventory(
 ) -> FoundFiles:
     """The same from a listing that the user gives, with ``INVENTORY_COLUMNS``; what is not below the root is left out.
 
-    Paths are literal: relative to the root, or whole.
+    Paths are literal: relative to the root, or whole. A file whose time is 0 has none, and stays.
 
-    Raises: OptionError for an inventory without these columns, or with nulls in them.
+    Raises: OptionError for an inventory without these columns, with nulls in them, or with times that are no
+        milliseconds.
     """
     found = FoundFiles()
     for batch in inventory:
         paths, lengths, are_directories, times = _inventory_columns(batch)
         found.num_directories += are_directories.true_count
-        old = pc.and_(pc.invert(are_directories), pc.less(times, before_ms))
+        times = times.filter(pc.invert(are_directories))
+        paths, lengths = (column.filter(pc.invert(are_directories)) for column in (paths, lengths))
+        _require_milliseconds(paths, times)
+        known = pc.greater(times, 0)
+        found.num_without_time += len(times) - known.true_count
+        old = pc.and_(known, pc.less(times, before_ms))
         paths, lengths = _without(table_root, paths.filter(old)), lengths.filter(old)
         odd = pc.match_substring_regex(paths, _ODD)
         plain = pc.invert(odd)
@@ -173,7 +206,21 @@ def files_of_inventory(
                 sizes.append(size)
         if kept:
             found.batches.append(_batch(kept, sizes))
+    _warn_of_unknown_times(table_root, found)
     return found
+
+
+def _require_milliseconds(paths: pa.StringArray, times: pa.Int64Array) -> None:
+    """Raises: OptionError for a time in seconds."""
+    wrong = pc.and_(pc.greater(times, 0), pc.less(times, _EARLIEST_MS))
+    if wrong.true_count:
+        path, time_ms = paths.filter(wrong)[0].as_py(), times.filter(wrong)[0].as_py()
+        raise OptionError(
+            f"the inventory says that {path!r} was modified at {time_ms}. Its times must be milliseconds since 1970, "
+            "and this one is before 1973: if they are seconds, multiply them by 1000.",
+            code="DELTA_INVALID_INVENTORY_SCHEMA",
+            option="inventory",
+        )
 
 
 def _without(table_root: str, paths: pa.StringArray) -> pa.StringArray:

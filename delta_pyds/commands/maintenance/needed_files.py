@@ -28,6 +28,8 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot
 
+# the storage type of a deletion vector that is no file
+_INLINE = "i"
 # a path that a listing shows in these letters is compared as it is
 _ODD = r"%|^/|:/|//|(^|/)\.{1,2}(/|$)"
 
@@ -50,13 +52,17 @@ class NeededFiles:
             self.paths.append(plain)
 
     def add_vectors(self, vectors: pa.StructArray) -> None:
-        """The files of deletion vectors, of which one holds many."""
+        """The files of deletion vectors, of which one holds many.
+
+        Raises: CorruptLogError for one that cannot be understood.
+        """
         kind, text = vectors.field("storageType"), vectors.field("pathOrInlineDv")
         present = pc.and_(vectors.is_valid(), pc.is_valid(kind))
         kind, text = kind.filter(present), text.filter(present)
-        for stored in ("u", "p"):
-            for path in text.filter(pc.equal(kind, stored)).unique().to_pylist():
-                self._add_vector(DeletionVectorDescriptor(stored, path or "", 0, 0))
+        for stored in kind.unique().to_pylist():
+            if stored != _INLINE:
+                for path in text.filter(pc.equal(kind, stored)).unique().to_pylist():
+                    self._add_vector(DeletionVectorDescriptor(stored, path or "", 0, 0))
 
     def add_actions(self, actions: Iterable[SingleAction]) -> None:
         """All files that the actions name."""
@@ -95,15 +101,27 @@ class NeededFiles:
         self.others.update((decoded, path))
 
     def _add_vector(self, vector: DeletionVectorDescriptor) -> None:
-        if vector.storage_type == "u":
-            try:
-                self.others.add(vector.relative_path())
-            except DeletionVectorError as e:
-                raise CorruptLogError(
-                    f"{e.message} Which file it is cannot be known, so nothing is deleted.", code=e.code
-                ) from None
-        elif vector.storage_type == "p":
-            self._add_odd(vector.path_or_inline_dv)
+        stored, text = vector.storage_type, vector.path_or_inline_dv
+        if stored == _INLINE:
+            return
+        if stored == "p" and text:
+            self._add_odd(text)
+            return
+        try:
+            if stored != "u":
+                raise DeletionVectorError(
+                    f"a deletion vector of the storage type {stored!r} and the path {text!r:.100} cannot be found.",
+                    code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
+                )
+            path = vector.relative_path()
+        except DeletionVectorError as e:
+            raise CorruptLogError(
+                f"{e.message} Which file it is cannot be known, so nothing is deleted.", code=e.code
+            ) from None
+        self.others.add(path)
+        parts = path.split("/")
+        if not {"", ".", ".."}.isdisjoint(parts):
+            self.names.add(parts[-1])
 
 
 def first_retained_version(snapshot: Snapshot, cutoff_ms: int) -> int:

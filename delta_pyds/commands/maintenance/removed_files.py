@@ -10,12 +10,13 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 
-from delta_pyds.commands.maintenance.listing import FILES, FoundFiles, path_below
+from delta_pyds.commands.maintenance.listing import FILES, path_below
 from delta_pyds.commands.maintenance.needed_files import commits_between, removals
 from delta_pyds.errors import FileNotFoundInStorageError, UnsupportedOperationError
 from delta_pyds.log.commit_reader import fetch_commits
@@ -36,13 +37,14 @@ class LastVacuum(msgspec.Struct, frozen=True, rename="camel"):
     latest_commit_version_outside_of_retention_window: int | None = None
 
 
-def read_last_vacuum(storage: Storage, table_root: str) -> int | None:
-    """The version up to which removed files are gone; None where nobody noted one that can be understood."""
+def read_last_vacuum(storage: Storage, table_root: str, latest_version: int) -> int | None:
+    """The version up to which removed files are gone; None where nobody noted one that the table can have had."""
     try:
         text = storage.read(join(log_directory(table_root), LAST_VACUUM))
-        return decode_json(text, LastVacuum).latest_commit_version_outside_of_retention_window
+        version = decode_json(text, LastVacuum).latest_commit_version_outside_of_retention_window
     except (FileNotFoundInStorageError, InvalidJSONError):
         return None
+    return None if version is None or not 0 <= version <= latest_version else version
 
 
 def write_last_vacuum(storage: Storage, table_root: str, version: int) -> None:
@@ -50,34 +52,49 @@ def write_last_vacuum(storage: Storage, table_root: str, version: int) -> None:
     storage.put(join(log_directory(table_root), LAST_VACUUM), msgspec.json.encode(LastVacuum(version)))
 
 
-def removed_files(snapshot: Snapshot, last_version: int, is_hidden: Callable[[str], bool]) -> FoundFiles:
+@dataclass(frozen=True)
+class RemovedFiles:
+    """``done_version``: what commits up to it removed is here, or gone; what stays of it the table has again."""
+
+    files: pa.Table
+    done_version: int
+
+
+def removed_files(
+    snapshot: Snapshot, last_version: int, is_hidden: Callable[[str], bool], *, cutoff_ms: int, now_ms: int
+) -> RemovedFiles:
     """What the commits after the last vacuum removed, up to ``last_version``: data, deletion vectors, change files.
+
+    A tombstone may be younger than the cutoff though its commit is not, where its writer's clock is ahead: its file
+    stays, and its commit is looked at again. One that is of the future (``now_ms``) is not waited for.
 
     Raises: UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE) where the log no longer has all of these commits.
     """
     storage, root = snapshot.storage, snapshot.table_root
-    done = read_last_vacuum(storage, root)
-    first = 0 if done is None else done + 1
-    if first > last_version:
-        return FoundFiles()
-    earliest = next((file.version for file in list_log(storage, root, first, last_version).commits), None)
-    if earliest != first:
-        raise UnsupportedOperationError(
-            f"the log of table {root} no longer has its commits from version {first} on, so what they removed is not "
-            "known. Run a full vacuum, which lists the table's files instead.",
-            code="DELTA_CANNOT_VACUUM_LITE",
-            table=root,
-            version=first,
-        )
+    noted = read_last_vacuum(storage, root, snapshot.version)
+    first = 0 if noted is None else noted + 1
+    done = max(last_version, first - 1)
+    if first <= last_version:
+        earliest = next((file.version for file in list_log(storage, root, first, last_version).commits), None)
+        if earliest != first:
+            raise UnsupportedOperationError(
+                f"the log of table {root} no longer has its commits from version {first} on, so what they removed is "
+                "not known. Run a full vacuum, which lists the table's files instead.",
+                code="DELTA_CANNOT_VACUUM_LITE",
+                table=root,
+                version=first,
+            )
     sizes: dict[str, int] = {}
     for file, data in fetch_commits(storage, commits_between(storage, root, first, last_version)):
         for action in removals(data, file):
+            if action.remove is not None and cutoff_ms <= (action.remove.deletion_timestamp or 0) <= now_ms:
+                done = min(done, file.version - 1)
             for path, size in _files(action):
                 relative = None if is_absolute(path) else path_below(path, root)
                 if relative is not None and not any(map(is_hidden, relative.split("/"))):
                     sizes[relative] = size
-    paths = pa.array(sizes, pa.string())
-    return FoundFiles([pa.RecordBatch.from_arrays([paths, pa.array(sizes.values(), pa.int64())], schema=FILES)])
+    columns = [pa.array(sizes, pa.string()), pa.array(sizes.values(), pa.int64())]
+    return RemovedFiles(pa.Table.from_arrays(columns, schema=FILES), done)
 
 
 def _files(action: SingleAction) -> list[tuple[str, int]]:

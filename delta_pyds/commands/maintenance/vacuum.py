@@ -39,6 +39,7 @@ from delta_pyds.table.transaction.transaction import Transaction
 logger = safe_logger(__name__)
 
 _HOUR_MS = 3_600_000
+_TOO_LONG_MS = 2**62
 _THREADS = 16
 _LOCAL_THREADS = 4
 # files deleted between two looks at what others have committed
@@ -71,7 +72,7 @@ class VacuumPlan:
     """What will be deleted. ``files``: ``path`` relative to the root, and ``size``. Times and durations are in ms.
 
     ``first_version``: of those that stay whole. ``version``: that the plan knows. ``num_directories``: seen, with the
-    root.
+    root. ``done_version``: for the next lite vacuum; None where this is none.
     """
 
     storage: Storage
@@ -85,6 +86,7 @@ class VacuumPlan:
     files: pa.Table
     empty_directories: tuple[str, ...]
     num_directories: int
+    done_version: int | None
 
     @property
     def size_bytes(self) -> int:
@@ -124,7 +126,8 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     before.configuration.check_writable()
     table_retention_ms = before.configuration.properties.deleted_file_retention_ms
     retention_ms = _retention_ms(options, table_retention_ms, table_root)
-    cutoff_ms = (int(time.time() * 1000) if now_ms is None else now_ms) - retention_ms
+    now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+    cutoff_ms = max(now_ms - retention_ms, 0)
     is_hidden = hidden_names(before.configuration)
     found = FoundFiles()
     if options.inventory is not None:
@@ -137,9 +140,10 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     snapshot = open_snapshot(storage, table_root)
     _require_same_table(before, snapshot)
     first = first_retained_version(snapshot, cutoff_ms)
+    files, done_version = found.table, None
     if options.lite and options.inventory is None:
-        found = removed_files(snapshot, first, is_hidden)
-    files = found.table
+        removed = removed_files(snapshot, first, is_hidden, cutoff_ms=cutoff_ms, now_ms=now_ms)
+        files, done_version = removed.files, removed.done_version
     if files.num_rows:
         files = needed_files(snapshot, cutoff_ms, first).without(files)
     if files.num_rows and (options.lite or options.inventory is not None):
@@ -157,15 +161,18 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
         files,
         tuple(found.empty_directories),
         found.num_directories + 1,
+        done_version,
     )
 
 
 def run_vacuum(plan: VacuumPlan) -> VacuumResult:
     """Delete what the plan names and still nobody needs, with an entry in the log before and one after.
 
-    Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED; UserError
-        (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
+    Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED, and for a
+        store that tables are only read from; UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path
+        now, though it came there while files were being deleted.
     """
+    plan.storage.require_put_if_absent(plan.table_root)
     logs = plan.options.log_entries
     if logs is None:
         logs = plan.storage.scheme not in _UNLOGGED
@@ -178,8 +185,8 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
             _log_failure(plan, work)
         raise
     # as the reference: a full vacuum tells the next lite one nothing
-    if plan.options.lite and plan.options.inventory is None:
-        _note_progress(plan)
+    if plan.done_version is not None:
+        _note_progress(plan, plan.done_version)
     if logs:
         version = _log_entry(plan, _end(plan, work, "COMPLETED"))
     result = VacuumResult(work.files, work.directories, work.bytes, plan.num_directories, version)
@@ -218,7 +225,11 @@ class _Deletion:
             ) from error
 
     def _still_unneeded(self, files: pa.Table) -> pa.Table:
-        """Without what was committed since the table was read, as by a restore."""
+        """Without what was committed since the table was read, as by a restore.
+
+        Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table's log says nothing of this plan.
+        """
+        _open_same_table(self.plan, self._version)
         added, self._version = files_added_since(self.plan.storage, self.plan.table_root, self._version)
         return added.without(files)
 
@@ -255,6 +266,11 @@ def _retention_ms(options: VacuumOptions, table_ms: int, table_root: str) -> int
             code="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
             option="retentionHours",
         )
+    if hours * _HOUR_MS >= _TOO_LONG_MS:
+        raise OptionError(
+            f"the retention of {hours:g} hours is longer than time goes back. Give fewer hours.",
+            option="retentionHours",
+        )
     given_ms = int(hours * _HOUR_MS)
     if options.check_retention and given_ms < table_ms:
         raise OptionError(
@@ -282,12 +298,27 @@ def _require_same_table(before: Snapshot, after: Snapshot) -> None:
         )
 
 
-def _note_progress(plan: VacuumPlan) -> None:
+def _open_same_table(plan: VacuumPlan, version: int) -> Snapshot:
+    """The table as it is now, which was at ``version`` before.
+
+    Raises: UserError (DELTA_TABLE_ID_MISMATCH) for another one.
+    """
+    snapshot = open_snapshot(plan.storage, plan.table_root)
+    if snapshot.metadata.id != plan.table_id or snapshot.version < version:
+        raise UserError(
+            f"the table at {plan.table_root} was replaced by another one while vacuum ran on it, so it stopped.",
+            code="DELTA_TABLE_ID_MISMATCH",
+            table=plan.table_root,
+        )
+    return snapshot
+
+
+def _note_progress(plan: VacuumPlan, done_version: int) -> None:
     """For the next lite vacuum; not to have the note costs time, and no file."""
-    done = read_last_vacuum(plan.storage, plan.table_root)
-    if done is None or done < plan.first_version:
+    noted = read_last_vacuum(plan.storage, plan.table_root, plan.version)
+    if done_version >= 0 and (noted is None or noted < done_version):
         try:
-            write_last_vacuum(plan.storage, plan.table_root, plan.first_version)
+            write_last_vacuum(plan.storage, plan.table_root, done_version)
         except StorageError as e:
             logger.warning("The progress of the vacuum of table %s was not noted: %s", plan.table_root, e)
 
@@ -314,13 +345,7 @@ def _end(plan: VacuumPlan, work: _Deletion, status: str) -> Operation:
 def _log_entry(plan: VacuumPlan, operation: Operation) -> int:
     """Commit a version that changes nothing. Returns: its number."""
     for attempt in range(1, _ATTEMPTS_TO_LOG + 1):
-        snapshot = open_snapshot(plan.storage, plan.table_root)
-        if snapshot.metadata.id != plan.table_id:
-            raise UserError(
-                f"the table at {plan.table_root} was replaced by another one while vacuum ran on it, so it stopped.",
-                code="DELTA_TABLE_ID_MISMATCH",
-                table=plan.table_root,
-            )
+        snapshot = _open_same_table(plan, plan.version)
         transaction = Transaction(plan.storage, plan.table_root, snapshot)
         try:
             return transaction.commit(operation, user_metadata=plan.options.user_metadata).version

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delta_pyds.commands.maintenance.generate import generate_manifests
-from delta_pyds.errors import UserError
+from delta_pyds.errors import StorageError, UserError
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 
@@ -44,6 +44,19 @@ def test_a_partition_that_is_gone_loses_its_manifest(tmp_path: Path) -> None:
     assert set(manifests(table.path)) == {"p=b/q=1/manifest"}
     assert not (table.path / "_symlink_format_manifest" / "p=a").exists()
     assert sorted(table.log_path.iterdir()) == log
+
+
+def test_a_manifest_beyond_a_link_is_not_deleted(tmp_path: Path) -> None:
+    """What lies there may be another table's."""
+    table = TableBuilder(tmp_path / "t", SCHEMA, ["p", "q"])
+    table.create()
+    theirs = tmp_path / "theirs" / "manifest"
+    theirs.parent.mkdir()
+    theirs.write_text("theirs")
+    (table.path / "_symlink_format_manifest").symlink_to(theirs.parent)
+    with pytest.raises(StorageError, match="symbolic link"):
+        generate_manifests(load_snapshot(str(table.path)))
+    assert theirs.read_text() == "theirs"
 
 
 def test_a_table_without_partitions_has_one_manifest_though_it_be_empty(tmp_path: Path) -> None:

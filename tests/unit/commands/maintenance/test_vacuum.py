@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 import delta_pyds
+from delta_pyds.commands.maintenance import vacuum
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, VacuumPlan, plan_vacuum, run_vacuum
-from delta_pyds.errors import OptionError, StorageError, UnsupportedOperationError, UserError
-from delta_pyds.storage.base import DirectoryEntry
+from delta_pyds.errors import CorruptLogError, OptionError, StorageError, UnsupportedOperationError, UserError
+from delta_pyds.storage.base import DirectoryEntry, not_proven
 from delta_pyds.storage.local import LocalStorage
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
 from tests.support.table_writes import read_rows
@@ -167,6 +168,28 @@ def test_a_live_file_is_known_however_its_path_is_spelt(tmp_path: Path, spelt: s
 
 
 @pytest.mark.parametrize("log", ["commits", "checkpoint"])
+def test_a_vector_whose_file_cannot_be_known_stops_the_vacuum(table: TableBuilder, log: str) -> None:
+    [marked] = [add for add in table.active() if add["add"].get("deletionVector")]
+    unknown = marked["add"]["deletionVector"] | {"storageType": "q"}
+    table.commit([table.remove(marked), {"add": marked["add"] | {"deletionVector": unknown}}], **at(11))
+    put(table, "orphan.parquet")
+    if log == "checkpoint":
+        table.checkpoint()
+    with pytest.raises(CorruptLogError, match=r"'q'.*nothing is deleted"):
+        plan(table)
+
+
+def test_a_vector_is_known_however_its_directory_is_spelt(table: TableBuilder) -> None:
+    [marked] = [add for add in table.active() if add["add"].get("deletionVector")]
+    vector = marked["add"]["deletionVector"]
+    kept = put(table, f"ab/{table.vector_file(marked).name}")
+    odd = vector | {"pathOrInlineDv": "ab/" + vector["pathOrInlineDv"][-20:]}
+    table.commit([table.remove(marked), {"add": marked["add"] | {"deletionVector": odd}}], **at(11))
+    age(table)
+    assert kept.relative_to(table.path).as_posix() not in names(plan(table))
+
+
+@pytest.mark.parametrize("log", ["commits", "checkpoint"])
 def test_a_version_that_was_the_tables_at_the_cutoff_stays_whole(table: TableBuilder, log: str) -> None:
     """The tombstone is of day 10, and its commit of day 20: at a cutoff in between the file was in the table."""
     [file] = table.append([{"id": 7, "p": "c"}], commit=at(11))
@@ -227,6 +250,25 @@ def test_what_is_committed_while_the_table_is_listed_or_before_a_file_goes_stays
     assert listed.exists()
 
 
+class Timeless(LocalStorage):
+    """As stores that do not tell when a file was written, or a directory."""
+
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        for entry in super().list_directory(directory):
+            yield DirectoryEntry(entry.name, entry.kind, entry.size_bytes, 0)
+
+
+def test_what_has_no_known_time_counts_as_young(table: TableBuilder, caplog: pytest.LogCaptureFixture) -> None:
+    orphan, empty = put(table, "orphan.parquet"), table.path / "p=empty"
+    empty.mkdir()
+    found = plan(table, storage=Timeless(), log_entries=False)
+    assert not names(found)
+    assert "nobody knows when they were written" in caplog.text
+    run_vacuum(found)
+    assert orphan.exists()
+    assert empty.exists()
+
+
 # --- whom it obeys
 
 
@@ -243,6 +285,34 @@ def test_a_retention_below_the_tables_is_refused_and_nothing_goes(table: TableBu
 def test_a_retention_that_is_none_is_refused(table: TableBuilder, hours: float) -> None:
     with pytest.raises(OptionError, match="0 or more"):
         plan(table, retention_hours=hours, check_retention=False)
+
+
+@pytest.mark.parametrize("hours", [2e12, 1e20, 1e308])
+def test_a_retention_that_no_clock_counts_is_refused(table: TableBuilder, hours: float) -> None:
+    with pytest.raises(OptionError, match="fewer hours"):
+        plan(table, retention_hours=hours)
+
+
+def test_a_retention_from_before_all_time_keeps_everything(table: TableBuilder) -> None:
+    put(table, "orphan.parquet")
+    table.checkpoint()
+    for lite in (False, True):
+        assert not names(plan(table, retention_hours=1e12, lite=lite))
+
+
+def test_a_store_that_tables_are_only_read_from_keeps_its_files(table: TableBuilder) -> None:
+    """Without an entry in the log, too, whose commit would be refused."""
+
+    class ReadOnly(LocalStorage):
+        def require_put_if_absent(self, directory: str) -> None:
+            raise not_proven(directory, "nobody has proven it")
+
+    orphan = put(table, "orphan.parquet")
+    found = plan(table, storage=ReadOnly(), log_entries=False)
+    assert "orphan.parquet" in names(found)
+    with pytest.raises(StorageError, match="can be read only"):
+        run_vacuum(found)
+    assert orphan.exists()
 
 
 def test_a_retention_that_is_given_is_obeyed(table: TableBuilder) -> None:
@@ -308,6 +378,32 @@ def test_lite_needs_the_whole_log_since_the_last_vacuum(table: TableBuilder) -> 
     assert names(plan(table, lite=True)) == {removed_file(table)}
 
 
+def test_lite_comes_again_for_a_file_whose_tombstone_is_younger_than_its_commit(tmp_path: Path) -> None:
+    """The writer's clock was ahead. One that is ahead of today holds nothing up: a full vacuum finds its file."""
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties=KEPT_LOG)
+    table.create(timestamp_ms=BASE_TIME_MS)
+    [ahead, far] = [table.append([{"id": n}], commit=at(1))[0] for n in range(2)]
+    table.commit([table.remove(ahead, deletion_timestamp=BASE_TIME_MS + 25 * DAY)], **at(2))
+    table.commit([table.remove(far, deletion_timestamp=BASE_TIME_MS + 999 * DAY)], **at(3))
+    age(table)
+    for day, deleted, noted in ((30, 0, 2), (31, 0, 2), (40, 1, 4), (41, 0, 4)):
+        found = plan(table, lite=True, log_entries=False, now_ms=BASE_TIME_MS + day * DAY)
+        assert run_vacuum(found).num_deleted_files == deleted, day
+        note = json.loads((table.log_path / "_last_vacuum_info").read_text())
+        assert note == {"latestCommitVersionOutsideOfRetentionWindow": noted}
+    assert table.data_file(far).exists()
+
+
+@pytest.mark.parametrize("noted", ["-4", "6", "999999999999999999999999", '"3"', "null"])
+def test_a_note_that_the_table_cannot_have_is_none(table: TableBuilder, noted: str) -> None:
+    note = table.log_path / "_last_vacuum_info"
+    note.write_text(f'{{"latestCommitVersionOutsideOfRetentionWindow":{noted}}}')
+    found = plan(table, lite=True)
+    assert names(found) == {removed_file(table)}
+    run_vacuum(found)
+    assert json.loads(note.read_text()) == {"latestCommitVersionOutsideOfRetentionWindow": 5}
+
+
 # --- inventory
 
 
@@ -345,6 +441,15 @@ def test_an_inventory_without_its_columns_is_refused(table: TableBuilder, column
     batch = pa.RecordBatch.from_pylist([{"path": "x", "length": 1, "isDir": False, "modificationTime": 1}])
     with pytest.raises(OptionError, match=column):
         plan(table, inventory=[batch.drop_columns([column])])
+
+
+def test_an_inventory_in_seconds_is_refused_and_a_file_without_a_time_stays(table: TableBuilder) -> None:
+    put(table, "writing.parquet", NOW)
+    with pytest.raises(OptionError, match=r"writing\.parquet.*milliseconds.*multiply") as caught:
+        plan(table, inventory=[inventory([("old.parquet", BASE_TIME_MS), ("writing.parquet", NOW // 1000)])])
+    assert caught.value.code == "DELTA_INVALID_INVENTORY_SCHEMA"
+    found = plan(table, inventory=[inventory([("old.parquet", BASE_TIME_MS), ("writing.parquet", 0)])])
+    assert names(found) == {"old.parquet"}
 
 
 # --- tables of others
@@ -474,21 +579,41 @@ def test_killed_in_the_middle_the_table_is_whole(table: TableBuilder, left: int)
     assert run_vacuum(plan(table)).num_deleted_files >= 6 - left
 
 
-def test_a_table_that_was_replaced_keeps_its_files(table: TableBuilder, tmp_path: Path) -> None:
-    orphan = put(table, "orphan.parquet")
-    found = plan(table)
-    for file in table.log_path.iterdir():
-        file.unlink()
+@pytest.mark.parametrize("log_entries", [True, False])
+@pytest.mark.parametrize("kept", ["both", "one"])
+def test_a_table_that_was_replaced_keeps_its_files(
+    table: TableBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, log_entries: bool
+) -> None:
+    """Before the first file went, or between two of them."""
+    monkeypatch.setattr(vacuum, "_DELETED_AT_ONCE", 1)
     other = TableBuilder(tmp_path / "u", {"id": "long"})
     other.create()
     for _ in range(8):
         other.commit()
-    for file in other.log_path.iterdir():
-        (table.log_path / file.name).write_bytes(file.read_bytes())
+
+    def replace() -> None:
+        for file in table.log_path.iterdir():
+            file.unlink()
+        for file in other.log_path.iterdir():
+            (table.log_path / file.name).write_bytes(file.read_bytes())
+
+    class Replacing(LocalStorage):
+        def delete(self, path: str, *, below: str) -> None:
+            super().delete(path, below=below)
+            if path.endswith(".crc"):
+                replace()
+
+    orphans = [put(table, "a.parquet"), put(table, "b.parquet")]
+    removed = table.path / removed_file(table)
+    removed.unlink()
+    found = plan(table, storage=Replacing(), log_entries=log_entries)
+    if kept == "both":
+        replace()
     with pytest.raises(UserError) as caught:
         run_vacuum(found)
     assert caught.value.code == "DELTA_TABLE_ID_MISMATCH"
-    assert orphan.exists()
+    assert sum(orphan.exists() for orphan in orphans) == (2 if kept == "both" else 1)
+    assert delta_pyds.load_snapshot(str(table.path)).version == 8
 
 
 # --- what it costs
@@ -504,7 +629,7 @@ def test_a_large_table_is_planned_without_an_object_for_each_file(tmp_path: Path
     generate_large(tmp_path / "t", files)
     paths = pa.array([f"orphan-{n:08d}.parquet" for n in range(files)])
     batch = pa.RecordBatch.from_arrays(
-        [paths, pa.array([1] * files), pa.array([False] * files), pa.array([0] * files)],
+        [paths, pa.array([1] * files), pa.array([False] * files), pa.array([BASE_TIME_MS] * files)],
         names=["path", "length", "isDir", "modificationTime"],
     )
     tracemalloc.start()
