@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.sampling import exhaustive, part_of, seed
@@ -13,6 +15,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "one_case_in(number): of the cases of this test a run takes one in so many, chosen by the commit; "
         "a case that is named by itself, and EXHAUSTIVE=1, are always taken.",
     )
+    config.addinivalue_line(
+        "markers",
+        "one_test_in(number): the same for the tests of a module, of which each needs seconds of Spark; "
+        "a module that is named by itself is taken whole.",
+    )
 
 
 def pytest_report_header() -> str:
@@ -21,16 +28,31 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    named = any("[" in argument for argument in config.args)
-    cases: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("one_case_in") is not None:
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = set()
-    for of_one_test in {} if named else cases.values():
-        (one_in,) = next(of_one_test[0].iter_markers("one_case_in")).args
-        taken = set(part_of([item.nodeid for item in of_one_test], one_in))
-        left_out.update(item for item in of_one_test if item.nodeid not in taken)
+    left_out = _left_out(items, "one_case_in", lambda item: item.nodeid.partition("[")[0], lambda item: item.nodeid)
+    if any("[" in argument for argument in config.args):
+        left_out = set()
+    if not any(".py" in argument for argument in config.args):
+        left_out |= _left_out(items, "one_test_in", _module, lambda item: item.nodeid.partition("[")[0])
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
+
+
+def _left_out(
+    items: list[pytest.Item], marker: str, group: Callable[[pytest.Item], str], member: Callable[[pytest.Item], str]
+) -> set[pytest.Item]:
+    """Of each group that has the marker, the items of the members that this run does not take."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker(marker) is not None:
+            groups.setdefault(group(item), []).append(item)
+    left = set()
+    for of_group in groups.values():
+        (one_in,) = next(of_group[0].iter_markers(marker)).args
+        taken = set(part_of(dict.fromkeys(map(member, of_group)), one_in))
+        left.update(item for item in of_group if member(item) not in taken)
+    return left
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]

@@ -20,6 +20,9 @@ from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, Unsup
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:

@@ -13,6 +13,9 @@ import delta_pyds
 from delta_pyds.errors import DeltaError
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 
 def failure(spark: SparkSession, path: Any, schema: str | None = None, **options: Any) -> str:
     reader = spark.read.format("deltapy").options(**options)

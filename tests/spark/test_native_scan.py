@@ -30,6 +30,9 @@ from delta_pyds.spark.native import files as native_files
 from delta_pyds.spark.native import parts as native_parts
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 UTC = dt.timezone.utc
 VECTORS = {"delta.enableDeletionVectors": "true"}
 BY_NAME = {"delta.columnMapping.mode": "name"}

@@ -18,6 +18,9 @@ from tests.support.table_writes import read_rows, write_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 SCHEMA = {"id": "long", "v": "string", "p": "long"}
 
 

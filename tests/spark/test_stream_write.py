@@ -21,6 +21,9 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 
 class Stream:
     """A source of JSON files, one file for each batch, and a query from it into a table."""

@@ -28,6 +28,9 @@ from tests.support.writes import batch_of, on_disk, write_files, write_state
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 EVERYTHING = struct(
     *(
         (f"c{i}", t)

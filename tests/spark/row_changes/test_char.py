@@ -15,6 +15,9 @@ import delta_pyds
 from tests.support.delta_types import field
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 
 @pytest.fixture
 def path(spark: SparkSession, tmp_path: Path) -> str:

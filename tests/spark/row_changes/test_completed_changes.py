@@ -15,6 +15,9 @@ from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, CHECK_PREFIX, NEW_PREFIX, Action
 from delta_pyds.tasks.write_state import WriteState
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 GENERATED = "delta.generationExpression"
 # what only Spark knows and what our evaluator knows, of each kind
 SCHEMA = StructType(

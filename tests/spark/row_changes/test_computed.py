@@ -19,6 +19,9 @@ from delta_pyds.table.definition.session_expressions import parse_session_expres
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 COLUMNS = {
     "id": "long",
     "s": "string",

@@ -16,6 +16,9 @@ from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 UPDATE_ALL = MergeClause("matched", "update")
 DELETE = MergeClause("matched", "delete")
 INSERT_ALL = MergeClause("not_matched", "insert")

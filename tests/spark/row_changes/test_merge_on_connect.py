@@ -7,9 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark.test_connect import ROOT, server
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive, seed
+
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
 
 __all__ = ["server"]
 

@@ -18,6 +18,9 @@ from tests.support.row_model.steps import DELETES, LAYOUTS, MERGES, OTHERS, TASK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 STEPS = st.lists(st.one_of(DELETES, UPDATES, MERGES, MERGES, OTHERS), min_size=2, max_size=4)
 _FEW = settings(
     max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, print_blob=True

@@ -15,6 +15,9 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 _TARGET = """
     VALUES (1, 1L, '1', 1.50BD, CAST('NaN' AS DOUBLE), DATE'2024-01-01', TIMESTAMP'2024-01-01 00:00:00', X'01', true),
            (2, NULL, '02', 2.00BD, -0.0D, DATE'2024-01-02', TIMESTAMP'2024-01-02 00:00:00', X'02', false),

@@ -17,6 +17,9 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(4)
+
 Engine = Literal["native", "arrow"]
 ENGINES = pytest.mark.parametrize("engine", ["native", "arrow"])
 
