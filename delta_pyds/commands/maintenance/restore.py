@@ -3,7 +3,8 @@
     result = restore(open_snapshot(storage, root), RestoreOptions(version=7))
 
 Invariants: the files, the metadata and the clustering are those of the version; the protocol only grows; identity
-columns and ids of columns go on where they were. Nothing is committed if a file that comes back is not there.
+columns and ids of columns go on after what any version since has given. Nothing is committed if a file that comes back
+is not there.
 
 Protocol: "Add File and Remove File", "Change Metadata", "Protocol Evolution".
 """
@@ -11,7 +12,7 @@ Protocol: "Add File and Remove File", "Change Metadata", "Protocol Evolution".
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,10 +20,18 @@ import msgspec
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.present_files import missing_files
 from delta_pyds.errors import OptionError, TimeTravelError, UserError
+from delta_pyds.log.commit_reader import decode_commit, fetch_commits
+from delta_pyds.log.listing import list_log
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import supported_features, weakest_protocol
 from delta_pyds.protocol.properties import Property
-from delta_pyds.protocol.schema import IDENTITY_HIGH_WATER_MARK, IDENTITY_START, IDENTITY_STEP
+from delta_pyds.protocol.schema import (
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    StructType,
+    parse_schema,
+)
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.table.definition.identity import with_high_water_marks
 from delta_pyds.table.history import version_at
@@ -167,23 +176,47 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
 def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
     """That of the version, with what must never go back."""
     metadata = msgspec.structs.replace(target.metadata, id=latest.metadata.id)
+    has_ids = target.configuration.column_mapping_mode != "none"
+    has_marks = any(IDENTITY_STEP in field.metadata for field in target.schema)
+    # a version between may have given more than the latest tells of, which may know no such columns
+    since = [*_metadata_between(target, latest)] if has_ids or has_marks else []
     configuration = dict(metadata.configuration or {})
-    now = latest.configuration.configuration
-    for key in (Property.COLUMN_MAPPING_MAX_COLUMN_ID, Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION):
-        # files of later versions have ids of columns, and versions before one are protected, whatever the table was
-        if key == Property.COLUMN_MAPPING_MAX_COLUMN_ID and target.configuration.column_mapping_mode == "none":
-            continue
-        if _number(now.get(key)) > _number(configuration.get(key)):
-            configuration[key] = now[key]
-    metadata = msgspec.structs.replace(metadata, configuration=configuration)
+    for later in (*since, latest.metadata):
+        then = later.configuration or {}
+        for key in (Property.COLUMN_MAPPING_MAX_COLUMN_ID, Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION):
+            # files of later versions have ids of columns, and versions before one are protected, whatever the table was
+            if key == Property.COLUMN_MAPPING_MAX_COLUMN_ID and not has_ids:
+                continue
+            if _number(then.get(key)) > _number(configuration.get(key)):
+                configuration[key] = then[key]
+        if has_marks and later.schema_string is not None:
+            metadata = with_high_water_marks(metadata, _marks(target.schema, parse_schema(later.schema_string)))
+    return msgspec.structs.replace(metadata, configuration=configuration)
+
+
+def _metadata_between(target: Snapshot, latest: Snapshot) -> Iterator[Metadata]:
+    """What the commits after the version, up to the latest, made of the metadata."""
+    if target.version == latest.version:
+        return
+    storage = latest.storage
+    commits = list_log(storage, latest.table_root, target.version + 1, latest.version).commits
+    for file, data in fetch_commits(storage, commits):
+        lines = [line for line in data.splitlines() if b'"metaData"' in line]
+        for action in decode_commit(b"\n".join(lines), file.path):
+            if action.meta_data is not None:
+                yield action.meta_data
+
+
+def _marks(schema: StructType, later: StructType) -> dict[str, int]:
+    """The marks that a later schema has for the identity columns of one, which number as before."""
     marks: dict[str, int] = {}
-    for field in target.schema:
-        then = latest.schema.find(field.name)
+    for field in schema:
+        then = later.find(field.name)
         if then is None or IDENTITY_HIGH_WATER_MARK not in then.metadata or IDENTITY_STEP not in field.metadata:
             continue
         if all(field.metadata.get(key) == then.metadata.get(key) for key in (IDENTITY_START, IDENTITY_STEP)):
             marks[field.name] = int(then.metadata[IDENTITY_HIGH_WATER_MARK])
-    return with_high_water_marks(metadata, marks) if marks else metadata
+    return marks
 
 
 def _protocol(target: Snapshot, latest: Snapshot) -> Protocol:

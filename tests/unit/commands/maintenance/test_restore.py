@@ -186,6 +186,31 @@ def test_identity_columns_go_on_where_they_were(tmp_path: Path) -> None:
     assert field.metadata["delta.identity.highWaterMark"] == 7
 
 
+def test_what_a_version_between_has_given_is_not_given_again(tmp_path: Path) -> None:
+    """Over a version without the identity column, and one where column mapping was not on."""
+    mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    plain = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+
+    def mapped(mark: int) -> dict[str, Any]:
+        field = identity(mark)
+        named = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "id"}
+        return {"type": "struct", "fields": [{**field, "metadata": field["metadata"] | named}]}
+
+    table = TableBuilder(tmp_path / "t", mapped(5), properties=mapping, protocol=(2, 6))
+    table.create()
+    table.commit([table.metadata(mapped(50), mapping | {"delta.columnMapping.maxColumnId": "9"})])
+    table.commit([table.metadata(plain, {})])
+    table.commit([table.metadata(mapped(2), mapping)])
+    run(table, version=0)
+    snapshot = load_snapshot(str(table.path))
+    [field] = snapshot.schema
+    assert field.metadata["delta.identity.highWaterMark"] == 50
+    assert snapshot.configuration.configuration["delta.columnMapping.maxColumnId"] == "9"
+    run(table, version=2)
+    [field] = load_snapshot(str(table.path)).schema
+    assert "delta.identity.highWaterMark" not in field.metadata
+
+
 def identity(mark: int) -> dict[str, Any]:
     metadata = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
     return {
