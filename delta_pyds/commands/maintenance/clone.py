@@ -2,9 +2,10 @@
 
     result = shallow_clone(source, target_storage, "/data/copy", CloneOptions(replace=True))
 
-Invariants: the target's files are the source's, by absolute paths, with their deletion vectors, statistics, tags and
-row ids; no data is copied. The target has a history and an id of its own, and nothing that it does touches the source's
-files. What vacuum deletes of the source is gone for the clone, too.
+Invariants: the target's files are the source's, by absolute paths, with their deletion vectors, statistics and tags; no
+data is copied. Rows keep the source's row ids, except where the target has given ids of its own: there they get new
+ones, as no id is given twice in a table's history. The target has a history and an id of its own, and nothing that it
+does touches the source's files. What vacuum deletes of the source is gone for the clone, too.
 
 Protocol: "Add File and Remove File" (absolute paths), "Deletion Vectors" (storage type p), "Row Tracking".
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -22,12 +23,15 @@ import msgspec
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
+from delta_pyds.commands.maintenance.present_files import file_paths, missing_files
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError, TableNotFoundError, UserError
+from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
 from delta_pyds.protocol.paths import is_absolute
 from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
@@ -43,7 +47,9 @@ _OF_ITS_HISTORY = (
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
     Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION,
 )
+_ROW_ID_COLUMNS = (Property.MATERIALIZED_ROW_ID_COLUMN_NAME, Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME)
 _NO_FILES = FileKeys.none()
+_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -81,34 +87,24 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     """Clone a version of a table to a path.
 
     Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) where something is at the target and ``replace`` does not say
-        what to do with it, (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself; OptionError for
-        properties, and for a target in another store; a ConflictError.
+        what to do with it, (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself,
+        (DELTA_FILE_NOT_FOUND_DETAILED) for files that are gone; OptionError for a target in another store; StorageError
+        for files that the target's storage does not open; what ``clone_properties`` raises; a ConflictError.
     """
     root = source.table_root
     source.configuration.check_writable()
-    if target_root == root:
-        raise UserError(
-            f"table {root} cannot be cloned onto itself. Clone it to another path; to have an earlier version of it "
-            "again, restore that.",
-            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
-            table=root,
-        )
-    if scheme_of(target_root) != scheme_of(root):
-        raise OptionError(
-            f"table {root} cannot be cloned to {target_root}: a shallow clone names the files of the source, and no "
-            "table leads to another store. Clone it to a path of the same store.",
-            code="DELTA_INVALID_CLONE_PATH",
-            option="target",
-        )
+    _check_place(root, target_root)
     existing = _existing(storage, target_root, options)
     wanted = clone_properties(source, options.properties)
-    metadata = _metadata(source, existing, wanted)
+    new_row_ids = _needs_new_row_ids(source, existing)
+    metadata = _metadata(source, existing, wanted, new_row_ids=new_row_ids)
     protocol = _protocol(source, existing, metadata, wanted)
     check_clone_protocol(protocol, parse_properties(metadata.configuration or {}))
     now_ms = time.time_ns() // 1_000_000
     keys = FileKeys.of(source)
     base = as_uri(root)
-    adds = [_of_source(file, base) for file in only_in(source, keys, _NO_FILES)]
+    adds = [_of_source(file, base, new_row_ids=new_row_ids) for file in only_in(source, keys, _NO_FILES)]
+    _check_files(source, storage, target_root, adds)
     removes: list[RemoveFile] = []
     if existing is not None:
         files = removed_from(existing, FileKeys.of(existing), _NO_FILES)
@@ -125,7 +121,10 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
     transaction.set_protocol(protocol)
-    _set_domains(transaction, source, existing)
+    _set_clustering(transaction, source, existing)
+    if not new_row_ids:
+        # ids that the clone gives come after the source's
+        transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
     already = {file.path for file in removes}
     if any(add.path in already for add in adds):
         adds, removes = _without_both(adds, removes)
@@ -136,6 +135,47 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         user_metadata=options.user_metadata,
     )
     return CloneResult(committed.version, *metrics.values())
+
+
+def _check_place(root: str, target_root: str) -> None:
+    if target_root == root:
+        raise UserError(
+            f"table {root} cannot be cloned onto itself. Clone it to another path; to have an earlier version of it "
+            "again, restore that.",
+            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+            table=root,
+        )
+    if scheme_of(target_root) != scheme_of(root):
+        raise OptionError(
+            f"table {root} cannot be cloned to {target_root}: a shallow clone names the files of the source, and no "
+            "table leads to another store. Clone it to a path of the same store.",
+            code="DELTA_INVALID_CLONE_PATH",
+            option="target",
+        )
+
+
+def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Sequence[AddFile]) -> None:
+    """Whether the target's own storage opens the files: one of them tells, where no vacuum can have deleted any."""
+    is_latest = latest_version(source.storage, source.table_root) == source.version
+    require_all_allowed(storage, file_paths(target_root, adds))
+    missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
+    if missing:
+        shown = ", ".join(missing[:_SHOWN])
+        raise UserError(
+            f"version {source.version} of table {source.table_root} cannot be cloned: {len(missing)} of its files are "
+            f"no longer there, which a vacuum has probably deleted. Clone a later version. Missing are: {shown}",
+            code="DELTA_FILE_NOT_FOUND_DETAILED",
+            table=source.table_root,
+            version=source.version,
+            paths=tuple(missing[:_SHOWN]),
+        )
+
+
+def _needs_new_row_ids(source: Snapshot, existing: Snapshot | None) -> bool:
+    """Whether the target has given row ids, which could be those of the source's rows, or the source gives none."""
+    if not source.configuration.supports(Feature.ROW_TRACKING):
+        return True
+    return existing is not None and high_water_mark(existing.domain_metadata.get(ROW_TRACKING_DOMAIN)) >= 0
 
 
 def _existing(storage: Storage, target_root: str, options: CloneOptions) -> Snapshot | None:
@@ -164,12 +204,17 @@ def _first_name(storage: Storage, directory: str) -> str | None:
         return None
 
 
-def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperties) -> Metadata:
+def _metadata(source: Snapshot, existing: Snapshot | None, wanted: CloneProperties, *, new_row_ids: bool) -> Metadata:
     configuration = {key: value for key, value in wanted.configuration.items() if key not in _OF_ITS_HISTORY}
     if existing is not None:
         # the versions before stay in the log of the target
         configuration.update(
             (key, value) for key, value in existing.configuration.configuration.items() if key in _OF_ITS_HISTORY
+        )
+    if new_row_ids:
+        # files keep ids of the source in columns, which have to be found no more
+        configuration.update(
+            (key, f"_{key.rpartition('.')[2]}-{uuid.uuid4()}") for key in _ROW_ID_COLUMNS if configuration.get(key)
         )
     before = None if existing is None else existing.metadata
     return msgspec.structs.replace(
@@ -192,18 +237,16 @@ def _protocol(source: Snapshot, existing: Snapshot | None, metadata: Metadata, w
     return upgrade_protocol(protocol, metadata, features=wanted.features)
 
 
-def _set_domains(transaction: Transaction, source: Snapshot, existing: Snapshot | None) -> None:
-    """Clustering is the source's, and so are row ids: those that the clone gives come after them."""
+def _set_clustering(transaction: Transaction, source: Snapshot, existing: Snapshot | None) -> None:
     then = source.domain_metadata.get(CLUSTERING_DOMAIN)
     before = None if existing is None else existing.domain_metadata.get(CLUSTERING_DOMAIN)
     if then is not None:
         transaction.set_domain(then)
     elif before is not None:
         transaction.set_domain(msgspec.structs.replace(before, removed=True))
-    transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
 
 
-def _of_source(file: AddFile, base: str) -> AddFile:
+def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
     """The file by an absolute path, with its vector by one. ``base``: the source's root as a URI."""
     vector = file.deletion_vector
     if vector is not None and vector.storage_type == "u":
@@ -216,9 +259,14 @@ def _of_source(file: AddFile, base: str) -> AddFile:
             vector.max_row_index,
         )
     path = file.path if is_absolute(file.path) else f"{base}/{file.path}"
-    # rows keep their ids; versions in which they last changed are those of the target, where they are new
     return msgspec.structs.replace(
-        file, path=path, deletion_vector=vector, data_change=True, default_row_commit_version=None
+        file,
+        path=path,
+        deletion_vector=vector,
+        data_change=True,
+        base_row_id=None if new_row_ids else file.base_row_id,
+        # versions in which rows last changed are those of the target, where they are new
+        default_row_commit_version=None,
     )
 
 

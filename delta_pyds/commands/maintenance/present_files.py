@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from delta_pyds.errors import FileNotFoundInStorageError
@@ -16,19 +16,23 @@ _THREADS = 16
 _ASKED_ONE_BY_ONE = 32
 
 
+def file_paths(table_root: str, files: Iterable[AddFile]) -> Iterator[str]:
+    """The whole paths of data files, and of the files of their deletion vectors."""
+    for file in files:
+        yield resolve_data_path(table_root, file.path)
+        vector = file.deletion_vector
+        if vector is not None and vector.storage_type == "u":
+            yield join(table_root, vector.relative_path())
+        elif vector is not None and vector.storage_type == "p":
+            yield resolve_data_path(table_root, vector.path_or_inline_dv)
+
+
 def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -> list[str]:
     """Those data files and files of deletion vectors that are not there, as whole paths, sorted."""
     directories: dict[str, set[str]] = defaultdict(set)
-    for file in files:
-        paths = [resolve_data_path(table_root, file.path)]
-        vector = file.deletion_vector
-        if vector is not None and vector.storage_type == "u":
-            paths.append(join(table_root, vector.relative_path()))
-        elif vector is not None and vector.storage_type == "p":
-            paths.append(resolve_data_path(table_root, vector.path_or_inline_dv))
-        for path in paths:
-            directory, _, name = path.rpartition("/")
-            directories[directory].add(name)
+    for path in file_paths(table_root, files):
+        directory, _, name = path.rpartition("/")
+        directories[directory].add(name)
 
     def missing(directory: str) -> list[str]:
         names = directories[directory]

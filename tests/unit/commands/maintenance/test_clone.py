@@ -11,8 +11,13 @@ import pytest
 import delta_pyds
 from delta_pyds.commands.maintenance.clone import CloneOptions, CloneResult, shallow_clone
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum
-from delta_pyds.errors import OptionError, UserError
+from delta_pyds.commands.row_changes.commit_rows import local_runner
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.errors import OptionError, StorageError, UserError
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, write_rows
@@ -130,6 +135,69 @@ def test_row_ids_are_the_sources_and_new_ones_come_after_them(tmp_path: Path) ->
     rows = {row["id"]: row["_row_id"] for row in read_rows(target, row_ids=True)}
     assert rows == {2: 1, 3: 2}
     assert not delta_pyds.verify(str(target)).errors
+
+
+def test_a_clone_that_has_given_row_ids_gives_none_of_them_again(tmp_path: Path) -> None:
+    """Ids of rows that an update moved stand in columns of the files, and must not come with them either."""
+    source, target = tmp_path / "s", tmp_path / "t"
+    tracked = {"delta.enableRowTracking": "true"}
+    write_rows(source, SCHEMA, [{"id": n, "p": "a"} for n in (1, 2)], mode="error", properties=tracked)
+    clone(source, target)
+    write_rows(target, SCHEMA, [{"id": 70, "p": "a"}])
+    given = {row["_row_id"]: row["id"] for row in read_rows(target, row_ids=True)}
+    write_rows(source, SCHEMA, [{"id": n, "p": "b"} for n in (3, 4)])
+    plan = plan_update(load_snapshot(str(source)), "id IN (2, 3)", {"p": "'c'"}, CommandOptions())
+    run_update(plan, Place("process", "a test says so"), local_runner(plan.change, 1))
+    moved = {row["id"]: row["_row_id"] for row in read_rows(source, row_ids=True)}
+    assert moved == {1: 0, 2: 1, 3: 2, 4: 3}
+    for _ in range(2):
+        clone(source, target, replace=True)
+        rows = {row["_row_id"]: row["id"] for row in read_rows(target, row_ids=True)}
+        assert sorted(rows.values()) == [1, 2, 3, 4]
+        assert not delta_pyds.verify(str(target)).errors
+        # a file that stays, stays as it is
+        assert all(rows[row_id] == given[row_id] for row_id in rows.keys() & given.keys())
+        write_rows(target, SCHEMA, [{"id": 71, "p": "a"}])
+        given |= {row["_row_id"]: row["id"] for row in read_rows(target, row_ids=True)}
+        assert not delta_pyds.verify(str(target)).errors
+
+
+def test_ids_that_a_source_no_longer_gives_are_not_taken_over(tmp_path: Path) -> None:
+    source, target = TableBuilder(tmp_path / "s", {"id": "long"}), tmp_path / "t"
+    source.create()
+    source.append([{"id": 1}], baseRowId=0, defaultRowCommitVersion=0)
+    write_rows(target, {"id": "long"}, [{"id": 7}], properties={"delta.enableRowTracking": "true"})
+    clone(source.path, target, replace=True)
+    assert ids(target) == [1]
+    assert not delta_pyds.verify(str(target)).errors
+
+
+@pytest.mark.parametrize("what", ["data", "vector"])
+def test_a_version_whose_files_are_gone_is_refused(source: TableBuilder, tmp_path: Path, what: str) -> None:
+    target = tmp_path / "t"
+    [old] = [add for add in source.active(2) if (add["add"].get("deletionVector") or {}).get("storageType") == "u"]
+    source.commit([source.remove(old)])
+    gone = source.data_file(old) if what == "data" else source.vector_file(old)
+    gone.unlink()
+    with pytest.raises(UserError, match=gone.name) as caught:
+        clone(source.path, target, version=3)
+    assert caught.value.code == "DELTA_FILE_NOT_FOUND_DETAILED"
+    assert not target.exists()
+    clone(source.path, target)
+    assert ids(target) == ids(source.path) == [3]
+
+
+def test_a_target_that_may_not_read_the_source_is_left_alone(source: TableBuilder, tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    write_rows(target, SCHEMA, [{"id": 7, "p": "b"}], mode="error")
+    snapshot = load_snapshot(str(source.path))
+    own_files_only = resolve_storage(str(target), {"allowed_roots": []})
+    with pytest.raises(StorageError, match="allowed_roots"):
+        shallow_clone(snapshot, own_files_only, str(target), CloneOptions(replace=True))
+    assert load_snapshot(str(target)).version == 0
+    with_source = resolve_storage(str(target), {"allowed_roots": [str(source.path)]})
+    shallow_clone(snapshot, with_source, str(target), CloneOptions(replace=True))
+    assert ids(target) == [2, 3]
 
 
 def test_row_tracking_by_a_property_of_the_clone_numbers_its_rows(source: TableBuilder, tmp_path: Path) -> None:
