@@ -62,6 +62,7 @@ def thin_client() -> str:
     return str(python)
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("client", [whole_client, thin_client])
 def test_reading_and_writing_through_spark_connect(server: str, client: Callable[[], str], tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))

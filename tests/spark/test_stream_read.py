@@ -14,6 +14,10 @@ from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
 
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
+
 @pytest.fixture
 def sink(tmp_path: Path) -> Sink:
     return Sink(tmp_path / "sink")
