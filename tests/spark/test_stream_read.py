@@ -13,7 +13,6 @@ from tests.support.streams import Sink, stream
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
 
-
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
 pytestmark = pytest.mark.one_test_in(2)
 
