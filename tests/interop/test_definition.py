@@ -14,7 +14,7 @@ import pytest
 from delta_pyds import DeltaTable, IdentityGenerator
 from delta_pyds.protocol.features import supported_features
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.engines import Engines
+from tests.interop.engines import Engines, rows
 
 Ours = Callable[[DeltaTable], None]
 PROPERTIES = "SET TBLPROPERTIES"
@@ -39,7 +39,29 @@ STEPS: list[tuple[str, Ours]] = [
     ("DROP CONSTRAINT pos", lambda t: t.dropConstraint("pos")),
     ("RENAME COLUMN p TO pp", lambda t: t.renameColumn("p", "pp")),
     ("RENAME COLUMN s.x TO `x y`", lambda t: t.renameColumn("s.x", "x y")),
+    ("ADD COLUMNS (n2 INT, n3 ARRAY<STRUCT<q: INT>>)", lambda t: t.addColumns(_two_columns())),
+    ("DROP COLUMNS (n1, s.w)", lambda t: t.dropColumns("n1", "s.w")),
+    properties(enableTypeWidening="true"),
+    ("ALTER COLUMN g TYPE BIGINT", lambda t: t.alterColumn("g", dataType="BIGINT")),
+    ("ALTER COLUMN m.value.q TYPE DOUBLE", lambda t: t.alterColumn("m.value.q", dataType="DOUBLE")),
+    properties(enableChangeDataFeed="true"),
+    properties(enableDeletionVectors="true", checkpointPolicy="v2"),
+    properties(enableInCommitTimestamps="true"),
+    properties(enableRowTracking="true"),
+    properties(enableInCommitTimestamps="false", feature_allowColumnDefaults="supported"),
+    ("ALTER COLUMN n2 SET DEFAULT 5", lambda t: t.alterColumn("n2", default="5")),
+    ("ALTER COLUMN n2 DROP DEFAULT", lambda t: t.alterColumn("n2", dropDefault=True)),
+    (f"{PROPERTIES} ('comment' = 'about', 'my' = 'x')", lambda t: t.setProperties({"comment": "about", "my": "x"})),
+    ("UNSET TBLPROPERTIES ('my')", lambda t: t.unsetProperties("my")),
+    ("RENAME COLUMN s.`x y` TO x", lambda t: t.renameColumn("s.`x y`", "x")),
+    properties(columnMapping_mode="none"),
 ]  # fmt: skip
+
+
+def _two_columns() -> Any:
+    from pyspark.sql.types import ArrayType, IntegerType, StructType
+
+    return StructType().add("n2", IntegerType()).add("n3", ArrayType(StructType().add("q", IntegerType())))
 
 
 @pytest.mark.cell("alter table", "us -> reference")
@@ -59,6 +81,12 @@ def test_alter_table_says_the_same(engines: Engines, tmp_path: Path) -> None:
         change(DeltaTable.forPath(engines.spark, ours))
         assert definition(ours) == definition(theirs), text
         assert commit(ours) == commit(theirs), text
+    engines.assert_sound(ours)
+    assert engines.agree(ours) == rows(engines.reference(theirs))
+    engines.sql(f"INSERT INTO delta.`{ours}` (id, pp) VALUES (9, 'q')")
+    engines.sql(f"DELETE FROM delta.`{ours}` WHERE id = 1")
+    assert len(engines.agree(ours)) == 3
+    engines.assert_sound(ours)
 
 
 @pytest.mark.cell("create and replace", "us -> reference")
