@@ -25,6 +25,11 @@ def json_line(value: Any) -> None:
     sys.stdout.write(_json(value) + "\n")
 
 
+def text_line(text: str) -> None:
+    """A sentence, or a path out of a store, which may hold anything."""
+    sys.stdout.write(shown(text) + "\n")
+
+
 def json_rows(batches: Iterable[pa.RecordBatch]) -> None:
     """One object for each row. A map is an object where its keys are texts, else a list of pairs."""
     for batch in batches:

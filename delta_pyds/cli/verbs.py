@@ -128,6 +128,77 @@ def checkpoint(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def vacuum(arguments: argparse.Namespace) -> int:
+    from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
+    from delta_pyds.storage.resolve import resolve_storage
+    from delta_pyds.storage.table_path import absolute_table_path
+
+    root = absolute_table_path(arguments.path)
+    options = VacuumOptions(
+        retention_hours=arguments.hours, check_retention=not arguments.unsafe_retention, lite=arguments.lite
+    )
+    plan = plan_vacuum(resolve_storage(root, arguments.storage_options), root, options)
+    if arguments.dry_run:
+        for path in plan.paths.to_pylist():
+            if arguments.json:
+                output.json_line({"path": path})
+            else:
+                output.text_line(path)
+        return DONE
+    return _say(arguments, run_vacuum(plan))
+
+
+def optimize(arguments: argparse.Namespace) -> int:
+    from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
+    from delta_pyds.commands.layout.run import run_layout
+    from delta_pyds.commands.row_changes.plan import CommandOptions
+    from delta_pyds.commands.row_changes.result import Place
+    from delta_pyds.errors import OptionError
+    from delta_pyds.protocol.schema import TIMESTAMP
+    from delta_pyds.table.snapshot import load_snapshot
+
+    snapshot = load_snapshot(arguments.path, storage_options=arguments.storage_options)
+    columns = snapshot.configuration.partition_columns
+    if arguments.time_zone is None and any(f.name in columns and f.data_type == TIMESTAMP for f in snapshot.schema):
+        # a value that names no zone would mean another time after it was written anew
+        raise OptionError(
+            f"the table {snapshot.table_root} is partitioned by a timestamp: give --time-zone, the one of the sessions "
+            "that wrote it.",
+            option="time-zone",
+        )
+    options = CommandOptions(storage_options=arguments.storage_options, time_zone=arguments.time_zone or "UTC")
+    if arguments.purge:
+        plan = plan_purge(snapshot, arguments.where, options)
+    elif arguments.zorder_by:
+        plan = plan_zorder(snapshot, arguments.zorder_by, arguments.where, options)
+    else:
+        plan = plan_optimize(snapshot, arguments.where, options, full=arguments.full)
+    result = run_layout(plan, Place("process", "there is no Spark on the command line"))
+    if arguments.json:
+        output.json_line({"version": result.version, "metrics": result.metrics})
+    else:
+        output.text_line(str(result))
+    return DONE
+
+
+def restore(arguments: argparse.Namespace) -> int:
+    from delta_pyds.commands.maintenance.restore import RestoreOptions
+    from delta_pyds.commands.maintenance.restore import restore as restored
+    from delta_pyds.table.snapshot import load_snapshot
+
+    options = RestoreOptions(arguments.version, arguments.timestamp, arguments.time_zone)
+    snapshot = load_snapshot(arguments.path, storage_options=arguments.storage_options)
+    return _say(arguments, restored(snapshot, options))
+
+
+def _say(arguments: argparse.Namespace, result: Any) -> int:
+    if arguments.json:
+        output.json_line(asdict(result))
+    else:
+        output.text_line(str(result))
+    return DONE
+
+
 def cat(arguments: argparse.Namespace) -> int:
     from delta_pyds.commands.scan import scan
 

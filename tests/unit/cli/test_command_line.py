@@ -101,6 +101,37 @@ def test_checkpoint(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list((table / "_delta_log").glob("*.checkpoint*.parquet"))
 
 
+def test_optimize_restore_and_vacuum(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        write_rows(table, SCHEMA, ROWS)
+    assert main(["optimize", str(table), "--json"]) == 0
+    (result,) = _json_lines(capsys)
+    assert result["version"] == 4 and result["metrics"]["numFilesRemoved"] == 4  # type: ignore[index]
+    assert main(["optimize", str(table), "--zorder-by", "id"]) == 0
+    assert "made version 5" in capsys.readouterr().out
+    assert main(["restore", str(table), "--version", "1"]) == 0
+    assert "made version 6" in capsys.readouterr().out
+    assert main(["cat", str(table), "--columns", "id", "--json"]) == 0
+    assert len(_json_lines(capsys)) == 4
+    assert main(["vacuum", str(table), "--dry-run"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["vacuum", str(table), "--hours", "0"]) == 2
+    assert "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT" in capsys.readouterr().err
+    assert main(["vacuum", str(table), "--hours", "0", "--unsafe-retention", "--dry-run", "--json"]) == 0
+    assert len(_json_lines(capsys)) == 4
+    assert main(["vacuum", str(table), "--hours", "0", "--unsafe-retention", "--json"]) == 0
+    assert _json_lines(capsys)[0]["num_deleted_files"] == 4
+    assert len(list(table.glob("*.parquet"))) == 2
+
+
+def test_a_partition_that_is_a_time_needs_a_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": 1, "at": dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)}]
+    write_rows(tmp_path, {"id": "long", "at": "timestamp"}, rows, partition_by=(("at",),))
+    assert main(["optimize", str(tmp_path)]) == 2
+    assert "--time-zone" in capsys.readouterr().err
+    assert main(["optimize", str(tmp_path), "--time-zone", "Europe/Paris"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
