@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-change-feed test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -36,6 +36,9 @@ demo-upsert: java setup ## Merge into a Delta table, update and delete its rows 
 
 demo-change-feed: java setup ## Read what a merge changed, row by row, and apply it elsewhere (examples/change_feed.py)
 	@$(BIN)/python examples/change_feed.py $(ARGS)
+
+demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, restore and clone it (examples/maintenance.py)
+	@$(BIN)/python examples/maintenance.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)

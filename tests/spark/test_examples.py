@@ -45,3 +45,14 @@ def test_change_feed(run: Callable[[str], str]) -> None:
     for change in ("update_preimage", "update_postimage", "insert", "delete"):
         assert change in out
     assert "The second table has the rows of the first." in out
+
+
+def test_maintenance(run: Callable[[str], str]) -> None:
+    out = run("maintenance.py")
+
+    assert "4500 rows are back" in out
+    assert "3600 rows in the clone, 4500 in the table" in out
+    assert "0 files would be deleted" in out
+    for operation in ("CREATE TABLE", "OPTIMIZE", "ADD CONSTRAINT", "ADD COLUMNS", "RESTORE"):
+        assert operation in out
+    assert "ok, 0 errors, 0 warnings" in out
