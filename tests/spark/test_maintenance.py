@@ -39,11 +39,12 @@ def test_vacuum_heeds_the_session_and_tells_what_it_did(spark: SparkSession, pat
     table = DeltaTable.forPath(spark, path)
     orphan = Path(path) / "orphan.parquet"
     orphan.write_bytes(b"x")
-    os.utime(orphan, (0, 0))
+    os.utime(orphan, (1_000_000_000, 1_000_000_000))
     with pytest.raises(IllegalArgumentException, match="TOO_SHORT"):
         table.vacuum(0)
     listed = spark.createDataFrame(
-        [("orphan.parquet", 1, False, 0)], "path string, length long, isDir boolean, modificationTime long"
+        [("orphan.parquet", 1, False, 1_000_000_000_000)],
+        "path string, length long, isDir boolean, modificationTime long",
     )
     for shown in (table.vacuum(dry_run=True), table.vacuum(200.5, dry_run=True, inventory=listed)):
         assert [row.path for row in shown.collect()] == [str(orphan)]
