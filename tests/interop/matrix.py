@@ -100,7 +100,8 @@ class Recorder:
         self.outcomes[report.nodeid] = Outcome(
             report.nodeid, not report.failed, tuple(cells), report.duration, self._commit
         )
-        journal.add(self.outcomes[report.nodeid])
+        if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that collects reports writes each once
+            journal.add(self.outcomes[report.nodeid])
 
     def cells(self) -> dict[str, dict[str, str]]:
         """By feature in the order of collection, by direction: the worst that one of a cell's tests came to."""
