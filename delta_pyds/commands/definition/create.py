@@ -24,6 +24,7 @@ from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Metad
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
 from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
+from delta_pyds.redaction import Concealing
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
@@ -43,8 +44,8 @@ _ROW_TRACKING_COLUMNS = (
 CreateMode = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
 
 
-@dataclass(frozen=True)
-class CreateRequest:
+@dataclass(frozen=True, repr=False)
+class CreateRequest(Concealing):
     """The table that shall be. ``partition_columns``, ``clustering_columns``: names, the latter with dots."""
 
     table_root: str
@@ -55,7 +56,7 @@ class CreateRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
     user_metadata: str | None = None
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def existing_table(request: CreateRequest) -> Snapshot | None:
