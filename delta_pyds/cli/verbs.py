@@ -75,15 +75,7 @@ def detail(arguments: argparse.Namespace) -> int:
 def explain(arguments: argparse.Namespace) -> int:
     from delta_pyds.api import explain as report_on
 
-    report = report_on(
-        arguments.path,
-        where=arguments.where,
-        columns=arguments.columns,
-        version=arguments.version,
-        timestamp=arguments.timestamp,
-        time_zone=arguments.time_zone,
-        storage_options=arguments.storage_options,
-    )
+    report = report_on(arguments.path, **_selection(arguments))
     if not arguments.json:
         print(report)
         return DONE
@@ -202,15 +194,7 @@ def _say(arguments: argparse.Namespace, result: Any) -> int:
 def cat(arguments: argparse.Namespace) -> int:
     from delta_pyds.commands.scan import scan
 
-    rows = scan(
-        arguments.path,
-        where=arguments.where,
-        columns=arguments.columns,
-        version=arguments.version,
-        timestamp=arguments.timestamp,
-        time_zone=arguments.time_zone,
-        storage_options=arguments.storage_options,
-    )
+    rows = scan(arguments.path, **_selection(arguments))
     with closing(rows.to_batches()) as stream:
         batches = stream if arguments.limit is None else _first(stream, arguments.limit)
         if arguments.json:
@@ -218,6 +202,11 @@ def cat(arguments: argparse.Namespace) -> int:
         else:
             output.csv_rows(rows.schema.names, batches)
     return DONE
+
+
+def _selection(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("where", "columns", "version", "timestamp", "time_zone", "storage_options")
+    return {name: getattr(arguments, name) for name in names}
 
 
 def _first(batches: Generator[pa.RecordBatch, None, None], limit: int) -> Generator[pa.RecordBatch, Any, None]:
