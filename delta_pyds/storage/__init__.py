@@ -5,6 +5,7 @@
 - ``base``: the interface: listing from a name, reads, put-if-absent
 - ``allowed_roots``: a storage that opens files below certain directories only
 - ``local``: the local disk
+- ``local_removal``: removing there, without following links
 - ``fsspec_store``: everything that fsspec knows
 - ``conditional_put``: fsspec stores that create a file only where there is none
 - ``s3``: S3, by its conditional put

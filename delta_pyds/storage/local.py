@@ -7,7 +7,7 @@ import errno
 import os
 import stat as stat_module
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Literal
 
 from delta_pyds.errors import NothingWrittenError, StorageError
@@ -20,6 +20,7 @@ from delta_pyds.storage.base import (
     of_another_store,
     parts_below,
 )
+from delta_pyds.storage.local_removal import remove_below
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -205,7 +206,7 @@ class LocalStorage:
     def delete(self, path: str, *, below: str) -> None:
         """See ``Storage.delete``. Each directory on the way is opened from the one before, and never through a link."""
         try:
-            _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.unlink)
+            remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.unlink)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -213,7 +214,7 @@ class LocalStorage:
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         try:
-            return _remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.rmdir)
+            return remove_below(_plain(below), parts_below(_plain(path), _plain(below)), os.rmdir)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
                 return False
@@ -301,30 +302,6 @@ def _is_there(directory: str) -> bool:
         os.stat(directory)
     except FileNotFoundError:
         return False
-    return True
-
-
-def _remove_below(root: str, parts: Sequence[str], remove: Callable[..., None]) -> bool:
-    """Whether something was there to be removed."""
-    directory = os.open(root, _DIRECTORY)
-    try:
-        for i, name in enumerate(parts[:-1]):
-            try:
-                inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-            except NotADirectoryError:
-                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                if not stat_module.S_ISLNK(found.st_mode):
-                    return False  # where there is no directory there is no file
-                raise StorageError(
-                    f"'{'/'.join(parts)}' below '{root}' was not deleted: '{'/'.join(parts[: i + 1])}' is a symbolic "
-                    "link, and what lies behind one may belong to somebody else.",
-                    path=f"{root}/{'/'.join(parts)}",
-                ) from None
-            os.close(directory)
-            directory = inner
-        remove(parts[-1], dir_fd=directory)
-    finally:
-        os.close(directory)
     return True
 
 
