@@ -57,6 +57,9 @@ def commit_rows(
     """
     timing = timing or Timing(time.monotonic())
     state, target = plan.state, plan.target
+    actions = _actions(outputs)
+    if not actions.keys() - {Action.INSERT, Action.KEEP}:
+        outputs = _without_change_files(plan, outputs)
     finish = Finish(
         target,
         state.write,
@@ -67,7 +70,7 @@ def commit_rows(
         repeats=plan.kind == "MERGE" and not state.one_match and not state.change_data,
     )
     try:
-        changes, rows = _changes(plan, finish, outputs, source_rows)
+        changes, rows = _changes(plan, finish, outputs, Counted(actions, None, source_rows))
         transaction = _transaction(plan, changes, outputs)
         timing = timing.ended()
         if transaction is None:
@@ -116,7 +119,7 @@ def run_again(max_runs: int, run: Callable[[], T]) -> T:
 
 
 def _changes(
-    plan: RowChangePlan, finish: Finish, outputs: Sequence[TaskOutput], source_rows: int | None
+    plan: RowChangePlan, finish: Finish, outputs: Sequence[TaskOutput], rows: Counted
 ) -> tuple[FileChanges, Counted]:
     """What happens to files and rows, held against each other."""
     now_ms = int(time.time() * 1000)
@@ -125,11 +128,7 @@ def _changes(
         changes.remove(plan.target.files, now_ms=now_ms)
         return changes, Counted({}, live_rows(plan))
     changes = finish.run(outputs, now_ms=now_ms)
-    actions: Counter[int] = Counter()
-    for output in outputs:
-        actions.update(output.counts)
-    rows = Counted(actions, None, source_rows)
-    said = actions[Action.DELETE] + actions[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
+    said = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
     # updated rows leave and come back, but where their task has written the whole file anew
     marked = changes.deleted_rows - (0 if any(output.replaced for output in outputs) else rows.updated)
     written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
@@ -149,6 +148,23 @@ def _changes(
             table=plan.target.snapshot.table_root,
         )
     return changes, replace(rows, deleted=said)
+
+
+def _actions(outputs: Sequence[TaskOutput]) -> dict[int, int]:
+    """Rows by what became of them; none of a kind that did not occur."""
+    actions: Counter[int] = Counter()
+    for output in outputs:
+        actions.update(output.counts)
+    return dict(+actions)
+
+
+def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> list[TaskOutput]:
+    """Where rows only came, readers of changes take them from the new files. Protocol: "Change Data Files"."""
+    write = plan.state.write
+    told = [TaskOutput(change_files=output.change_files) for output in outputs if output.change_files]
+    if told:
+        discard_files(write.table_root, write.storage_options, told)
+    return [replace(output, change_files=()) for output in outputs]
 
 
 def live_rows(plan: RowChangePlan) -> int | None:
@@ -197,7 +213,7 @@ def _tags(plan: RowChangePlan, outputs: Sequence[TaskOutput]) -> dict[str, str]:
     tags = {}
     if plan.metadata is None and _metadata(plan, outputs) is not None:
         tags[IDENTITY_TAG] = "true"
-    if plan.state.row_id_columns is not None:
+    if plan.target.row_id_columns is not None:
         # rows that were written anew have the ids that they had
         tags[PRESERVED_TAG] = "true"
     return tags

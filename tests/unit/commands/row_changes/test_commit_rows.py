@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,7 +37,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import FoundRows, TaskOutput
 from delta_pyds.verification.verify import verify
-from tests.support.table_writes import read_sorted, write_rows
+from tests.support.table_writes import read_rows, read_sorted, write_rows
 
 T = TypeVar("T")
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -88,6 +90,20 @@ def test_rows_of_several_tasks_are_united(tmp_path: Path, properties: dict[str, 
     assert list(verify(str(tmp_path)).findings) == []
     if properties:
         assert len([f for f in files(tmp_path) if f.endswith(".bin")]) == 1
+
+
+def test_rows_that_are_copied_keep_their_ids_whoever_found_the_others(tmp_path: Path) -> None:
+    table(tmp_path, {"delta.enableRowTracking": "true"})
+    plan = planned(tmp_path, "DELETE")
+    # a query of Spark that only finds rows needs no ids of them
+    plan = replace(plan, state=replace(plan.state, row_id_columns=None))
+
+    version = commit(plan, output(found(0, [1]), delete=1)).version
+
+    info = json.loads((tmp_path / "_delta_log" / f"{version:020}.json").read_text().splitlines()[0])["commitInfo"]
+    assert info["tags"]["delta.rowTracking.preserved"] == "true"
+    rows = read_rows(tmp_path, row_ids=True)
+    assert {row["id"]: row["_row_id"] for row in rows} == {n: n for n in range(30) if n != 1}
 
 
 CONTRADICTIONS = {

@@ -17,6 +17,8 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.errors import ConcurrentAppendError, ConstraintViolationError, DeltaError
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.change_feed import ENABLED as CHANGES
+from tests.support.change_feed import change_rows
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, struct, write_rows
 
@@ -196,3 +198,16 @@ def test_the_commit_says_what_the_merge_did(tmp_path: Path) -> None:
     assert metrics["numTargetRowsMatchedUpdated"] == metrics["numTargetRowsMatchedDeleted"] == 1
     assert metrics["numTargetRowsInserted"] == 1
     assert metrics["numTargetDeletionVectorsAdded"] == 2
+
+
+@pytest.mark.parametrize("key", [70, 3], ids=["nothing is met", "a row is met and kept"])
+def test_rows_that_only_came_need_no_change_file(tmp_path: Path, key: int) -> None:
+    path = tmp_path / "t"
+    write_rows(path, SCHEMA, numbered(0), properties=CHANGES)
+    update = MergeClauseText("matched", "update", "s.v > 5")
+
+    result = run(planned(path, [{"id": key, "v": 1}, {"id": 71, "v": 1}], update, INSERT))
+
+    assert not list(path.rglob("cdc-*"))
+    changes = [(row["_change_type"], row["id"]) for row in change_rows(path, result.version or 0)]
+    assert sorted(changes) == [("insert", n) for n in sorted({key, 71} - {3})]
