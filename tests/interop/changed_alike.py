@@ -129,7 +129,7 @@ def same_protocol(theirs: Path, ours: Path) -> None:
     names = [{f.name: f.physical_name for f in snapshot.schema} for snapshot in (a, b)]
     known = {f.physical_name for f in load_snapshot(str(ours), version=0).schema}
     assert {n: p for n, p in names[0].items() if p in known} == {n: p for n, p in names[1].items() if p in known}
-    masked = [re.sub(r'"col-[0-9a-f-]{36}"', "col", snapshot.metadata.schema_string) for snapshot in (a, b)]
+    masked = [re.sub(r'"col-[0-9a-f-]{36}"', "col", snapshot.metadata.schema_string or "") for snapshot in (a, b)]
     assert masked[0] == masked[1]
 
 
