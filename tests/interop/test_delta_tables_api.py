@@ -265,9 +265,13 @@ _BOUNDED_PROGRAMS = ("update_by_text", "upsert", "merge_with_every_clause", "mer
 _BOUNDED_MISTAKES = ("column", "column twice", "no condition", "clause after all", "two on one")
 
 
+# without vectors the reference joins by an outer join, of which Spark takes no Python function
+_OURS_ALONE = ("rewriting", "merge_by_a_function")
+
+
 def _on_each_table(names: Sequence[str], bounded: Sequence[str]) -> list[Any]:
     """Each name with each table; a bounded run takes some of them, with the first."""
-    pairs = [(variant, name) for variant in VARIANTS for name in names]
+    pairs = [(variant, name) for variant in VARIANTS for name in names if (variant, name) != _OURS_ALONE]
     chosen = {(next(iter(VARIANTS)), name) for name in bounded}
     return [
         pytest.param(*pair, id="-".join(pair), marks=pytest.mark.also_bounded if pair in chosen else ())
