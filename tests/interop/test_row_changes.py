@@ -33,14 +33,14 @@ def _commands(feature: Feature) -> list[str]:
 
 
 def _pairs() -> list[tuple[Feature, str]]:
-    """Each feature whose rows change, and each way that a table with it allows."""
+    """Each feature whose rows we change, and each way that a table with it allows."""
     pairs = []
     for feature in ALL:
         for way in WAYS:
             with_vectors = feature.properties.get("delta.enableDeletionVectors") == "true"
             # the name says it, or the table may not have them
             refused = (with_vectors and way == "rewriting") or ("iceberg" in feature.name and way == "vectors")
-            if _commands(feature) and not refused:
+            if feature.written and _commands(feature) and not refused:
                 pairs.append((feature, way))
     return pairs
 
