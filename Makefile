@@ -43,8 +43,8 @@ demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, rest
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
 
-test-exhaustive: java setup ## Take all of what `make test` samples: tests with Spark, predicates, expressions, kills
-	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/spark tests/concurrency/test_kill.py $(ARGS)
+test-exhaustive: java setup ## Take all of what `make test` samples: properties, tests with Spark, predicates, expressions, kills
+	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/property tests/spark tests/concurrency/test_kill.py $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType
 from tests.support.conforming import conform
+from tests.support.sampling import examples
 from tests.support.scans import PRIMITIVES, VOID, relaxed, sample
 
 
@@ -45,7 +46,7 @@ def _shuffled(data_type: pa.DataType, random: Random) -> pa.DataType:
 
 
 @given(_types, st.randoms(use_true_random=False), st.integers(0, 12), st.integers(0, 12))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_conform_keeps_every_value_of_nested_data(data_type: DataType, random: Random, start: int, length: int) -> None:
     target = arrow_type(data_type)
     values = [sample(data_type, random) for _ in range(12)]

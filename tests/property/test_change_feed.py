@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.change_feed import ENABLED, applied, bag, cdc_file, change_rows, plan
+from tests.support.sampling import examples
 from tests.support.table_builder import Action, TableBuilder
 
 KINDS = ("append", "delete", "update", "overwrite", "rewrite", "restore", "mixed")
@@ -132,7 +133,7 @@ class History:
 
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("partitioned", [False, True])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(data=st.data())
 def test_the_changes_of_a_range_lead_from_its_first_rows_to_its_last(
     partitioned: bool, mapped: bool, data: st.DataObject

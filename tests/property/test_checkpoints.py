@@ -14,6 +14,7 @@ from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoin
 from delta_pyds.log.last_checkpoint import write_last_checkpoint
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.bitmaps import unique_id
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 PATHS = ["a.parquet", "b.parquet", "c%20d.parquet", "p=1/e.parquet", "p=2/f.parquet"]
@@ -144,7 +145,7 @@ class Model:
         self.state["remove"] = {k: r for k, r in removes.items() if r["deletionTimestamp"] >= since}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(st.tuples(file_actions, small_actions, checkpoint), min_size=1, max_size=7), st.integers(1, 4))
 def test_a_chain_of_checkpoints_equals_a_naive_fold(history: list[Any], sidecar_actions: int) -> None:
     schema = {"id": "long", "s": "string", "x": "double", "p": "string"}

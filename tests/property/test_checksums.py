@@ -18,6 +18,7 @@ from delta_pyds.log.replay import LogReplay
 from delta_pyds.log.segment import load_segment
 from delta_pyds.storage.local import LocalStorage
 from tests.support.bitmaps import unique_id
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 PATHS = ["a", "b", "c", "d", "e"]
@@ -115,7 +116,7 @@ def expected(table: TableBuilder) -> dict[str, Any]:
     return content
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(st.tuples(steps, small), max_size=8))
 def test_carried_on_equals_computed(history: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ from delta_pyds.log.compaction import write_compaction
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 DAY = 86_400_000
@@ -43,7 +44,7 @@ def times_of(folder: str, table: TableBuilder) -> CommitTimes:
     return CommitTimes(STORAGE, folder, configuration=table.properties, latest_version=table.version)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(versions, st.sampled_from(["files", "own", "later"]), st.integers(0, 40), st.integers(0, 10), st.data())
 def test_cleanup_keeps_what_the_retention_promises(
     history: list[Any], clock: str, days: int, retention_days: int, data: st.DataObject

@@ -12,6 +12,7 @@ from delta_pyds.errors import MissingLogFilesError
 from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.table.stream.commit_poller import CommitPoller
 from tests.support.memory_storage import MemoryStorage
+from tests.support.sampling import examples
 
 ROOT = "memory://t"
 
@@ -129,7 +130,7 @@ def test_every_version_is_delivered_once_and_in_order(steps: list[tuple[str, int
     assert world.delivered == world.written
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     written=st.integers(3, 12),
     dropped=st.sets(st.integers(0, 11), max_size=4),

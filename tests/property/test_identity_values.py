@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.data.write.derived_columns import IdentityValues, first_identity_value
 from delta_pyds.tasks.write_state import IdentityColumn
+from tests.support.sampling import examples
 
 _steps = st.integers(-1000, 1000).filter(lambda n: n != 0)
 _marks = st.none() | st.integers(-(10**6), 10**6)
@@ -19,7 +20,7 @@ _marks = st.none() | st.integers(-(10**6), 10**6)
     _steps,
     _marks,
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_values_are_unique_and_beyond_the_mark(
     tasks: list[int], batches: list[int], start: int, step: int, mark: int | None
 ) -> None:

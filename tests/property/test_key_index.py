@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_pyds.columnar.key_index import KeyIndex
+from tests.support.sampling import examples
 
 _VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.integers(-2, 2) | st.just(1 << 62)),
@@ -47,7 +48,7 @@ def _sides(draw: st.DrawFn) -> tuple[list[pa.Array], list[pa.Array], list[bool]]
 
 
 @given(_sides())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_rows_meet_if_all_their_keys_are_equal(sides: tuple[list[pa.Array], list[pa.Array], list[bool]]) -> None:
     own, others, null_safe = sides
     own_rows = list(zip(*(a.to_pylist() for a in own), strict=True))

@@ -24,6 +24,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import applied, bag, change_rows
+from tests.support.sampling import examples
 from tests.support.table_writes import read_rows, struct, write_rows
 
 Row = dict[str, Any]
@@ -217,7 +218,7 @@ def _ids(path: Path, properties: Mapping[str, str]) -> set[int]:
     _properties,
     st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_rows_after_a_merge_are_those_of_the_model(
     files: list[list[Row]],
     merges: list[tuple[list[Row], Condition, list[Clause]]],

@@ -18,6 +18,7 @@ from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, STRING
 from tests.support.bitmaps import write_vectors
+from tests.support.sampling import examples
 from tests.support.scans import scan, state_of, struct, write
 
 TYPES = ("insert", "delete", "update_preimage", "update_postimage")
@@ -90,7 +91,7 @@ POSITIONS = (
     change_data=st.booleans(),
     storage=st.sampled_from(["u", "i"]),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_the_wanted_rows_come_once_with_their_positions_and_types(
     num_rows: int,
     row_group_size: int,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, STRING
 from tests.support.bitmaps import write_vectors
+from tests.support.sampling import examples
 from tests.support.scans import scan, state_of, struct, write
 
 
@@ -23,7 +24,7 @@ from tests.support.scans import scan, state_of, struct, write
     deleted=st.sets(st.integers(0, 399), max_size=200),
     batch_rows=st.integers(1, 200),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_splits_of_a_file_give_each_live_row_once_with_its_position(
     num_rows: int, row_group_size: int, cuts: list[float], deleted: set[int], batch_rows: int
 ) -> None:

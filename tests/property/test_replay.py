@@ -13,6 +13,7 @@ from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.compaction import write_compaction
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 PATHS = ["a.parquet", "b.parquet", "c%20d.parquet", "p=1/e.parquet"]
@@ -107,7 +108,7 @@ def fold(commits: list[list[dict[str, Any]]]) -> dict[str, Any]:
     return {**state, "files": {(*key, stats) for key, stats in state["files"].items()}}
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(
     st.lists(st.tuples(file_actions, small_actions, afterwards), min_size=1, max_size=7),
     st.data(),
@@ -134,7 +135,7 @@ def test_replay_equals_a_naive_fold(history: list[Any], data: st.DataObject) -> 
             assert seen(load_snapshot(folder, version=version)) == fold(commits[: version + 1])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.tuples(file_actions, small_actions, afterwards), min_size=2, max_size=7), st.data())
 def test_our_compactions_change_no_version(history: list[Any], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

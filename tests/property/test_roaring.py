@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask, serialize
+from tests.support.sampling import examples
 
 _values = st.one_of(
     st.sets(st.integers(0, 300_000), max_size=50),
@@ -21,13 +22,13 @@ _values = st.one_of(
 
 
 @given(_values)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_codec_round_trips(values: set[int]) -> None:
     assert set(deserialize(serialize(BitMap64(values)))) == values
 
 
 @given(_values, st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_damaged_bytes_are_refused_or_a_valid_bitmap_and_never_a_crash(values: set[int], data: st.DataObject) -> None:
     content = bytearray(serialize(BitMap64(values)))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -43,7 +44,7 @@ def test_damaged_bytes_are_refused_or_a_valid_bitmap_and_never_a_crash(values: s
 
 
 @given(st.binary(max_size=300), st.sampled_from([1681511377, 1681511376]), st.sampled_from(["little", "big"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_noise_behind_the_magic_number_never_crashes(noise: bytes, magic: int, order: str) -> None:
     try:
         bitmap = deserialize(magic.to_bytes(4, order) + noise)
@@ -54,7 +55,7 @@ def test_noise_behind_the_magic_number_never_crashes(noise: bytes, magic: int, o
 
 
 @given(_values, st.integers(0, 300_000), st.integers(0, 150_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_mask_agrees_with_the_set(values: set[int], start: int, length: int) -> None:
     mask = live_mask(BitMap64(values), start, length)
     dead = {i for i, live in enumerate(mask.to_pylist()) if not live}

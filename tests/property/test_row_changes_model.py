@@ -27,6 +27,7 @@ from tests.support.row_model.steps import (
     Rows,
     Step,
 )
+from tests.support.sampling import examples
 
 KINDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES_IN_PROCESS}
 
@@ -40,13 +41,13 @@ def run(layout: Layout, first: tuple[Rows, ...], steps: Sequence[Step]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), layout=LAYOUTS, first=TASKS)
 def test_a_command_does_what_the_model_does(kind: str, data: st.DataObject, layout: Layout, first: tuple[Rows]) -> None:
     run(layout, first, data.draw(st.lists(KINDS[kind], min_size=1, max_size=3)))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(layout=LAYOUTS, first=TASKS, steps=st.lists(st.one_of(*KINDS.values(), OTHERS), min_size=1, max_size=8))
 def test_commands_one_after_another(layout: Layout, first: tuple[Rows], steps: list[Step]) -> None:
     run(layout, first, steps)

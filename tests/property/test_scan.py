@@ -17,6 +17,7 @@ from delta_pyds.data.read.reader import output_schema, read
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 SCHEMA = {
@@ -88,7 +89,7 @@ def multiset(table: pa.Table) -> list[str]:
     return sorted(repr(r) for r in table.to_pylist())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     st.lists(files, min_size=1, max_size=4),
     st.lists(predicates, min_size=5, max_size=5),

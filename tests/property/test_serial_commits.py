@@ -11,6 +11,7 @@ from delta_pyds.errors import ConflictError
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.table.transaction.transaction import Operation
 from tests.support.memory_storage import MemoryStorage
+from tests.support.sampling import examples
 from tests.support.transactions import QUIET, SCHEMA, Table, file, removed
 
 PARTITIONS = "abc"
@@ -45,7 +46,7 @@ class Model:
         return {path for path, p in self.states[version].items() if scope in (None, p)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(STEPS, min_size=2, max_size=14), st.sampled_from(LEVELS))
 def test_what_committed_had_read_what_was_there_right_before_it(steps: list[Step], level: str) -> None:
     table = Table(MemoryStorage())

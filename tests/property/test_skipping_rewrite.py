@@ -40,6 +40,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from tests.support.sampling import examples
 
 SMALL_DECIMAL = DecimalType(4, 2)
 TYPES: dict[str, DataType] = {
@@ -444,7 +445,7 @@ def test_every_comparison_agrees_with_a_naive_one_and_skips_no_match(name: str, 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_no_file_with_a_matching_row_is_skipped(name: str) -> None:
-    @settings(_SETTINGS, max_examples=100)
+    @settings(_SETTINGS, max_examples=examples(100))
     @given(_leaf(name), st.booleans(), _seeds)
     def check(spec: tuple[Any, ...], negated: bool, seed: int) -> None:
         expr = build(("not", spec) if negated else spec)
@@ -455,7 +456,7 @@ def test_no_file_with_a_matching_row_is_skipped(name: str) -> None:
     check()
 
 
-@settings(_SETTINGS, max_examples=400)
+@settings(_SETTINGS, max_examples=examples(400))
 @given(SPECS, _seeds)
 def test_no_file_is_skipped_by_a_compound_predicate_that_matches_it(spec: tuple[Any, ...], seed: int) -> None:
     expr = build(spec)
@@ -483,7 +484,7 @@ def test_evaluation_agrees_with_a_naive_one(name: str) -> None:
     rows = [dict.fromkeys(TYPES) | {name: value} for value in (None, *POOLS[name])]
     batch = _batch(rows)
 
-    @settings(_SETTINGS, max_examples=150)
+    @settings(_SETTINGS, max_examples=examples(150))
     @given(_leaf(name))
     def check(spec: tuple[Any, ...]) -> None:
         for one in (spec, ("not", spec)):
@@ -495,7 +496,7 @@ def test_evaluation_agrees_with_a_naive_one(name: str) -> None:
     check()
 
 
-@settings(_SETTINGS, max_examples=200)
+@settings(_SETTINGS, max_examples=examples(200))
 @given(SPECS, _seeds)
 def test_evaluation_of_compound_predicates_agrees_with_a_naive_one(spec: tuple[Any, ...], seed: int) -> None:
     expr = build(spec)
@@ -514,7 +515,7 @@ def test_two_columns_compare_as_a_naive_evaluation_says(pair: tuple[str, str], o
     assert evaluate(build(("columns", pair, op)), _batch(rows), len(rows)).to_pylist() == expected
 
 
-@settings(_SETTINGS, max_examples=200)
+@settings(_SETTINGS, max_examples=examples(200))
 @given(SPECS)
 def test_a_condition_names_every_fact_that_it_looks_at(spec: tuple[Any, ...]) -> None:
     expr = build(spec)

@@ -27,6 +27,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
+from tests.support.sampling import examples
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _NUMBERS: list[DataType] = [BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE]
@@ -53,7 +54,7 @@ def _numbers(draw: st.DrawFn) -> tuple[DataType, list[Any]]:
 
 
 @given(_numbers(), _kinds, st.integers(0, 3))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_numbers_are_stored_unchanged_or_refused(
     numbers: tuple[DataType, list[Any]], target: DataType, start: int
 ) -> None:
@@ -124,7 +125,7 @@ def _seen(look: Any, value: Any) -> Any:
 
 
 @given(st.data(), _shapes(), st.integers(0, 4))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_nested_rows_keep_every_value(data: st.DataObject, shape: Any, start: int) -> None:
     source, target, values, look = shape
     rows = data.draw(st.lists(st.none() | values, max_size=6))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.table.stream.commit import StreamRules
 from delta_pyds.table.stream.source import StreamOptions
+from tests.support.sampling import examples
 from tests.support.stream_query import Query
 from tests.support.table_builder import TableBuilder
 
@@ -126,7 +127,7 @@ def play_through(start: Any, first: list[Any], options: StreamOptions, todo: lis
     return history, query
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(starts, st.lists(changes, max_size=4), limits, steps)
 def test_each_added_file_comes_exactly_once_and_in_order(
     start: Any, first: list[Any], limit: dict[str, Any], todo: list[Any]
@@ -141,7 +142,7 @@ def test_each_added_file_comes_exactly_once_and_in_order(
     assert query.last() == {"reservoirVersion": len(history.versions), "index": -1, "isStartingVersion": False}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(starts, st.lists(changes, max_size=4), limits, steps)
 def test_each_commit_comes_whole_in_a_change_feed(
     start: Any, first: list[Any], limit: dict[str, Any], todo: list[Any]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.storage.base import DirectoryEntry
 from delta_pyds.storage.local import LocalStorage
+from tests.support.sampling import examples
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
 from tests.support.table_writes import read_rows
 
@@ -132,7 +133,7 @@ class Racing(LocalStorage):
 race = st.tuples(st.sampled_from(["append", "mark", "remove", "back"]), st.just(0), st.integers(0, 3))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(steps, race, race, st.integers(0, 80), st.booleans(), st.booleans())
 def test_no_file_of_a_retained_version_is_deleted(
     history_of: list[Any], first: Any, second: Any, retention_hours: int, lite: bool, races: bool

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_pyds.protocol.schema import VARIANT
+from tests.support.sampling import examples
 from tests.support.scans import scan, state_of, struct, write
 from tests.support.variants import MISSING, decode, shredded_array
 
@@ -26,7 +27,7 @@ _shapes = st.recursive(
 
 
 @given(st.lists(_values | st.just(MISSING), min_size=1, max_size=8), _shapes)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_shredding_of_any_values_is_undone(values: list[Any], shape: Any) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = write(Path(directory) / "f", pa.table({"v": shredded_array(values, shape)}))

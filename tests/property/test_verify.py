@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from delta_pyds import verify
 from delta_pyds.errors import TableNotFoundError
+from tests.support.sampling import examples
 from tests.support.table_builder import TableBuilder
 
 
@@ -35,7 +36,7 @@ def files_of(path: Path) -> list[Path]:
     return sorted(p.relative_to(path) for p in path.rglob("*") if p.is_file())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_reported_and_never_raised(original: Path, tmp_path: Path, data: st.DataObject) -> None:
     copy = tmp_path / "copy"

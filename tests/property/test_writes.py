@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from delta_pyds import verify
 from delta_pyds.errors import DeltaError
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.sampling import examples
 from tests.support.table_writes import read_rows, write_rows
 
 SCHEMA = {"id": "long", "p": "string", "x": "double"}
@@ -60,7 +61,7 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(repr(sorted((k, v if v != 0 else 0.0) for k, v in row.items())) for row in rows)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     first=ROWS,
     steps=st.lists(STEP, max_size=5),

@@ -38,6 +38,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.sampling import examples
 from tests.support.scans import struct
 from tests.support.writes import batch_of, committed, write_files, write_state
 
@@ -82,7 +83,7 @@ rows = st.lists(st.fixed_dictionaries({k: st.none() | v for k, v in values.items
 PREFIX = 3
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(rows, st.lists(st.integers(1, 5), max_size=6), st.sampled_from([1, 2, 1000]), st.sampled_from([0, 3]))
 def test_statistics_are_those_of_a_model(content: list[Any], cuts: list[int], group: int, limit: int) -> None:
     state_options: dict[str, Any] = {"string_prefix_length": PREFIX, "max_records_per_file": limit}
@@ -197,7 +198,7 @@ def predicates(draw: st.DrawFn) -> str:
     return f"{column} {kind}" if kind.startswith("IS") else f"{column} {kind} {draw(st.sampled_from(OPERANDS[column]))}"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(rows, st.lists(predicates(), min_size=8, max_size=8), st.integers(1, 3))
 def test_scans_that_skip_by_the_statistics_lose_no_row(content: list[Any], texts: list[str], limit: int) -> None:
     batch = batch_of(SCHEMA, content)

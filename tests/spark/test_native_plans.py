@@ -13,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 
 @pytest.fixture(autouse=True)
 def whole_plans(spark: SparkSession) -> Iterator[None]:

@@ -32,6 +32,9 @@ from delta_pyds.spark.worker_python import check_worker_python
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_writes import read_sorted, write_rows
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 
 def info(path: Path, version: int) -> dict[str, Any]:
     text = (path / "_delta_log" / f"{version:020d}.json").read_text()

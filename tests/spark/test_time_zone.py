@@ -19,6 +19,9 @@ from delta_pyds.spark.planning.time_zone import assumed_time_zone
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 NEW_YORK = "America/New_York"
 UTC = dt.timezone.utc
 

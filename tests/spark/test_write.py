@@ -17,6 +17,9 @@ from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import UserError
 from delta_pyds.table.snapshot import load_snapshot
 
+# each takes seconds of Spark: a run takes a part of them, chosen by the commit
+pytestmark = pytest.mark.one_test_in(2)
+
 TYPES = """
     SELECT CAST(id AS TINYINT) AS b, CAST(id AS SMALLINT) AS s, CAST(id AS INT) AS i, id AS l,
       CAST(id AS FLOAT) / 3 AS f, CAST(id AS DOUBLE) / 7 AS d, CAST(id AS DECIMAL(20, 3)) / 9 AS n9,

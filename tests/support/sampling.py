@@ -52,6 +52,11 @@ def sampled(items: Iterable[T], one_in: int) -> list[T]:
     return chosen or everything[:1]
 
 
+def examples(number: int) -> int:
+    """How many examples hypothesis draws of a property: a third, at least ten, but in a run that takes everything."""
+    return number if exhaustive() else max(10, number // 3)
+
+
 def part_of(items: Iterable[T], one_in: int) -> list[T]:
     """One in ``one_in`` of the items, rounded up: for short lists, of which a run must neither take all nor none.
 

@@ -16,7 +16,7 @@ from delta_pyds.tasks.changed_rows import ACTION_COLUMN, CHECK_PREFIX, NEW_PREFI
 from delta_pyds.tasks.write_state import WriteState
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 GENERATED = "delta.generationExpression"
 # what only Spark knows and what our evaluator knows, of each kind

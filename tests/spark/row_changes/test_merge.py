@@ -22,7 +22,7 @@ from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CHANGES = {"delta.enableChangeDataFeed": "true"}

@@ -17,7 +17,7 @@ from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 UPDATE_ALL = MergeClause("matched", "update")
 DELETE = MergeClause("matched", "delete")

@@ -14,7 +14,7 @@ from tests.support.limits import ONLY_A_HANG_S
 from tests.support.sampling import exhaustive, seed
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 __all__ = ["server"]
 

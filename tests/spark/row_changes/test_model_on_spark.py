@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 STEPS = st.lists(st.one_of(DELETES, UPDATES, MERGES, MERGES, OTHERS), min_size=2, max_size=4)
 _FEW = settings(

@@ -16,7 +16,7 @@ from delta_pyds.spark.row_changes.merge import merge_rows
 from delta_pyds.spark.row_changes.merge_clauses import MergeClause
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 _TARGET = """
     VALUES (1, 1L, '1', 1.50BD, CAST('NaN' AS DOUBLE), DATE'2024-01-01', TIMESTAMP'2024-01-01 00:00:00', X'01', true),

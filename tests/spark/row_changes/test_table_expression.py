@@ -13,7 +13,7 @@ from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
 from delta_pyds.table.definition.spark_expressions import spark_expression
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 INSIDE = (
     types.StructType()

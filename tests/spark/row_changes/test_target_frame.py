@@ -18,7 +18,7 @@ from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN, ROW_ID_C
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 Engine = Literal["native", "arrow"]
 ENGINES = pytest.mark.parametrize("engine", ["native", "arrow"])

@@ -20,7 +20,7 @@ from tests.support.row_changes import CHANGES, VECTORS, handle, small_table
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
-pytestmark = pytest.mark.one_test_in(4)
+pytestmark = pytest.mark.one_test_in(6)
 
 SCHEMA = {"id": "long", "s": "string", "d": "double", "n": {"x": "integer", "m": {"y": "string"}}, "a.b": "integer",
           "p": "string"}  # fmt: skip

@@ -16,6 +16,7 @@ from delta_pyds.table.transaction.row_counts import RowCounts, row_counts
 from delta_pyds.table.transaction.row_tracking import assigns_row_ids, high_water_domain, high_water_mark, number_rows
 from delta_pyds.table.transaction.transaction import Operation
 from tests.support.memory_storage import MemoryStorage
+from tests.support.sampling import examples
 from tests.support.transactions import QUIET, WRITE, Table, file, removed
 
 SUPPORTED = Protocol(1, 7, None, ["rowTracking", "domainMetadata", "appendOnly", "invariants"])
@@ -76,7 +77,7 @@ def test_a_number_that_was_never_given_is_refused() -> None:
         number(file("a", base_row_id=10), mark=9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 1000), max_size=5), max_size=6))
 def test_no_two_files_ever_share_a_number(commits: list[list[int]]) -> None:
     given_out: set[int] = set()
