@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.changed_alike import assert_alike, files, row_ids
+from tests.interop.changed_alike import assert_alike, files, identity_values, row_ids
 from tests.interop.commands import kind_of, run_as_us
 from tests.interop.engines import Engines, Table, core_rows
 from tests.interop.features import ALL, Feature
@@ -22,6 +22,8 @@ from tests.interop.test_deltalake import REFUSED, their_rows
 from tests.interop.test_features import create_as_reference, insert_as_reference
 
 _DVS = {"delta.enableDeletionVectors": "true"}
+# it reads a timestamp of the reference's files, of 96 bits, as nanoseconds, which the year 1 overflows
+_WRONG_IN_DELTALAKE = ("type date, timestamp and timestamp_ntz",)
 # a bounded run takes these: each takes a minute
 _BOUNDED = [("changeDataFeed", "rewriting"), ("all features together", "vectors")]
 
@@ -69,12 +71,15 @@ def test_both_change_rows_alike(engines: Engines, tmp_path: Path, feature: Featu
         command = text.replace("{select}", feature.select)
         by_reference, by_us = (first, second) if turn % 2 == 0 else (second, first)
         known = {id_: row_id for id_, (row_id, _) in row_ids(engines, by_us.path).items()} if tracked else None
+        numbers = identity_values(engines, by_us.path) if "identityColumns" in feature.has else None
         same_files = files(engines, by_reference.path) == files(engines, by_us.path)
         assert same_files or turn > 0
         by_reference.sql(command)
         by_us.step(lambda by_us=by_us, command=command: run_as_us(engines.spark, by_us.path, command))
-        assert_alike(engines, by_reference.path, by_us.path, same_files=same_files, known_ids=known)
-        if feature.name not in REFUSED and not feature.made_by_reference:
+        assert_alike(
+            engines, by_reference.path, by_us.path, same_files=same_files, known_ids=known, known_numbers=numbers
+        )
+        if feature.name not in (*REFUSED, *_WRONG_IN_DELTALAKE) and not feature.made_by_reference:
             assert their_rows(by_us.path) == core_rows(by_us.path)
         cell.passed(f"{kind_of(text)} by {way}")
     for table in (first, second):
