@@ -228,5 +228,5 @@ class FileChecks:
 
 
 def _equal(value: Any, wanted: Any) -> bool:
-    """NaN equals itself, and the empty string is null in the log."""
-    return value == wanted or (value != value and wanted != wanted) or (value == "" and wanted is None)
+    """NaN equals itself, and the empty string, of bytes too, is null in the log."""
+    return value == wanted or (value != value and wanted != wanted) or (value in ("", b"") and wanted is None)

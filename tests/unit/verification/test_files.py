@@ -163,6 +163,8 @@ def test_files_without_partition_columns_where_they_should_have_them(tmp_path: P
         ("string", "x", ["x", None], False),
         ("string", None, [None, None], True),
         ("string", None, ["", ""], True),
+        ("binary", None, [b"", None], True),
+        ("binary", None, [b"x", None], False),
         ("date", "2024-01-02", [dt.date(2024, 1, 2)] * 2, True),
         ("date", "2024-01-02", [dt.date(2024, 1, 3)] * 2, False),
         ("double", "NaN", [float("nan")] * 2, True),
