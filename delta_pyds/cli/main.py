@@ -16,6 +16,7 @@ Invariants: a failure is one sentence on the standard error, never a stack trace
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from delta_pyds.errors import (
     UnsupportedFeatureError,
     UserError,
 )
+from delta_pyds.redaction import shown
 
 _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
     (TableNotFoundError, 3),
@@ -40,6 +42,11 @@ _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
     (ConflictError, 5),
     (DeltaError, 6),
 )
+# of an error whose class says less than its code
+_STATUSES_BY_CODE = {"DELTA_CANNOT_RESTORE_TABLE_VERSION": 3}
+_BROKEN = 6
+# what a count of Arrow's may be
+_MOST = 2**63 - 1
 _INTERRUPTED = 130
 
 
@@ -49,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["history", "/data/events", "--limit", "3"])
     """
     given = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a terminal of another encoding than the table's texts
+        sys.stdout.reconfigure(errors="backslashreplace")
     given.storage_options = dict(given.storage_options or ())
     try:
         status: int = given.verb(given)
@@ -56,13 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except DeltaError as e:
         print(f"deltapy: {e}", file=sys.stderr)
-        return next(status for kind, status in _STATUSES if isinstance(e, kind))
+        return _STATUSES_BY_CODE.get(e.code or "") or next(status for kind, status in _STATUSES if isinstance(e, kind))
     except BrokenPipeError:
         # `deltapy cat t | head`: nobody reads on, and nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return verbs.DONE
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except Exception as e:
+        # a value of the table, or a fault of ours: status 1 would say that verify found something
+        print(f"deltapy: {given.path}: {type(e).__name__}: {shown(str(e))}", file=sys.stderr)
+        return _BROKEN
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -136,8 +150,8 @@ def _names(text: str) -> list[str]:
 
 def _number(text: str) -> int:
     number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    if not 0 <= number <= _MOST:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {_MOST}")
     return number
 
 

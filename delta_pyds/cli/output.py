@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import decimal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -42,7 +42,7 @@ def csv_rows(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
     for batch in batches:
-        columns = [batch.column(i).to_pylist() for i in range(batch.num_columns)]
+        columns = [_values(column) for column in batch.columns]
         writer.writerows([_cell(value) for value in row] for row in zip(*columns, strict=True))
 
 
@@ -68,17 +68,41 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterable[dict[str, Any]]:
-    maps = [field.name for field in batch.schema if pa.types.is_map(field.type)]
-    for row in batch.to_pylist():
-        for name in maps:
-            row[name] = _map(row[name])
-        yield row
+    """Rows as JSON has them: a map is an object where the type of its keys is text, else a list of pairs."""
+    names = batch.schema.names
+    columns = [_values(column) for column in batch.columns]
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
-def _map(pairs: Any) -> Any:
-    if pairs is None or any(not isinstance(key, str) for key, _ in pairs):
-        return pairs
-    return dict(pairs)
+def _values(column: pa.Array) -> list[Any]:
+    try:
+        values = column.to_pylist()
+    except (ValueError, OverflowError):
+        # Python has no day after the year 9999, Arrow writes it
+        values = column.cast(pa.string()).to_pylist()
+    convert = _conversion(column.type)
+    return values if convert is None else [convert(value) for value in values]
+
+
+def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """What makes dicts of the maps in a value; None where its type has none."""
+    if pa.types.is_map(kind):
+        inner = _conversion(kind.item_type) or _same
+        pairs = dict if pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type) else list
+        return lambda value: None if value is None else pairs((key, inner(item)) for key, item in value)
+    if pa.types.is_struct(kind):
+        of_fields = {f.name: found for f in kind if (found := _conversion(f.type)) is not None}
+        if not of_fields:
+            return None
+        return lambda value: None if value is None else {n: of_fields.get(n, _same)(v) for n, v in value.items()}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        of_items = _conversion(kind.value_type)
+        return None if of_items is None else lambda value: None if value is None else [of_items(v) for v in value]
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _cell(value: Any) -> str:

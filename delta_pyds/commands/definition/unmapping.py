@@ -19,7 +19,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions, check_defin
 from delta_pyds.commands.definition.rewrite import rewrite
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.task_runner import TaskRunner
-from delta_pyds.errors import CommitOutcomeUnknownError, UserError
+from delta_pyds.errors import CommitOutcomeUnknownError, ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
@@ -107,12 +107,18 @@ def _clustering(snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
 
 
 def logical_path(schema: StructType, physical: tuple[str, ...]) -> tuple[str, ...]:
-    """The logical names along a path of physical ones, which must be the schema's own."""
+    """The logical names along a path of physical ones. Raises: ProtocolError where the schema has no such column."""
     names: list[str] = []
     data_type: object = schema
     for name in physical:
-        assert isinstance(data_type, StructType)
-        found = next(f for f in data_type if f.physical_name == name)
+        fields = data_type if isinstance(data_type, StructType) else ()
+        found = next((f for f in fields if f.physical_name == name), None)
+        if found is None:
+            raise ProtocolError(
+                f"the metadata domain {CLUSTERING_DOMAIN} names the column {'.'.join(physical)}, which the schema does "
+                "not have. Choose the clustering columns anew.",
+                domain=CLUSTERING_DOMAIN,
+            )
         names.append(found.name)
         data_type = found.data_type
     return tuple(names)

@@ -133,6 +133,8 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     committed = transaction.commit(
         Operation("CLONE", {"source": f"delta.`{hadoop_path(root)}`", "sourceVersion": source.version}, metrics),
         user_metadata=options.user_metadata,
+        # rows that others append to a table that is replaced must not stay beside the source's
+        isolation_level="Serializable",
     )
     return CloneResult(committed.version, *metrics.values())
 

@@ -56,7 +56,6 @@ class RestoreOptions:
     time_zone: str = "UTC"
     ignore_missing_files: bool = False
     user_metadata: str | None = None
-    isolation_level: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
     committed = transaction.commit(
         Operation("RESTORE", {"version": options.version, "timestamp": options.timestamp}, sizes),
         user_metadata=options.user_metadata,
-        isolation_level=options.isolation_level,
+        isolation_level="Serializable",
     )
     return RestoreResult(committed.version, *sizes.values())
 

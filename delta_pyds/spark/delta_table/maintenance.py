@@ -132,7 +132,6 @@ class MaintenanceMethods:
                 handle.time_zone,
                 ignore_missing_files=bool(_flag(handle.spark, _IGNORE_MISSING, False)),
                 user_metadata=handle.user_metadata,
-                isolation_level=handle.isolation_level,
             )
             result: RestoreResult = run_again(handle.max_runs, lambda: restore(handle.open(), options))
             return numbers_frame(handle.spark, result, _RESTORED)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from delta_pyds.cli.main import main
@@ -46,6 +49,48 @@ def test_cat_prints_rows_as_json(table: Path, capsys: pytest.CaptureFixture[str]
     first, second = _json_lines(capsys)
     assert first["price"] == "1.50" and first["tags"] == ["a", 'b"'] and first["raw"] == "AP8="
     assert second["ratio"] is None and second["note"] == "second\nline"
+
+
+def test_maps_are_objects_or_pairs_by_their_type_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    maps = {
+        kind: {"type": "map", "keyType": kind, "valueType": "string", "valueContainsNull": True}
+        for kind in ("string", "integer")
+    }
+    struct = {"type": "struct", "fields": [{"name": "m", "type": maps["string"], "nullable": True, "metadata": {}}]}
+    table = TableBuilder(tmp_path, {"i": maps["integer"], "t": maps["string"], "s": struct})
+    table.create()
+    table.append([{"i": [(1, "a")], "t": [("k", "a")], "s": {"m": [("k", "a")]}}, {"i": [], "t": [], "s": {"m": []}}])
+    assert main(["cat", str(tmp_path), "--json"]) == 0
+    full, empty = _json_lines(capsys)
+    assert full == {"i": [[1, "a"]], "t": {"k": "a"}, "s": {"m": {"k": "a"}}}
+    assert empty == {"i": [], "t": {}, "s": {"m": {}}}
+
+
+def test_days_that_python_does_not_know_are_written_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = pa.table({"d": pa.array([4_000_000], pa.date32())})
+    write_rows(tmp_path, {"d": "date"}, far.cast(pa.schema([("d", pa.date32())])))
+    assert main(["cat", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "d\n12921-08-18\n"
+    assert main(["cat", str(tmp_path), "--json"]) == 0
+    assert _json_lines(capsys) == [{"d": "12921-08-18"}]
+
+
+def test_what_is_no_error_of_ours_is_a_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(tmp_path, {"id": "long"}, [{"id": 1}])
+    commit = tmp_path / "_delta_log" / f"{0:020d}.json"
+    commit.write_text(re.sub(r'"createdTime":\d+', f'"createdTime":{10**17}', commit.read_text()))
+    assert main(["detail", str(tmp_path)]) == 6
+    error = capsys.readouterr().err
+    assert error.startswith("deltapy: ") and "Traceback" not in error and len(error.splitlines()) == 1
+
+
+def test_a_terminal_of_another_encoding_shows_escapes(tmp_path: Path) -> None:
+    write_rows(tmp_path, {"s": "string"}, [{"s": "漢"}])
+    command = [sys.executable, "-m", "delta_pyds.cli.main", "cat", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=False)
+    assert (done.returncode, done.stdout) == (0, b"s\n\\u6f22\n")
 
 
 def test_cat_takes_what_a_read_takes(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +182,7 @@ def test_a_partition_that_is_a_time_needs_a_zone(tmp_path: Path, capsys: pytest.
     [
         (["cat", "{t}/nothing"], 3, "Check the path"),
         (["cat", "{t}", "--version", "7"], 3, "7"),
+        (["restore", "{t}", "--version", "7"], 3, "7"),
         (["cat", "{t}", "--where", "id ==="], 4, "id ==="),
         (["cat", "{t}", "--columns", "nothing"], 4, "nothing"),
     ],
@@ -151,7 +197,8 @@ def test_a_failure_is_a_sentence_and_a_status(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nothing"], ["cat"], ["cat", "t", "--limit", "-1"], ["cat", "t", "--storage-option", "x"],
+    "arguments", [[], ["nothing"], ["cat"], ["cat", "t", "--limit", "-1"], ["cat", "t", "--limit", "9" * 20],
+                  ["cat", "t", "--storage-option", "x"],
                   ["cat", "t", "--version", "1", "--timestamp", "2026-01-01"]]
 )  # fmt: skip
 def test_arguments_that_are_none(arguments: list[str]) -> None:

@@ -226,6 +226,16 @@ def test_rows_that_others_append_meanwhile_are_a_conflict(table: TableBuilder) -
         restore(snapshot, RestoreOptions(version=1))
 
 
+def test_a_blind_append_is_one_too_whatever_the_tables_isolation(tmp_path: Path) -> None:
+    path, schema = tmp_path / "t", {"id": "long"}
+    for number in range(2):
+        write_rows(path, schema, [{"id": number}], properties={"delta.isolationLevel": "WriteSerializable"})
+    snapshot = load_snapshot(str(path))
+    write_rows(path, schema, [{"id": 99}])
+    with pytest.raises(ConcurrentAppendError):
+        restore(snapshot, RestoreOptions(version=0))
+
+
 def test_an_append_only_table_is_not_restored(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"}, properties={"delta.appendOnly": "true"}, protocol=(1, 2))
     table.create()
