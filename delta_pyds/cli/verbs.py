@@ -210,8 +210,6 @@ def _selection(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _first(batches: Generator[pa.RecordBatch, None, None], limit: int) -> Generator[pa.RecordBatch, Any, None]:
-    for batch in batches:
-        if limit <= 0:
-            return
+    while limit > 0 and (batch := next(batches, None)) is not None:
         yield batch.slice(0, limit)
         limit -= batch.num_rows

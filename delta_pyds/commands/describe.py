@@ -15,6 +15,7 @@ from delta_pyds.table.detail import TableDetail
 from delta_pyds.table.history import CommitRecord
 
 _TIME = pa.timestamp("us", "UTC")
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _TEXTS = pa.map_(pa.string(), pa.string())
 _JOB_FIELDS = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
 
@@ -109,7 +110,8 @@ def _commit_row(record: CommitRecord) -> dict[str, Any]:
 
 
 def _microseconds(time_ms: int | None) -> int | None:
-    return None if time_ms is None else time_ms * 1000
+    """Null for a time out of the years 1 to 9999: it is no time, and neither Python nor Spark's users have it."""
+    return None if time_ms is None or not _FIRST_MS <= time_ms <= _LAST_MS else time_ms * 1000
 
 
 def _is_long(value: Any) -> bool:

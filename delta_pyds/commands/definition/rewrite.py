@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from delta_pyds.commands.commit import FileChanges
+from delta_pyds.commands.commit import FileChanges, discard_files
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.task_runner import TaskRunner, bundles
 from delta_pyds.data.row_changes.files import with_row_ids
@@ -77,6 +77,7 @@ def rewrite(
         deleted = sum(f.deletion_vector.cardinality for f in files if f.deletion_vector is not None)
         expected = sum(count or 0 for count in counts) - deleted
         if expected != done.copied_rows:
+            discard_files(snapshot.table_root, options.storage_options, outputs)
             raise DeltaError(
                 f"{expected} rows of the table {snapshot.table_root} were to be copied to new files, and "
                 f"{done.copied_rows} were: the statistics of a file may promise another number of rows than it has. "

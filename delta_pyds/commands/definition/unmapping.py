@@ -19,7 +19,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions, check_defin
 from delta_pyds.commands.definition.rewrite import rewrite
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.task_runner import TaskRunner
-from delta_pyds.errors import CommitOutcomeUnknownError, ProtocolError, UserError
+from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError, ProtocolError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
@@ -72,12 +72,16 @@ def remove_mapping(
     scan = plan_scan(snapshot, storage_options=command.storage_options)
     files = list(live_files(scan))
     done = rewrite(snapshot, files, after, runner, command)
-    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
-    transaction.record_whole_table()
-    transaction.set_metadata(metadata)
-    for domain in domains:
-        transaction.set_domain(domain)
-    done.changes.put_into(transaction, data_change=False)
+    try:
+        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction.record_whole_table()
+        transaction.set_metadata(metadata)
+        for domain in domains:
+            transaction.set_domain(domain)
+        done.changes.put_into(transaction, data_change=False)
+    except BaseException:
+        discard_files(snapshot.table_root, command.storage_options, done.outputs)  # no commit was tried
+        raise
     try:
         return transaction.commit(
             Operation("REMOVE COLUMN MAPPING", {}, done.metrics),
@@ -87,7 +91,8 @@ def remove_mapping(
         )
     except CommitOutcomeUnknownError:
         raise
-    except BaseException:
+    except DeltaError:
+        # nothing else: an interrupt may come when the commit is in the log
         discard_files(snapshot.table_root, command.storage_options, done.outputs)
         raise
 

@@ -77,13 +77,24 @@ def test_days_that_python_does_not_know_are_written_all_the_same(
     assert _json_lines(capsys) == [{"d": "12921-08-18"}]
 
 
-def test_what_is_no_error_of_ours_is_a_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_error_of_ours_is_a_sentence_too(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> int:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr("delta_pyds.cli.verbs.detail", fails)
+    assert main(["detail", str(table)]) == 6
+    error = capsys.readouterr().err
+    assert error.startswith("deltapy: ") and "Traceback" not in error and len(error.splitlines()) == 1
+
+
+def test_a_time_of_the_log_that_is_none_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_rows(tmp_path, {"id": "long"}, [{"id": 1}])
     commit = tmp_path / "_delta_log" / f"{0:020d}.json"
     commit.write_text(re.sub(r'"createdTime":\d+', f'"createdTime":{10**17}', commit.read_text()))
-    assert main(["detail", str(tmp_path)]) == 6
-    error = capsys.readouterr().err
-    assert error.startswith("deltapy: ") and "Traceback" not in error and len(error.splitlines()) == 1
+    assert main(["detail", str(tmp_path), "--json"]) == 0
+    assert _json_lines(capsys)[0]["createdAt"] is None
 
 
 def test_a_terminal_of_another_encoding_shows_escapes(tmp_path: Path) -> None:

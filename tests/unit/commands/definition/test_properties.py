@@ -180,6 +180,22 @@ def test_column_mapping_taken_away(tmp_path: Path) -> None:
     assert len(read_rows(tmp_path, before.version)) == 6
 
 
+def test_an_interrupt_behind_the_commit_takes_no_file_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come when the version is in the log: while its checksum or its checkpoint is written."""
+    table(tmp_path, MAPPED)
+    before = by_id(tmp_path)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("delta_pyds.table.transaction.transaction.after_commit", interrupted)
+        remove_mapping(load_snapshot(tmp_path), LocalRunner(), DefinitionOptions(), CommandOptions())
+
+    assert load_snapshot(tmp_path).configuration.column_mapping_mode == "none"
+    assert by_id(tmp_path) == before
+
+
 def test_names_that_need_column_mapping_keep_it(tmp_path: Path) -> None:
     table(tmp_path, MAPPED)
     alter(tmp_path, lambda s: rename_column(s, ("id",), "a b"))
