@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.transaction.row_counts import row_counts
 
@@ -51,6 +54,13 @@ def needs_compaction(file: AddFile, sizes: Sizes) -> bool:
         return False
     num_records = row_counts(file.stats).num_records
     return num_records is None or file.deletion_vector.cardinality > sizes.max_deleted_ratio * num_records
+
+
+def may_need_compaction(files: pa.RecordBatch, sizes: Sizes) -> pa.Array:
+    """A mask of the files, as Arrow rows of ``FILE_COLUMNS``, that ``needs_compaction`` could be true of."""
+    small = pc.fill_null(pc.less(files.column("size"), sizes.min_file_bytes), True)
+    # some checkpoints hold a struct of nulls where there is no vector
+    return pc.or_(small, pc.is_valid(pc.struct_field(files.column("deletionVector"), "storageType")))
 
 
 def compaction_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:

@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from delta_pyds.commands.layout.bins import (
     Bin,
     Sizes,
     compaction_bins,
     cubes,
+    may_need_compaction,
     needs_compaction,
     purge_bins,
     whole_partitions,
@@ -82,7 +85,7 @@ def plan_compaction(
     snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
     """Small files, and those with many deleted rows, become fewer."""
-    considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
+    considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options, sizes)
     small = [file for file in files if needs_compaction(file, sizes)]
     bins = compaction_bins(small, sizes)
     return _plan(snapshot, options, sizes, "OPTIMIZE", bins, _parameters(filters), considered)
@@ -96,7 +99,7 @@ def plan_auto_compaction(
     worth: Callable[[list[AddFile]], list[AddFile]],
 ) -> LayoutPlan:
     """The same after a write. ``predicate``: of the partitions. ``worth``: chooses among all small files."""
-    considered, files = _counted(snapshot, predicate, options)
+    considered, files = _counted(snapshot, predicate, options, sizes)
     bins = compaction_bins(worth([file for file in files if needs_compaction(file, sizes)]), sizes)
     return _plan(snapshot, options, sizes, "OPTIMIZE", bins, {**_parameters(()), "auto": True}, considered)
 
@@ -174,10 +177,24 @@ def _parameters(filters: Sequence[str]) -> dict[str, Any]:
     return {"predicate": shown, "zOrderBy": [], "clusterBy": [], "auto": False}
 
 
-def _counted(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> tuple[list[int], Iterator[AddFile]]:
-    """The files of the partitions, and, once they have been looked at, how many there were."""
+def _counted(
+    snapshot: Snapshot, predicate: Expr, options: CommandOptions, sizes: Sizes | None = None
+) -> tuple[list[int], Iterator[AddFile]]:
+    """The files of the partitions, and, once they have been looked at, how many there were.
+
+    ``sizes``: files are left out of whose size and lack of a deletion vector it follows that they stay as they are.
+    """
     check_may_lay_out(snapshot)
     count = [0]
+
+    if sizes is not None and predicate == TRUE:
+
+        def keep(files: pa.RecordBatch) -> pa.Array:
+            count[0] += files.num_rows
+            return may_need_compaction(files, sizes)
+
+        # of a table of a million files that are large enough no action is made
+        return count, candidates(snapshot, predicate, options, keep)
 
     def counting() -> Iterator[AddFile]:
         for file in candidates(snapshot, predicate, options):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+import pyarrow as pa
 
 from delta_pyds.commands.layout.bins import Bin, Sizes
 from delta_pyds.commands.row_changes.condition import bind_condition
@@ -83,15 +84,23 @@ def bind_partition_filters(snapshot: Snapshot, filters: Sequence[str], options: 
     return and_(bound) if bound else TRUE
 
 
-def candidates(snapshot: Snapshot, predicate: Expr, options: CommandOptions) -> Iterator[AddFile]:
-    """The live files of the partitions, of whose statistics only the number of rows is kept."""
+def candidates(
+    snapshot: Snapshot,
+    predicate: Expr,
+    options: CommandOptions,
+    keep: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Iterator[AddFile]:
+    """The live files of the partitions, of whose statistics only the number of rows is kept.
+
+    ``keep``: as of ``live_files``; it sees files of other partitions too.
+    """
     scan = plan_scan(
         snapshot,
         pushed=() if predicate == TRUE else (predicate,),
         time_zone=options.time_zone,
         storage_options=options.storage_options,
     )
-    files: Iterable[AddFile] = live_files(scan, (*REMOVAL_COLUMNS, "stats", "clusteringProvider"))
+    files: Iterable[AddFile] = live_files(scan, (*REMOVAL_COLUMNS, "stats", "clusteringProvider"), keep)
     if predicate != TRUE:
         # skipping may keep a file too many, so that it never decides what is rewritten
         files = files_matching(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pyarrow as pa
@@ -17,13 +17,18 @@ REMOVAL_COLUMNS = (
 )  # fmt: skip
 
 
-def live_files(scan: Scan, columns: tuple[str, ...] = tuple(FILE_COLUMNS)) -> Iterator[AddFile]:
+def live_files(
+    scan: Scan,
+    columns: tuple[str, ...] = tuple(FILE_COLUMNS),
+    keep: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Iterator[AddFile]:
     """Yield the files that the scan would read, in bounded memory, with those fields of their ``add``.
 
-    Skipping is sound and not exact: among them may be files none of whose rows match.
+    Skipping is sound and not exact: among them may be files none of whose rows match. ``keep``: a mask over files as
+    Arrow rows, so that no action is made of the others.
     """
     for batch in scan.adds(scan.request(columns)):
-        yield from adds_of(batch.files)
+        yield from adds_of(batch.files if keep is None else batch.files.filter(keep(batch.files)))
 
 
 def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> RemoveFile:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from delta_pyds.commands.layout.bins import Bin, Sizes, compaction_bins, cubes, needs_compaction, purge_bins
+from delta_pyds.commands.layout.bins import (
+    Bin,
+    Sizes,
+    compaction_bins,
+    cubes,
+    may_need_compaction,
+    needs_compaction,
+    purge_bins,
+)
 from delta_pyds.commands.layout.cubes import Cube, cube_of, files_to_cluster, new_cube_tags
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -57,6 +66,23 @@ def test_a_bin_holds_no_more_than_a_file_may() -> None:
 )
 def test_small_files_and_those_with_many_deleted_rows_are_compacted(one: AddFile, wanted: bool) -> None:
     assert needs_compaction(one, SIZES) is wanted
+
+
+def test_of_a_file_that_is_large_and_whole_no_action_is_made() -> None:
+    """The mask may keep a file too many, and never leaves out one that is to be compacted."""
+    files = [file("a", 99), file("b", 100), file("c", 100, deleted=1), file("d", 100, deleted=6), file("e", 2**40)]
+    struct = pa.struct([("storageType", pa.string()), ("cardinality", pa.int64())])
+    vectors = [
+        None if f.deletion_vector is None else {"storageType": "u", "cardinality": f.deletion_vector.cardinality}
+        for f in files
+    ]
+    vectors[1] = {"storageType": None, "cardinality": None}
+    rows = pa.record_batch({"size": [f.size for f in files], "deletionVector": pa.array(vectors, struct)})
+
+    kept = may_need_compaction(rows, SIZES).to_pylist()
+
+    assert kept == [True, False, True, True, False]
+    assert all(keep or not needs_compaction(f, SIZES) for f, keep in zip(files, kept, strict=True))
 
 
 def test_a_purge_takes_every_file_with_deleted_rows_and_one_alone_too() -> None:
