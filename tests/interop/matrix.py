@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import pytest
 
+import delta_pyds
 from tests.interop import journal
 from tests.interop.journal import Outcome
 from tests.interop.setup_env import JARS
@@ -218,7 +219,7 @@ def _versions() -> dict[str, str]:
     return {
         "day": dt.datetime.now(dt.timezone.utc).date().isoformat(),
         "delta-spark": re.sub(r"delta-spark_(.*)\.jar", r"\1", jar),
-        "delta_pyds": importlib.metadata.version("delta-pyds"),
+        "delta_pyds": delta_pyds.__version__,
         "Python": platform.python_version(),
         "pyarrow": importlib.metadata.version("pyarrow"),
         "PySpark": importlib.metadata.version("pyspark"),
