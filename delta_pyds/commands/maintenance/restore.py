@@ -19,11 +19,11 @@ import msgspec
 
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.present_files import missing_files
-from delta_pyds.errors import OptionError, TimeTravelError, UserError
+from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.listing import list_log
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
-from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol, SingleAction
+from delta_pyds.protocol.features import Feature, supported_features, supports, weakest_protocol
 from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
@@ -81,11 +81,13 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
     """Restore the table, which is at ``latest`` now.
 
     Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for what
-        is no version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone; a ConflictError;
+        is no version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone;
+        UnsupportedOperationError (DELTA_ROW_TRACKING_NOT_READY) where row tracking was dropped since; a ConflictError;
         what opening the version raises.
     """
     latest.configuration.check_writable()
     target = open_snapshot(latest.storage, latest.table_root, _version(latest, options))
+    _check_row_ids(target, latest)
     target_keys, latest_keys = FileKeys.of(target), FileKeys.of(latest)
     restored = [msgspec.structs.replace(file, data_change=True) for file in only_in(target, target_keys, latest_keys)]
     if not options.ignore_missing_files:
@@ -178,7 +180,8 @@ def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
     has_ids = target.configuration.column_mapping_mode != "none"
     has_marks = any(IDENTITY_STEP in field.metadata for field in target.schema)
     # a version between may have given more than the latest tells of, which may know no such columns
-    since = [*_metadata_between(target, latest)] if has_ids or has_marks else []
+    between = _actions_between(target, latest, b'"metaData"') if has_ids or has_marks else ()
+    since = [action.meta_data for action in between if action.meta_data is not None]
     configuration = dict(metadata.configuration or {})
     for later in (*since, latest.metadata):
         then = later.configuration or {}
@@ -193,17 +196,35 @@ def _metadata(target: Snapshot, latest: Snapshot) -> Metadata:
     return msgspec.structs.replace(metadata, configuration=configuration)
 
 
-def _metadata_between(target: Snapshot, latest: Snapshot) -> Iterator[Metadata]:
-    """What the commits after the version, up to the latest, made of the metadata."""
+def _check_row_ids(target: Snapshot, latest: Snapshot) -> None:
+    """Refuse a version that tracked rows before the feature was dropped.
+
+    The drop takes the ids from files that are there still, and numbering begins anew: rows of other files may have the
+    ids now that those of the version would come back with.
+    """
+    if not target.configuration.supports(Feature.ROW_TRACKING):
+        return
+    since = (action.protocol for action in _actions_between(target, latest, b'"protocol"'))
+    if any(protocol is not None and not supports(protocol, Feature.ROW_TRACKING) for protocol in since):
+        raise UnsupportedOperationError(
+            f"table {target.table_root} cannot be restored to version {target.version}, which tracked rows: the table "
+            "feature rowTracking was dropped since, and row ids of that version may be other rows' now. Restore a "
+            "version after the drop, or read this one (versionAsOf) and write its rows anew.",
+            code="DELTA_ROW_TRACKING_NOT_READY",
+            table=target.table_root,
+            version=target.version,
+        )
+
+
+def _actions_between(target: Snapshot, latest: Snapshot, kind: bytes) -> Iterator[SingleAction]:
+    """The actions of a kind in the commits after the version, up to the latest."""
     if target.version == latest.version:
         return
     storage = latest.storage
     commits = list_log(storage, latest.table_root, target.version + 1, latest.version).commits
     for file, data in fetch_commits(storage, commits):
-        lines = [line for line in data.splitlines() if b'"metaData"' in line]
-        for action in decode_commit(b"\n".join(lines), file.path):
-            if action.meta_data is not None:
-                yield action.meta_data
+        lines = [line for line in data.splitlines() if kind in line]
+        yield from decode_commit(b"\n".join(lines), file.path)
 
 
 def _marks(schema: StructType, later: StructType) -> dict[str, int]:

@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 import delta_pyds
+from delta_pyds.commands.definition.change import DefinitionOptions
+from delta_pyds.commands.definition.drop_feature import drop_feature
+from delta_pyds.commands.definition.properties import set_properties
+from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.maintenance.restore import RestoreOptions, RestoreResult, restore
-from delta_pyds.errors import ConcurrentAppendError, OptionError, TimeTravelError, UserError
+from delta_pyds.errors import ConcurrentAppendError, OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.definitions import alter
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
 from tests.support.table_writes import read_rows, write_rows
 
@@ -244,3 +249,22 @@ def test_an_append_only_table_is_not_restored(tmp_path: Path) -> None:
     with pytest.raises(delta_pyds.DeltaError) as caught:
         run(table, version=1)
     assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+def test_row_ids_that_were_dropped_do_not_come_back(tmp_path: Path) -> None:
+    """Tracked again, the second file has the ids that the first had before."""
+    path = tmp_path / "t"
+    tracked = {"delta.enableRowTracking": "true"}
+    write_rows(path, {"id": "long"}, [[{"id": 1}], [{"id": 2}]], properties=tracked)
+    write_rows(path, {"id": "long"}, [], mode="overwrite", replace_where="id = 1")
+    drop_feature(lambda: load_snapshot(str(path)), "rowTracking", DefinitionOptions())
+    dropped = load_snapshot(str(path)).version
+    for _ in range(2):
+        with pytest.raises(UnsupportedOperationError, match="rowTracking was dropped") as caught:
+            run(path, version=0)
+        assert caught.value.code == "DELTA_ROW_TRACKING_NOT_READY"
+        backfill(lambda: load_snapshot(str(path)), DefinitionOptions())
+        alter(path, lambda snapshot: set_properties(snapshot, tracked))
+    run(path, version=dropped)
+    assert ids(path) == [2]
+    assert delta_pyds.verify(str(path)).findings == ()
