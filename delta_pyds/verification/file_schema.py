@@ -6,6 +6,8 @@ Protocol: "Writer Requirements for Column Mapping", "Consistency Between Table M
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +28,8 @@ from delta_pyds.verification.view import TableView, column_id
 
 # the reference leaves it in data files that it wrote together with change data
 _IS_CHANGE = "__is_cdc"
+# row ids of moved rows stay in the files when the table forgets the names (DROP FEATURE rowTracking)
+_OLD_ROW_IDS = re.compile(r"_row-(id|commit-version)-col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WIDTHS = {"short": 16, "integer": 32, "long": 64}
 
 
@@ -52,7 +56,8 @@ def _check_names(view: TableView, columns: tuple[FileColumn, ...], path: str, fi
     p = view.properties
     known: set[str | None] = {f.name.lower() for f in view.columns}
     known |= {CHANGE_TYPE_COLUMN, _IS_CHANGE, p.materialized_row_id_column, p.materialized_row_commit_version_column}
-    strange = sorted(n for n in names if n.lower() not in known and n not in known)
+    unknown = (n for n in names if n.lower() not in known and n not in known)
+    strange = sorted(n for n in unknown if not _OLD_ROW_IDS.fullmatch(n))
     if strange:
         findings.warning("file.unknown-column", path, f"the table has no column {', '.join(strange)}.")
 
