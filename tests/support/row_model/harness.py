@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,11 +17,13 @@ import pyarrow as pa
 
 from delta_pyds import checkpoint, verify
 from delta_pyds.data.read.reader import output_schema, read
+from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.change_feed import applied, change_rows
 from tests.support.change_feed import bag as feed_bag
-from tests.support.row_model.model import BEFORE, DELETE, Effect, Model, bag, key_of, rows_to_write
+from tests.support.row_model.core_upkeep import keep
+from tests.support.row_model.model import BEFORE, DELETE, Effect, Model, Past, bag, key_of, rows_to_write
 from tests.support.row_model.steps import (
     Append,
     Checkpoint,
@@ -30,8 +33,10 @@ from tests.support.row_model.steps import (
     Overwrite,
     Step,
     Update,
+    Upkeep,
     schema_of,
 )
+from tests.support.row_model.upkeep import DropFeature, Restore, Vacuum
 from tests.support.table_writes import write_rows
 
 Counts = tuple[int | None, int | None, int | None]
@@ -56,10 +61,10 @@ class RowIds:
     def __init__(self) -> None:
         self.used: set[int] = set()
 
-    def check(self, model: Model, rows: Sequence[Mapping[str, Any]], version: int) -> None:
+    def check(self, model: Model, rows: Sequence[Mapping[str, Any]], version: int, *, any_new: bool = False) -> None:
         """A row keeps its id while it is there, and its commit version while it is not changed; new ids are new.
 
-        The model learns what it does not know yet.
+        The model learns what it does not know yet. ``any_new``: ids that it does not know may be old.
         """
         ids = [row["_row_id"] for row in rows]
         assert None not in ids and len(set(ids)) == len(ids), "row ids are not unique."
@@ -74,8 +79,11 @@ class RowIds:
                 committed = found.pop(row.row_id)
             else:
                 row.row_id, committed = found.popitem()
-                assert row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
+                assert any_new or row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
             expected = version if row.commit_version is None else row.commit_version
+            if any_new:
+                assert committed <= version
+                expected = committed
             assert committed == expected, f"{row.values} is of version {committed}, not of {expected}"
             row.commit_version = committed
         self.used.update(ids)
@@ -87,19 +95,28 @@ class Harness:
     def __init__(
         self, path: Path, layout: Layout, first: Sequence[Sequence[Mapping[str, Any]]], engine: Engine
     ) -> None:
-        self.path, self.layout, self.engine = path, layout, engine
+        self.path, self.engine = path, engine
         self.model = Model(layout)
-        self.history: dict[int, tuple[list[str], list[dict[str, Any]]]] = {}
+        self.history: dict[int, Past] = {}
         self._row_ids = RowIds()
+        # from which rows the change feed goes on without a break
+        self._feed_from = self.model.now()
         create(path, self.model)
         self.check()
         self.run(Append(tuple(map(tuple, first))))
 
+    @property
+    def layout(self) -> Layout:
+        """Of the table as it is now."""
+        return self.model.layout
+
     def run(self, step: Step) -> None:
-        """Take a step. Raises: AssertionError where the table is not as the model afterwards."""
+        """Take a step, if it means something. Raises: AssertionError where the table is not as the model afterwards."""
         before = load_snapshot(str(self.path)).version
         files = file_rows(self.path) if isinstance(step, (Delete, Update, Merge)) else {}
         effect = self.model.effect(step)
+        if effect.impossible:
+            return
         try:
             counts = self._take(step)
         except Exception as error:
@@ -111,13 +128,23 @@ class Harness:
             self.check()
             return
         assert not effect.errors, f"{step} was not refused, though {effect.errors}"
+        was = self.model.now()
         self.model.take(effect)
         version = load_snapshot(str(self.path)).version
-        assert version in (before, before + 1)
+        assert version in (before, before + 1) or isinstance(step, Upkeep)
         for told, known in zip(counts, effect.counts, strict=True):
             assert told in (None, known), f"{step} told of {counts}, which are {effect.counts}"
-        self.check()
-        if version == before:
+        if effect.forgets:
+            self.history.clear()
+        if isinstance(step, DropFeature):
+            self._row_ids.used.clear()  # as is the mark of the ids that were given
+        self.check(new_ids=effect.new_ids)
+        one_feed = not effect.forgets and same_feed(was, self.model.now())
+        if not one_feed:
+            self._feed_from = self.model.now()
+        if isinstance(step, Upkeep):
+            self._check_upkeep(step, was, version, one_feed=one_feed)
+        elif version == before:
             assert not effect.changes, f"{step} committed nothing"
         else:
             self._check_commit(step, effect, version, files)
@@ -129,23 +156,44 @@ class Harness:
             return self.engine.update(self.path, step)
         if isinstance(step, Merge):
             return self.engine.merge(self.path, step, self.model.columns)
+        if isinstance(step, Upkeep):
+            time.sleep(0.005)  # a vacuum of all that is old needs files that are older than it
+            keep(self.path, step, self.model)
+            return None, None, None
         take_as_core(self.path, self.model, step)
         return None, None, None
 
     # --- what must hold
 
-    def check(self) -> None:
+    def check(self, *, new_ids: bool = False) -> None:
         """Rows, row ids, and every rule of the protocol."""
         model = self.model
         rows = read_all(self.path, row_ids=self.layout.row_tracking)
         assert bag(rows, model.columns) == bag(model.values(), model.columns)
-        assert not rows or set(model.columns) <= set(rows[0])
-        version = load_snapshot(str(self.path)).version
+        assert not rows or {name for name in rows[0] if not name.startswith("_")} == set(model.columns)
+        model.version = load_snapshot(str(self.path)).version
         if self.layout.row_tracking:
-            self._row_ids.check(self.model, rows, version)
+            self._row_ids.check(self.model, rows, model.version, any_new=new_ids)
         report = verify(str(self.path))
         assert report.findings == (), str(report)
-        self.history[version] = (list(model.columns), [dict(values) for values in model.values()])
+        self.history[model.version] = model.now()
+
+    def _check_upkeep(self, step: Upkeep, was: Past, version: int, *, one_feed: bool) -> None:
+        """The change feed is told nothing, but by a restore what makes the rows; a layout changes no data."""
+        versions = range(was.version + 1, version + 1)
+        if was.layout.change_feed and one_feed:
+            told = [row for one in versions for row in change_rows(self.path, one, one)]
+            if not isinstance(step, Restore):
+                assert told == [], f"{step} told the change feed {told}"
+            else:
+                assert applied(_rows_of(was, self.model.columns), told) == feed_bag(
+                    self.model.values(), sorted(self.model.columns)
+                )
+        if not isinstance(step, Restore):
+            told_files = [part for one in versions for action in entry(self.path, one) for part in action.values()]
+            assert not any(part.get("dataChange") for part in told_files), f"{step} says that it changed data."
+        if isinstance(step, Vacuum) and not step.lite:
+            assert data_files(self.path) <= needed_files(self.path), "a vacuum left files that no version needs."
 
     def _check_commit(
         self, step: Step, effect: Effect, version: int, files: Mapping[str, list[dict[str, Any]]]
@@ -184,13 +232,27 @@ class Harness:
 
     def finish(self) -> None:
         """Every version reads as it did, and the change feed from the beginning makes the rows."""
-        for version, (columns, rows) in self.history.items():
-            assert bag(read_all(self.path, version), columns) == bag(rows, columns), (
-                f"version {version} reads otherwise."
-            )
+        for version, past in self.history.items():
+            found = read_all(self.path, version, row_ids=past.layout.row_tracking)
+            names = [*past.columns, *(("_row_id", "_row_commit_version") if past.layout.row_tracking else ())]
+            rows = [{**r.values, "_row_id": r.row_id, "_row_commit_version": r.commit_version} for r in past.rows]
+            assert bag(found, names) == bag(rows, names), f"version {version} reads otherwise."
         if self.layout.change_feed:
             names = self.model.columns
-            assert applied([], change_rows(self.path)) == feed_bag(self.model.values(), sorted(names))
+            begun = self._feed_from
+            later = change_rows(self.path, begun.version + 1) if begun.version < self.model.version else []
+            assert applied(_rows_of(begun, names), later) == feed_bag(self.model.values(), sorted(names))
+
+
+def same_feed(before: Past, after: Past) -> bool:
+    """Whether the changes of both are read together: no column went, and files find columns as they did."""
+    a, b = before.layout, after.layout
+    kept = before.births.items() <= after.births.items()
+    return kept and (a.mapped, a.change_feed) == (b.mapped, b.change_feed)
+
+
+def _rows_of(past: Past, columns: Sequence[str]) -> list[dict[str, Any]]:
+    return [{name: row.values.get(name) for name in columns} for row in past.rows]
 
 
 def create(path: Path, model: Model) -> None:
@@ -238,6 +300,22 @@ def read_all(path: Path, version: int | None = None, *, row_ids: bool = False) -
     batches = [batch for file in scan.files() for batch in read(scan.state, file)]
     rows: list[dict[str, Any]] = pa.Table.from_batches(batches, schema=output_schema(scan.state)).to_pylist()
     return rows
+
+
+def data_files(path: Path) -> set[str]:
+    """What lies below the root, but for the log."""
+    found = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
+    return {file.as_posix() for file in found if "_delta_log" not in file.parts}
+
+
+def needed_files(path: Path) -> set[str]:
+    """The files of the latest version, with their deletion vectors."""
+    found: set[str] = set()
+    for file in live_files(plan_scan(load_snapshot(str(path)))):
+        found.add(file.path)
+        if file.deletion_vector is not None and file.deletion_vector.storage_type == "u":
+            found.add(file.deletion_vector.relative_path())
+    return found
 
 
 def file_rows(path: Path) -> dict[str, list[dict[str, Any]]]:

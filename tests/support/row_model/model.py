@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.support.row_model.expressions import holds
@@ -23,6 +23,7 @@ from tests.support.row_model.steps import (
     Overwrite,
     Step,
     Update,
+    Upkeep,
     next_column,
     with_columns,
 )
@@ -40,12 +41,33 @@ class ModelRow:
         self.row_id: int | None = None
         self.commit_version: int | None = None
 
+    def copy(self) -> ModelRow:
+        row = ModelRow(self.values)
+        row.row_id, row.commit_version = self.row_id, self.commit_version
+        return row
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the table was at a version; its rows are nobody else's."""
+
+    version: int
+    layout: Layout
+    births: Mapping[str, int]
+    rows: tuple[ModelRow, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.births)
+
 
 @dataclass
 class Effect:
     """What one step does. ``errors``: codes with any of which it must be refused, and then nothing of it happens.
 
-    ``changes``: of the change feed, as kind and values. ``columns``: of the table afterwards.
+    ``changes``: of the change feed, as kind and values. ``columns``: of the table afterwards, as is ``layout`` where it
+    is another one. ``impossible``: the step means nothing for this table. ``births``: of columns that come back.
+    ``forgets``: versions before are no longer read, nor their changes. ``new_ids``: rows get ids that no one knows yet.
     """
 
     columns: list[str]
@@ -53,6 +75,11 @@ class Effect:
     changes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     errors: set[str] = field(default_factory=set)
     new_values: list[tuple[ModelRow, dict[str, Any]]] = field(default_factory=list)
+    layout: Layout | None = None
+    impossible: bool = False
+    births: Mapping[str, int] = field(default_factory=dict)
+    forgets: bool = False
+    new_ids: bool = False
 
     def count(self, kind: str) -> int:
         return sum(found == kind for found, _ in self.changes)
@@ -80,19 +107,28 @@ class Effect:
 
 
 class Model:
-    """The rows of the table, in no order."""
+    """The rows of the table, in no order. ``version``: of the table, as far as anybody said. ``past``: versions before
+    it that the table can go back to. ``births``: a number for each column, that no other of its name has.
+    """
 
     def __init__(self, layout: Layout, rows: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.layout = layout
-        self.columns = list(BASE)
+        self.layout = replace(layout, ids=layout.row_tracking)
+        self.births = {name: i for i, name in enumerate(BASE)}
+        self._next_birth = len(BASE)
         self.rows = [ModelRow(values) for values in with_columns(rows, self.columns)]
+        self.version = 0
+        self.past: list[Past] = []
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.births)
 
     def values(self) -> list[dict[str, Any]]:
         return [row.values for row in self.rows]
 
     def effect(self, step: Step) -> Effect:
         """What the step does; the model stays as it is until ``take``."""
-        effect = _EFFECTS[type(step)](self, step)
+        effect: Effect = step.effect(self) if isinstance(step, Upkeep) else _EFFECTS[type(step)](self, step)
         written = [values for kind, values in effect.changes if kind in (INSERT, AFTER)]
         if self.layout.constrained and any(values["n"] == 7 for values in written):
             effect.errors.add(CONSTRAINT_CODE)
@@ -100,12 +136,20 @@ class Model:
 
     def take(self, effect: Effect) -> None:
         """The step happened."""
-        self.columns, self.rows = effect.columns, effect.rows
+        self.past = [] if effect.forgets else [*self.past, self.now()]
+        self.layout = effect.layout or self.layout
+        known = {**self.births, **effect.births}
+        self.births, self.rows = {name: known.get(name, self._next_birth) for name in effect.columns}, effect.rows
+        self._next_birth += 1
         for row, values in effect.new_values:
             row.values = values
             row.commit_version = None
         for row in self.rows:
             row.values = {name: row.values.get(name) for name in self.columns}
+
+    def now(self) -> Past:
+        """The table as it is, whatever becomes of it."""
+        return Past(self.version, self.layout, dict(self.births), tuple(row.copy() for row in self.rows))
 
 
 def bag(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Counter[str]:

@@ -58,6 +58,11 @@ class Layout:
     partitioned: bool = False
     constrained: bool = False
     v2_checkpoints: bool = False
+    # by steps alone: no table begins so
+    clustered: bool = False
+    # whether the feature of row ids is supported, and how often it was dropped
+    ids: bool = False
+    ids_dropped: int = 0
 
     @property
     def properties(self) -> dict[str, str]:
@@ -172,12 +177,20 @@ class Merge:
         return " ".join(parts)
 
 
-Step = Append | Overwrite | Checkpoint | Delete | Update | Merge
+class Upkeep:
+    """A step that lays rows out anew, cleans up, goes back, or alters what the table is: see ``upkeep``."""
+
+    def effect(self, model: Any) -> Any:
+        """The ``Effect`` on a ``Model``."""
+        raise NotImplementedError
+
+
+Step = Append | Overwrite | Checkpoint | Delete | Update | Merge | Upkeep
 
 
 def next_column(columns: Sequence[str]) -> str:
-    """The column that a step adds to a table with these."""
-    return f"z{sum(name.startswith('z') for name in columns)}"
+    """The column that a step adds to a table with these: the first number that is free, so old names come again."""
+    return next(name for name in (f"z{i}" for i in range(len(columns))) if name not in columns)
 
 
 def _where(condition: Expression | None) -> str:

@@ -1,0 +1,134 @@
+"""Steps that keep a table, by the core: what ``DeltaTable`` does, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from delta_pyds.commands.definition.change import DefinitionOptions, run_change
+from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
+from delta_pyds.commands.definition.constraints import drop_constraint
+from delta_pyds.commands.definition.drop_feature import drop_feature
+from delta_pyds.commands.definition.properties import enables_row_tracking, removes_mapping, set_properties
+from delta_pyds.commands.definition.row_tracking import backfill
+from delta_pyds.commands.definition.unmapping import remove_mapping
+from delta_pyds.commands.layout.cluster_by import cluster_by
+from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
+from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.protocol.schema import LONG, StructField
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from tests.support.row_model.model import Model
+from tests.support.row_model.steps import Upkeep, next_column
+from tests.support.row_model.upkeep import (
+    CONSTRAINT_NAME,
+    AddColumn,
+    Cluster,
+    DropColumn,
+    DropFeature,
+    Optimize,
+    Purge,
+    RenameColumn,
+    Restore,
+    Turn,
+    Vacuum,
+    ZOrder,
+)
+
+_HERE = Place("process", "a test says so.")
+_COMMAND = CommandOptions()
+_OPTIONS = DefinitionOptions()
+
+
+def keep(path: Path, step: Upkeep, model: Model) -> None:
+    """Take the step. ``model``: of the table, which has not taken it yet."""
+    _STEPS[type(step)](_Table(path), step, model)
+
+
+class _Table:
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def open(self) -> Snapshot:
+        return load_snapshot(self.path)
+
+    def change(self, plan: Callable[[Snapshot], Any]) -> None:
+        run_change(self.open, plan, _OPTIONS)
+
+
+def _optimize(table: _Table, step: Optimize, _: Model) -> None:
+    filters = [] if step.partition is None else [step.where]
+    run_layout(plan_optimize(table.open(), filters, _COMMAND), _HERE, LocalRunner(1))
+
+
+def _zorder(table: _Table, step: ZOrder, _: Model) -> None:
+    run_layout(plan_zorder(table.open(), step.columns, [], _COMMAND), _HERE, LocalRunner(1))
+
+
+def _purge(table: _Table, _: Purge, __: Model) -> None:
+    run_layout(plan_purge(table.open(), [], _COMMAND), _HERE, LocalRunner(1))
+
+
+def _cluster(table: _Table, step: Cluster, model: Model) -> None:
+    cluster_by(table.open(), step.columns, _COMMAND)
+    if step.columns:
+        _optimize(table, Optimize(), model)
+
+
+def _vacuum(table: _Table, step: Vacuum, _: Model) -> None:
+    options = VacuumOptions(retention_hours=0, check_retention=False, lite=step.lite)
+    run_vacuum(plan_vacuum(LocalStorage(), table.path, options))
+
+
+def _restore(table: _Table, step: Restore, model: Model) -> None:
+    restore(table.open(), RestoreOptions(version=step.target(model).version))
+
+
+def _add(table: _Table, _: AddColumn, model: Model) -> None:
+    new = NewColumn(StructField(next_column(model.columns), LONG))
+    table.change(lambda snapshot: add_columns(snapshot, [new]))
+
+
+def _rename(table: _Table, step: RenameColumn, model: Model) -> None:
+    old, new = step.names(model)
+    table.change(lambda snapshot: rename_column(snapshot, (str(old),), new))
+
+
+def _drop(table: _Table, step: DropColumn, model: Model) -> None:
+    table.change(lambda snapshot: drop_columns(snapshot, [(str(step.name(model)),)]))
+
+
+def _turn(table: _Table, step: Turn, _: Model) -> None:
+    if removes_mapping(table.open(), step.properties):
+        remove_mapping(table.open(), LocalRunner(1), _OPTIONS, _COMMAND)
+        return
+    if enables_row_tracking(table.open(), step.properties):
+        backfill(table.open, _OPTIONS)
+    table.change(lambda snapshot: set_properties(snapshot, step.properties))
+
+
+def _drop_feature(table: _Table, step: DropFeature, _: Model) -> None:
+    if step.feature == "checkConstraints":
+        table.change(lambda snapshot: drop_constraint(snapshot, CONSTRAINT_NAME))
+    drop_feature(table.open, step.feature, _OPTIONS)
+
+
+_STEPS: dict[type, Any] = {
+    Optimize: _optimize,
+    ZOrder: _zorder,
+    Purge: _purge,
+    Cluster: _cluster,
+    Vacuum: _vacuum,
+    Restore: _restore,
+    AddColumn: _add,
+    RenameColumn: _rename,
+    DropColumn: _drop,
+    Turn: _turn,
+    DropFeature: _drop_feature,
+}
