@@ -47,7 +47,7 @@ def run(table: str, kind: str, kill_at: int, report: Any) -> None:
     from tests.concurrency.kinds_of_writes import KINDS
 
     steps = Steps(kill_at)
-    for name in ("link", "replace", "unlink", "fsync"):
+    for name in ("link", "replace", "unlink", "rmdir", "fsync"):
         setattr(os, name, steps.watched(name, getattr(os, name)))
     builtins.open = steps.watched_open(builtins.open)
     KINDS[kind](table)

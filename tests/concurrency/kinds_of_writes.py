@@ -1,14 +1,24 @@
-"""Writes that are killed in the middle: each takes a table that has version 0 with the rows 1 and 2."""
+"""Writes that are killed in the middle: each takes a table that has version 0 with the rows 1 and 2.
+
+Those that keep a table (``UPKEEP``) take the one of ``used_table``, and can be run again whatever they did before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from delta_pyds.commands.layout.optimize import plan_optimize
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.maintenance.restore import RestoreOptions
+from delta_pyds.commands.maintenance.restore import restore as restore_table
+from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.expressions import Column, call
@@ -48,6 +58,32 @@ def merge(table: str) -> None:
     CoreEngine().merge(Path(table), Merge(rows, by_id, (Clause("delete"),), (Clause("insert"),)), list(IDS))
 
 
+def used_table(table: str, properties: dict[str, str]) -> None:
+    """Rows 1 and 2 in a file each. Version 0 had two more: one is marked as deleted, and one's file is removed."""
+    write_rows(table, IDS, [[{"id": 1}, {"id": 5}], [{"id": 2}], [{"id": 3}]], properties=properties | _MARKS)
+    run_delete(plan_delete(load_snapshot(table), "id >= 3", CommandOptions()), _HERE)
+
+
+def optimize(table: str) -> None:
+    """Two files become one, without the row that is marked."""
+    run_layout(plan_optimize(load_snapshot(table), [], CommandOptions()), _HERE, LocalRunner(1))
+
+
+def vacuum(table: str, *, lite: bool = False) -> None:
+    """The file of row 3 goes."""
+    # in one thread steps come in one order
+    options = VacuumOptions(retention_hours=0, check_retention=False, lite=lite, threads=1)
+    run_vacuum(plan_vacuum(LocalStorage(), table, options))
+
+
+def vacuum_lite(table: str) -> None:
+    vacuum(table, lite=True)
+
+
+def restore(table: str) -> None:
+    restore_table(load_snapshot(table), RestoreOptions(version=0))
+
+
 _HERE = Place("process", "a test says so")
 _MARKS = {"delta.enableDeletionVectors": "true"}
 _FEED = {"delta.enableChangeDataFeed": "true"}
@@ -60,6 +96,10 @@ KINDS: dict[str, Callable[[str], None]] = {
     "update": update,
     "update by rewriting": update,
     "merge": merge,
+    "optimize": optimize,
+    "vacuum": vacuum,
+    "vacuum lite": vacuum_lite,
+    "restore": restore,
 }
 AFTERWARDS = {
     "append": [1, 2, 10, 11],
@@ -70,7 +110,13 @@ AFTERWARDS = {
     "update": [1, 7],
     "update by rewriting": [1, 7],
     "merge": [1, 10],
+    "optimize": [1, 2],
+    "vacuum": [1, 2],
+    "vacuum lite": [1, 2],
+    "restore": [1, 2, 3, 5],
 }
+# of a used table: how many data files there are afterwards, and how many the table names
+UPKEEP = {"optimize": (4, 1), "vacuum": (2, 2), "vacuum lite": (2, 2), "restore": (3, 3)}
 # of the table that the write finds
 PROPERTIES = {
     "delete": _MARKS,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from delta_pyds import verify
+from delta_pyds.table.snapshot import load_snapshot
 from tests.concurrency.killed_process import run
-from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, PROPERTIES
+from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, PROPERTIES, UPKEEP, used_table
 from tests.support.table_writes import read_sorted, write_rows
 
 POLICIES: dict[str, dict[str, str]] = {"classic": {}, "v2": {"delta.checkpointPolicy": "v2"}}
@@ -77,3 +78,43 @@ def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, ki
         assert report.ok, f"{step}\n{report}"
     # the version appears at one step, and never goes again
     assert outcomes == sorted(outcomes) and True in outcomes and False in outcomes
+
+
+@pytest.mark.one_case_in(2)
+@pytest.mark.parametrize(
+    ("kind", "policy"),
+    [("optimize", "classic"), ("vacuum", "v2"), ("vacuum lite", "classic"), ("restore", "v2")],
+)
+def test_upkeep_killed_at_each_step(processes: BaseContext, tmp_path: Path, kind: str, policy: str) -> None:
+    """The table reads as before or as afterwards, and the same verb run again ends as if nothing had happened."""
+    original = tmp_path / "original"
+    used_table(str(original), {"delta.checkpointInterval": "1", **POLICIES[policy]})
+    counting = shutil.copytree(original, tmp_path / "counting")
+    exit_code, steps = written(processes, counting, kind, 0)
+    assert exit_code == 0 and len(steps) > 10
+    assert read_sorted(counting, "id") == AFTERWARDS[kind]
+    assert (data_files(counting), load_snapshot(str(counting)).totals.num_files) == UPKEEP[kind]
+    outcomes = []
+    for number, step in enumerate(steps, start=1):
+        table = shutil.copytree(original, tmp_path / f"step{number}")
+        exit_code, _ = written(processes, table, kind, number)
+        assert exit_code == -9, step
+        rows = read_sorted(table, "id")
+        assert rows in ([1, 2], AFTERWARDS[kind]), step
+        assert verify(str(table)).ok, step
+        live = load_snapshot(str(table)).totals.num_files
+        outcomes.append((rows, live, data_files(table)) == (AFTERWARDS[kind], *reversed(UPKEEP[kind])))
+        KINDS[kind](str(table))
+        assert read_sorted(table, "id") == AFTERWARDS[kind], step
+        assert load_snapshot(str(table)).totals.num_files == UPKEEP[kind][1], step
+        assert kind not in ("vacuum", "vacuum lite") or data_files(table) == UPKEEP[kind][0], step
+        write_rows(table, IDS, [{"id": 99}])
+        assert read_sorted(table, "id") == sorted([*AFTERWARDS[kind], 99]), step
+        report = verify(str(table))
+        assert report.ok, f"{step}\n{report}"
+    assert outcomes == sorted(outcomes) and True in outcomes and False in outcomes
+
+
+def data_files(table: Path) -> int:
+    """How many there are below the root, whoever names them."""
+    return len(list(table.rglob("*.parquet"))) - len(list((table / "_delta_log").rglob("*.parquet")))
