@@ -80,7 +80,7 @@ def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, ki
     assert outcomes == sorted(outcomes) and True in outcomes and False in outcomes
 
 
-@pytest.mark.one_case_in(2)
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize(
     ("kind", "policy"),
     [("optimize", "classic"), ("vacuum", "v2"), ("vacuum lite", "classic"), ("restore", "v2")],

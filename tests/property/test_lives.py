@@ -105,7 +105,7 @@ LIVES: dict[str, tuple[Layout, list[Step]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.one_case_in(4)
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("name", LIVES)
 def test_a_life(tmp_path: Path, name: str) -> None:
     layout, steps = LIVES[name]
