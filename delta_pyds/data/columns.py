@@ -15,9 +15,11 @@ class Constant:
         self._array: pa.Array | None = None
 
     def array(self, length: int) -> pa.Array:
-        if self._array is None or len(self._array) < length:
-            self._array = _repeat(self.value, length)
-        return self._array if len(self._array) == length else self._array.slice(0, length)
+        # one look at it: threads may share a constant
+        array = self._array
+        if array is None or len(array) < length:
+            array = self._array = _repeat(self.value, length)
+        return array if len(array) == length else array.slice(0, length)
 
 
 def _repeat(value: pa.Scalar, length: int) -> pa.Array:

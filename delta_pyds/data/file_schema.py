@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from delta_pyds.columnar.cast import is_list_like
 
 _FIELD_ID = b"PARQUET:field_id"
+_VIEWS = (pa.string_view().id, pa.binary_view().id)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ def _parts(data_type: pa.DataType) -> Sequence[pa.Field]:
     if is_list_like(data_type):
         return [data_type.value_field]
     return []
+
+
+def has_views(data_type: pa.DataType) -> bool:
+    """Whether ``without_views`` may give another type. Cheap: it is asked of every batch."""
+    if data_type.num_fields:
+        return any(has_views(data_type.field(i).type) for i in range(data_type.num_fields))
+    return data_type.id in _VIEWS
 
 
 def without_views(data_type: pa.DataType) -> pa.DataType:

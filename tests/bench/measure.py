@@ -7,19 +7,34 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Measure(NamedTuple):
+    """What one run took. ``peak_mb``, ``cpu_seconds``: 0 where they were not taken."""
+
+    seconds: float
+    peak_mb: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 @dataclass
 class Side:
-    """What one side's rounds gave: ``seconds`` and, where it was taken, ``peak_mb`` of each round."""
+    """What one side's rounds gave: ``seconds`` and, where they were taken, ``peak_mb`` and ``cpu_seconds`` of each."""
 
     seconds: list[float] = field(default_factory=list)
     peak_mb: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
         """Seconds."""
         return statistics.median(self.seconds)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time."""
+        return statistics.median(self.cpu_seconds)
 
     @property
     def peak(self) -> float:
@@ -40,13 +55,13 @@ class Line:
 
 
 def in_turn(
-    sides: Mapping[str, Callable[[], tuple[float, float] | None]], rounds: int, spare: float = 0, most: int = 12
+    sides: Mapping[str, Callable[[], tuple[float, ...] | None]], rounds: int, spare: float = 0, most: int = 12
 ) -> dict[str, Side]:
     """Run the sides once to warm up and then ``rounds`` times, to and fro: A B C, C B A, A B C ...
 
     A machine that gets slower or quicker meanwhile does so for all of them then, and not for those that come last.
     More rounds follow, up to ``most``, for as long as another one would end within ``spare`` seconds of the first.
-    A side that takes its own measure returns (seconds, MB); others are timed here.
+    A side that takes its own measure returns a ``Measure``, or the beginning of one; others are timed here.
     """
     results = {name: Side() for name in sides}
     order = list(sides)
@@ -60,7 +75,7 @@ def in_turn(
 
 
 def _round(
-    sides: Mapping[str, Callable[[], tuple[float, float] | None]],
+    sides: Mapping[str, Callable[[], tuple[float, ...] | None]],
     results: Mapping[str, Side],
     order: Sequence[str],
     *,
@@ -69,11 +84,13 @@ def _round(
     for name in order:
         begin = time.perf_counter()
         own = sides[name]()
-        seconds, megabytes = own or (time.perf_counter() - begin, 0.0)
+        measure = Measure(*own) if own else Measure(time.perf_counter() - begin)
         if counted:
-            results[name].seconds.append(seconds)
-            results[name].peak_mb.append(megabytes)
-        say(f"  {name}: {seconds:.3f} s" + ("" if counted else "  (warm-up)"))
+            results[name].seconds.append(measure.seconds)
+            results[name].peak_mb.append(measure.peak_mb)
+            results[name].cpu_seconds.append(measure.cpu_seconds)
+        cpu = f", {measure.cpu_seconds:.2f} s of CPU time" if measure.cpu_seconds else ""
+        say(f"  {name}: {measure.seconds:.3f} s{cpu}" + ("" if counted else "  (warm-up)"))
 
 
 def ratio_line(name: str, what: str, left: Side, right: Side, target: float | None = None, note: str = "") -> Line:

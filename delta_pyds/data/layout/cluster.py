@@ -22,6 +22,7 @@ from delta_pyds.data.layout.curve import bits_per_column, places
 from delta_pyds.data.layout.pieces import Pieces
 from delta_pyds.data.layout.ranges import Ranges, cut_points
 from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.layout import ClusterFiles
@@ -99,9 +100,9 @@ class _Curve:
         names = {path[0] for path in self._task.by}
         output = StructType(tuple(f for f in self._task.scan.output if f.name in names))
         state = replace(self._task.scan, output=output, row_ids=None)
-        skipped = 0
+        skipped, plans = 0, SharedPlans(state)
         for file in self._task.files:
-            for batch in read(state, file.scan):
+            for batch in read(state, file.scan, plans):
                 first = -skipped % step
                 skipped += batch.num_rows
                 rows = batch.take(pa.array(range(first, batch.num_rows, step), pa.int64())) if step > 1 else batch

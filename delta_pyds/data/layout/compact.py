@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.data.row_changes.files import write_files
 from delta_pyds.tasks.layout import CompactFiles
 from delta_pyds.tasks.row_changes import TableFile
@@ -52,9 +53,10 @@ class LiveRows:
             yield from self._joined(waiting)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
+        plans = SharedPlans(self._scan)
         for file in self._files:
             count = 0
-            for batch in read(self._scan, file.scan):
+            for batch in read(self._scan, file.scan, plans):
                 count += batch.num_rows
                 yield batch
             self._counts.append(count)

@@ -6,6 +6,7 @@
 - ``dictionaries``: text that the file keeps in dictionaries
 - ``footer_statistics``: what the footer proves about row groups
 - ``row_groups``: which row groups a split reads, and the positions of their rows
+- ``shared_plans``: one plan for files that are alike
 - ``file_plan``: how this file gives the columns of the scan
 - ``transform``: from the columns of the file to the columns of the table
 - ``calendar``: dates and timestamps that old versions of Spark wrote in the Julian calendar

@@ -52,7 +52,9 @@ class BatchSizer:
 
     def rows(self, row_groups: Sequence[RowGroup]) -> int:
         """Rows to decode at once from these row groups."""
-        return self._fit(max(self._seen_bytes_per_row, max(map(self._bytes_per_row, row_groups), default=0.0)))
+        most = min(self._batch_rows, sum(group.num_rows for group in row_groups))
+        widths = (self._bytes_per_row(group, most) for group in row_groups)
+        return self._fit(max(self._seen_bytes_per_row, max(widths, default=0.0)))
 
     def hidden(self, leaves: Sequence[int]) -> list[int]:
         """Those leaves of whose values a dictionary may keep the footer from saying how wide they are.
@@ -82,7 +84,7 @@ class BatchSizer:
     def observe_hidden(self, batch: pa.RecordBatch, row_group: RowGroup) -> None:
         """The same as ``observe``, of the leaves that ``hidden`` told; of the others the footer knows."""
         if batch.num_rows:
-            self._see(batch.nbytes / batch.num_rows + self._bytes_per_row(row_group))
+            self._see(batch.nbytes / batch.num_rows + self._bytes_per_row(row_group, self._batch_rows))
 
     def observe(self, batch: pa.RecordBatch) -> None:
         """Remember how wide the rows really were: dictionaries hide it from the footer."""
@@ -107,14 +109,15 @@ class BatchSizer:
             return self._batch_rows
         return min(self._batch_rows, max(1, int(MAX_BATCH_BYTES / bytes_per_row)))
 
-    def _bytes_per_row(self, row_group: RowGroup) -> float:
+    def _bytes_per_row(self, row_group: RowGroup, most_rows: int) -> float:
+        """``most_rows``: that a batch may have."""
         if not self._varying or not row_group.num_rows:
             return float(self._fixed_bytes)
         # all columns together, which mostly is little enough to ask no further
         most = (
             self._fixed_bytes + max(0, self._metadata.row_group(row_group.index).total_byte_size) / row_group.num_rows
         )
-        if most * _DECODED * self._batch_rows <= MAX_BATCH_BYTES:
+        if most * _DECODED * most_rows <= MAX_BATCH_BYTES:
             return float(most)
         total = 0
         for leaf, width in self._varying.items():

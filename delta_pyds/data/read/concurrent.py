@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
@@ -38,11 +39,12 @@ def read_concurrently(
     Closing the iterator ends the threads. Raises: what ``read`` raises, at the place of the file in the order.
     """
     pieces = (piece for file in files for piece in _pieces(file))
+    plans = SharedPlans(state)
     if threads <= 1:
         for piece in pieces:
-            yield from read(state, piece)
+            yield from read(state, piece, plans)
         return
-    readers = _Readers(lambda piece: read(state, piece), pieces, threads, ahead_bytes // threads)
+    readers = _Readers(lambda piece: read(state, piece, plans), pieces, threads, ahead_bytes // threads)
     try:
         yield from readers.batches()
     finally:

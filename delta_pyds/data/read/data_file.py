@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
-from delta_pyds.data.file_schema import FileColumn, file_columns, without_views
+from delta_pyds.data.file_schema import FileColumn, file_columns, has_views, without_views
 from delta_pyds.data.read.dictionaries import checked_pieces, dictionary_columns
 from delta_pyds.errors import (
     CorruptDataFileError,
@@ -95,15 +95,15 @@ class DataFile:
         Of many rows, text comes as a dictionary where the file has little of it (see ``dictionaries``).
         """
         with naming(self.table, self.path):
+            promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
             names: Sequence[str] = ()
             parquet = self.parquet
-            if self.reopened is not None and batch_rows >= _MANY_ROWS:
+            if self.reopened is not None and min(batch_rows, promised) >= _MANY_ROWS:
                 names = dictionary_columns(self.columns, self.metadata, self.footer, row_groups, leaves)
                 parquet = self.reopened(names) if names else parquet
             batches = parquet.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
             )
-        promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
         while True:
             with naming(self.table, self.path):
                 batch = next(batches, None)
@@ -122,6 +122,8 @@ class DataFile:
 
 
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if not any(map(has_views, batch.schema.types)):
+        return batch
     fields = [f.with_type(without_views(f.type)) for f in batch.schema]
     if all(new.type is old.type or new.type.equals(old.type) for new, old in zip(fields, batch.schema, strict=True)):
         return batch

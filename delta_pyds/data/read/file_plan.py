@@ -56,6 +56,7 @@ class FilePlan:
     """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
 
     ``returns_early``: something of the first pass is returned, not just the rows chosen by it.
+    ``lacks``: the file lacks a column or a part of one, which reads as null.
     ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
     are the materialised columns, None where the file has none. ``change_type``:
     of a change data file the column of this name, None where it is among the outputs.
@@ -70,6 +71,7 @@ class FilePlan:
         self._julian_dates = calendar.uses_julian_dates(data.key_values)
         self._julian_int96 = calendar.uses_julian_int96(data.key_values)
         self._binder = FileColumnBinder(file.path, data.columns, state.column_mapping_mode)
+        self.lacks = False
         self._change_type = change_type.bind(self._binder, file.path) if file.change_data else None
         outputs = [self._bound(f) for f in state.output.fields]
         unreturned = None if any(b is self._change_type for b in outputs) else self._change_type
@@ -101,6 +103,7 @@ class FilePlan:
             return partition_column(self._state, self._file, field)
         binding = self._binder.bind(field)
         if binding.lacks():
+            self.lacks = True
             self._data.check_names()
         return null_column(binding.target) if binding.source is None else binding
 
@@ -110,6 +113,7 @@ class FilePlan:
         names = self._state.row_ids.row_id, self._state.row_ids.row_commit_version
         found = [None if name is None else self._binder.bind_physical(name, LONG) for name in names]
         if any(b is not None and b.lacks() for b in found):
+            self.lacks = True
             self._data.check_names()
         row_id, version = (None if b is None or b.source is None else b for b in found)
         return row_id, version

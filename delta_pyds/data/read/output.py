@@ -57,11 +57,14 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     return Constant(pa.scalar(value, arrow_type(field.data_type)))
 
 
+_NO_NUMBERS = pa.array([], pa.int64())
+
+
 class RowNumbers:
     """Positions as arrays: one ramp from 0, moved for every batch."""
 
     def __init__(self) -> None:
-        self._ramp = pa.array([], pa.int64())
+        self._ramp = _NO_NUMBERS
 
     def between(self, start: int, length: int) -> pa.Array:
         if len(self._ramp) < length:

@@ -26,6 +26,8 @@ from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
 from delta_pyds.data.read.output import RowNumbers, default_or_stored, output_schema
 from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
+from delta_pyds.data.read.shared_plans import SharedPlans
+from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, may_fail
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.base import Storage
@@ -42,7 +44,7 @@ _ROWS_PER_BYTE = 64
 _FEW_ROWS = 1_024
 
 
-def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
+def read(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of a data file, or of the split that ``file`` describes, for which the predicate is true.
 
     Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows
@@ -51,11 +53,13 @@ def read(state: ScanState, file: ScanFile) -> Iterator[pa.RecordBatch]:
     those of ``file.deletion_vector``. A row of a change data file is returned
     only if it has a type of change, even to a scan that leaves that column out.
 
+    ``plans``: of this state, for who reads many files.
+
     Raises: FileNotFoundInStorageError, CorruptDataFileError,
         SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
         ProtocolError; each names the file.
     """
-    with open_rows(state, file) as rows:
+    with open_rows(state, file, plans) as rows:
         yield from rows.batches()
 
 
@@ -76,7 +80,7 @@ class OpenRows:
 
 
 @contextmanager
-def open_rows(state: ScanState, file: ScanFile) -> Iterator[OpenRows]:
+def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> Iterator[OpenRows]:
     """For who asks more of a file than its rows. Raises: what ``read`` raises."""
     storage = resolve_storage(state.table_root, state.storage_options)
     deleted = _loaded(storage, state, file.deletion_vector)
@@ -87,7 +91,7 @@ def open_rows(state: ScanState, file: ScanFile) -> Iterator[OpenRows]:
                 vector.check_within(data.num_rows, file.path)
         live = deleted if selected is None else SelectedRows.of(selected, deleted)
         with naming(state.table_root, file.path):
-            reader = _FileReader(state, file, data, live)
+            reader = _FileReader(plans or SharedPlans(state), file, data, live)
         yield OpenRows(deleted, reader)
 
 
@@ -133,13 +137,13 @@ class _LiveMasks:
 
 
 class _FileReader:
-    def __init__(self, state: ScanState, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
-        self._state = state
+    def __init__(self, plans: SharedPlans, file: ScanFile, data: DataFile, live: LiveRows | None) -> None:
+        self._state = state = plans.state
         self._file = file
         self._data = data
         self._live = live
-        self._plan = FilePlan(state, file, data)
-        self._schema = output_schema(state)
+        self._plan, self._is_shared = plans.plan_of(file, data)
+        self._schema = plans.schema
         self._path = Constant(pa.scalar(file.path, pa.string()))
         self._numbers = RowNumbers()
         leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
@@ -256,6 +260,16 @@ class _FileReader:
     # --- which columns
 
     def _output(self, rows: _Rows) -> pa.RecordBatch:
+        try:
+            return self._put_together(rows)
+        except (DeltaError, pa.ArrowException):
+            if not self._is_shared:
+                raise
+            # a plan that was shared names another file
+            self._plan, self._is_shared = FilePlan(self._state, self._file, self._data), False
+            return self._put_together(rows)
+
+    def _put_together(self, rows: _Rows) -> pa.RecordBatch:
         if self._plan.change_type is not None:
             _array(self._plan.change_type, rows)
         arrays = [_array(s, rows) for s in self._plan.outputs]

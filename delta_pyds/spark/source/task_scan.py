@@ -43,13 +43,15 @@ class TaskScan:
         """The rows of files that ``to_stream`` wrote."""
         from delta_pyds.columnar.scan_files import to_scan_files
         from delta_pyds.data.read.reader import read
+        from delta_pyds.data.read.shared_plans import SharedPlans
 
+        plans = SharedPlans(self.state)
         with pa.ipc.open_stream(files) as stream:
             for batch in stream:
                 for file in to_scan_files(batch, self.state.table_root):
                     if any(_lacks_zone(file.partition_values[i]) for i in self.timestamps):
                         _check_zone(self.zone_of_values)
-                    yield from read(self.state, file)
+                    yield from read(self.state, file, plans)
 
 
 def task_scan(selection: RowSelection, opened: Opened, *, zone_used: bool) -> TaskScan:

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.measure import say
-from tests.bench.peers import arrow_scan, memory, planning, row_changes, scans, streams, writes
+from tests.bench.peers import arrow_scan, maintenance, memory, planning, row_changes, scans, streams, writes
 from tests.bench.peers.results import Results
 from tests.bench.peers.session import java_version, start, versions
 from tests.bench.peers.settings import CHECKOUT, PeerSettings
@@ -29,6 +29,7 @@ IN_SESSION = {
     "writes": writes.writes,
     "commits": writes.commits,
     "row-changes": row_changes.row_changes,
+    "maintenance": maintenance.maintenance,
     "backlog": streams.backlog,
     "micro-batch": streams.micro_batch,
 }

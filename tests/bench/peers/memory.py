@@ -28,6 +28,7 @@ from tests.bench.peers.goals import (
     REFERENCE,
     WRITE_PARQUET,
 )
+from tests.bench.peers.maintenance_tables import table_and_inventory
 from tests.bench.peers.many_files import table_of
 from tests.bench.peers.planning import key_of
 from tests.bench.peers.processes import ROLES
@@ -111,7 +112,19 @@ def _works(settings: PeerSettings) -> list[_Work]:
              "warm_up": str(folder / "customer.parquet")},
         ),
     ]  # fmt: skip
-    return [*works, *_changes(settings)][: settings.memory_works]
+    return [*works, *_changes(settings), _vacuum(settings)][: settings.memory_works]
+
+
+def _vacuum(settings: PeerSettings) -> _Work:
+    (large, listing, _), (small, its_listing, _) = (
+        table_and_inventory(settings, size) for size in (max(settings.planning_files), 100)
+    )
+    arguments = {
+        "data": str(settings.data), "work": "vacuum planning", "key": 0, "warm_up_key": 0,
+        "table": f"{large}\n{listing}", "warm_up": f"{small}\n{its_listing}",
+    }  # fmt: skip
+    what = f"vacuum planning, {max(settings.planning_files):,} files, the listing given"
+    return _Work("vacuum planning", what, (AUTO, REFERENCE), (Pair(AUTO, REFERENCE),), arguments)
 
 
 def _changes(settings: PeerSettings) -> Iterator[_Work]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.bench.peers.changes import DELETE, MERGE
 from tests.bench.peers.goals import DRAINED, FORMAT, REFERENCE, WRITE_PARQUET
+from tests.bench.peers.maintenance import vacuum_plan
 from tests.bench.peers.planning import loads as planning_loads
 from tests.bench.peers.processes import Peak
 from tests.bench.peers.row_changes import copied, in_session, source_of_merge, source_view
@@ -75,7 +76,16 @@ def _works(spark: SparkSession, arguments: dict[str, Any]) -> Callable[[str, int
 
         return changed
 
+    def vacuum(tables: str, _: int) -> Callable[[], None]:
+        table, inventory = map(Path, tables.split("\n"))
+
+        def planned() -> None:
+            vacuum_plan(spark, side, table, inventory)
+
+        return planned
+
     works = {"planning": planning, "full scan": full_scan, "write": write, "row changes": row_change}
+    works["vacuum planning"] = vacuum
     return works[arguments["work"]]
 
 

@@ -1,4 +1,4 @@
-"""Memory of this process and those below it, by what they are for.
+"""Memory of this process and those below it, by what they are for; their CPU time.
 
 Invariants: a process counts as what its command line says: Spark starts the Python that plans and the Python that runs
 tasks through one daemon, whose last argument names the module. Of a page that several processes share, as forked
@@ -7,6 +7,7 @@ workers do, each counts its part (the "proportional set size" of Linux), so no p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -53,6 +54,17 @@ def _family() -> list[int]:
     for pid in family:
         family.extend(children.get(pid, ()))
     return family
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process, of all below it, and of those below it that have ended."""
+    ticks = 0
+    for pid in _family():
+        with contextlib.suppress(OSError):  # it has ended: its parent has its time once it was waited for
+            text = Path(f"/proc/{pid}/stat").read_text()
+            # utime, stime, and the same of children that were waited for
+            ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Peak:

@@ -156,14 +156,14 @@ class Results:
         self._about.update(more)
 
     def add(self, work: str, what: str, took: Mapping[str, Side], pairs: Sequence[Pair], unit: str = "s") -> None:
-        """One row for each pair; ``unit`` "s" takes seconds, "MB" takes the memory of the sides."""
+        """One row for each pair; ``unit`` "s" takes seconds, "MB" the memory of the sides, "CPU s" CPU time."""
         assert self._current is not None, "inside part() only"
-        values = {name: side.median if unit == "s" else side.peak for name, side in took.items()}
+        values = {name: _value(side, unit) for name, side in took.items()}
         for pair in pairs:
             floor = None if pair.floor is None else values[pair.floor]
             row = Row(work, what, pair, unit, values[pair.ours], values[pair.theirs], floor)
             self._current.rows.append(row)
-        rounds = {name: side.seconds if unit == "s" else side.peak_mb for name, side in took.items()}
+        rounds = {name: _rounds(side, unit) for name, side in took.items()}
         self._current.measures.append({"work": work, "what": what, "unit": unit, "rounds": rounds})
 
     def write(self, folder: Path | None = None) -> Path:
@@ -209,5 +209,15 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def _value(side: Side, unit: str) -> float:
+    if unit == "MB":
+        return side.peak
+    return side.median if unit == "s" else side.cpu
+
+
+def _rounds(side: Side, unit: str) -> list[float]:
+    return {"s": side.seconds, "CPU s": side.cpu_seconds, "MB": side.peak_mb}[unit]
+
+
 def _text(value: float, unit: str) -> str:
-    return duration(value) if unit == "s" else f"{value:.0f} MB"
+    return f"{value:.0f} MB" if unit == "MB" else duration(value)

@@ -16,8 +16,9 @@ class PeerSettings:
     ``spare_seconds``: where ``rounds`` take less, more follow: short works need more of them for a steady median.
     ``makers``: whose tables are scanned and queried; ``queries``: numbers of TPC-H. ``micro_batches``: of one block of
     one side; blocks alternate.
-    ``memory_works``: the first so many of planning, full scan, write and changes of rows. ``change_rows``,
+    ``memory_works``: the first so many of planning, full scan, write, changes of rows and vacuum. ``change_rows``,
     ``change_files``: of the table whose rows are changed. ``sail``: it is compared, too.
+    ``small_files``: that become few. ``many_files``: that are restored, cloned and converted.
     """
 
     data: Path
@@ -31,10 +32,12 @@ class PeerSettings:
     commits: int = 1000
     micro_batches: int = 10
     memory_rounds: int = 1
-    memory_works: int = 6
+    memory_works: int = 7
     change_rows: int = 5_000_000
     change_files: int = 8
     sail: bool = False
+    small_files: int = 2_000
+    many_files: int = 100_000
 
     @staticmethod
     def quick(data: Path) -> PeerSettings:
@@ -53,6 +56,8 @@ class PeerSettings:
             memory_rounds=1,
             memory_works=1,
             change_rows=20_000,
+            small_files=40,
+            many_files=400,
         )
 
     @property

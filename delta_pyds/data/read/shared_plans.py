@@ -1,0 +1,57 @@
+"""Plans that files share: of a scan of many small files most are alike, and planning one takes longer than reading it.
+
+Invariant: a plan serves another file only if both have the same columns, byte for byte, the same key-value pairs and
+partition values, and nothing is decided by the footers of their row groups. What it then says of a file in an error is
+of the file that it was made for: who uses a plan that was shared makes the file's own before an error goes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delta_pyds.columnar.parquet_footer import ParquetFooter
+from delta_pyds.data.read.data_file import DataFile, naming
+from delta_pyds.data.read.file_plan import FilePlan
+from delta_pyds.data.read.output import output_schema
+from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+
+@dataclass(frozen=True)
+class _Last:
+    values: tuple[str | None, ...]
+    footer: ParquetFooter
+    key_values: Mapping[bytes, bytes]
+    plan: FilePlan
+
+
+class SharedPlans:
+    """The plan of the last file of a scan, for the next one. Threads may share it.
+
+    >>> plans = SharedPlans(state)
+    >>> for file in files:
+    ...     yield from read(state, file, plans)
+    """
+
+    def __init__(self, state: ScanState) -> None:
+        self.state = state
+        self.schema = output_schema(state)
+        # a predicate and its skipping look into the file; the second look at a nested column is chosen by sizes
+        self._may_share = state.predicate is None and state.skip is None
+        self._last: _Last | None = None
+
+    def plan_of(self, file: ScanFile, data: DataFile) -> tuple[FilePlan, bool]:
+        """The plan of a file, and whether it was made for another one. Raises: what ``FilePlan`` raises."""
+        if not self._may_share or file.change_data:
+            return FilePlan(self.state, file, data), False
+        last = self._last
+        if last is not None and last.values == file.partition_values:
+            with naming(self.state.table_root, file.path):
+                alike = data.key_values == last.key_values and data.footer.has_schema(last.footer.schema)
+            if alike:
+                if last.plan.lacks:
+                    data.check_names()
+                return last.plan, True
+        plan = FilePlan(self.state, file, data)
+        self._last = _Last(file.partition_values, data.footer, data.key_values, plan)
+        return plan, False
