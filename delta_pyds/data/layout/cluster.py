@@ -9,9 +9,11 @@ Protocol: "Clustered Table", "Add File and Remove File", "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +23,7 @@ from delta_pyds.data.layout.compact import LiveRows
 from delta_pyds.data.layout.curve import bits_per_column, places
 from delta_pyds.data.layout.pieces import Pieces
 from delta_pyds.data.layout.ranges import Ranges, cut_points
-from delta_pyds.data.read.reader import read
-from delta_pyds.data.read.shared_plans import SharedPlans
+from delta_pyds.data.read.concurrent import read_concurrently
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.tasks.layout import ClusterFiles
@@ -36,22 +37,29 @@ _MOST_PIECES = 4_096
 _SORTED_BYTES = 128 << 20
 _PLACE = "place"
 
+_Item = TypeVar("_Item")
+
 
 def cluster_files(task: ClusterFiles) -> TaskOutput:
     """The new files. Raises: whatever ``read`` and ``DataFileWriter`` raise; StorageError for the local disk."""
     curve = _Curve(task)
-    rows = LiveRows(task.scan, task.files, list(task.write.schema.names))
+    rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     pieces = Pieces(curve.pieces)
-    for batch in rows.batches():
-        place = curve.places(batch)
-        pieces.add(batch.append_column(_PLACE, place), curve.piece(place))
+    with closing(rows.batches()) as batches:
+        for batch in batches:
+            place = curve.places(batch)
+            pieces.add(batch.append_column(_PLACE, place), curve.piece(place))
     writers = [DataFileWriter(task.write, number) for number in range(task.num_files)]
     files: list[WrittenFile] = []
     try:
-        for number, writer in enumerate(writers):
-            for piece in range(*(n * curve.pieces // task.num_files for n in (number, number + 1))):
-                for batch in _sorted(pieces.take(piece)):
-                    writer.write(batch)
+        finished = 0
+        with closing(_one_ahead(_in_files(pieces, curve.pieces, task.num_files), task.threads)) as rows_of_files:
+            for number, batch in rows_of_files:
+                while finished < number:
+                    files += writers[finished].close()
+                    finished += 1
+                writers[number].write(batch)
+        for writer in writers[finished:]:
             files += writer.close()
     except BaseException:
         # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
@@ -100,15 +108,36 @@ class _Curve:
         names = {path[0] for path in self._task.by}
         output = StructType(tuple(f for f in self._task.scan.output if f.name in names))
         state = replace(self._task.scan, output=output, row_ids=None)
-        skipped, plans = 0, SharedPlans(state)
-        for file in self._task.files:
-            for batch in read(state, file.scan, plans):
+        skipped = 0
+        files = (file.scan for file in self._task.files)
+        with closing(read_concurrently(state, files, threads=self._task.threads)) as batches:
+            for batch in batches:
                 first = -skipped % step
                 skipped += batch.num_rows
                 rows = batch.take(pa.array(range(first, batch.num_rows, step), pa.int64())) if step > 1 else batch
                 if rows.num_rows:
                     column = batch_resolver(rows)
                     yield [column(path) for path in self._task.by]
+
+
+def _in_files(pieces: Pieces, number: int, num_files: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The sorted rows of all pieces, in their order, each batch with the number of its file."""
+    for file in range(num_files):
+        for piece in range(file * number // num_files, (file + 1) * number // num_files):
+            for batch in _sorted(pieces.take(piece)):
+                yield file, batch
+
+
+def _one_ahead(rows: Iterator[_Item], threads: int) -> Generator[_Item, None, None]:
+    """The same, and the next one is put in order while this one is encoded, where there are threads for it."""
+    if threads <= 1:
+        yield from rows
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="deltapy-sort") as pool:
+        waiting = pool.submit(next, rows, None)
+        while (item := waiting.result()) is not None:
+            waiting = pool.submit(next, rows, None)
+            yield item
 
 
 def _sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,12 +5,12 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Row Tracking".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 
 import pyarrow as pa
 
-from delta_pyds.data.read.reader import read
-from delta_pyds.data.read.shared_plans import SharedPlans
+from delta_pyds.data.read.concurrent import read_numbered
 from delta_pyds.data.row_changes.files import write_files
 from delta_pyds.tasks.layout import CompactFiles
 from delta_pyds.tasks.row_changes import TableFile
@@ -20,26 +20,30 @@ from delta_pyds.tasks.write_state import ReplacedFile, TaskOutput
 # what is handed on at once: each batch costs the writer as much as some thousand rows
 _WORTH_ROWS = 16_384
 _WORTH_BYTES = 16 << 20
+# what is decoded and waits for the writer
+_AHEAD_BYTES = 64 << 20
 
 
 def compact_files(task: CompactFiles) -> TaskOutput:
     """The new file, or none where no row lives. Raises: whatever ``read`` and ``DataFileWriter`` raise."""
-    rows = LiveRows(task.scan, task.files, list(task.write.schema.names))
-    files = write_files(task.write, rows.batches())
+    rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
+    with closing(rows.batches()) as batches:
+        files = write_files(task.write, batches)
     return TaskOutput(files, copied_rows=sum(file.num_records for file in files), replaced=rows.counted())
 
 
 class LiveRows:
     """The live rows of files, under the names of the columns to be written, and how many each file had."""
 
-    def __init__(self, scan: ScanState, files: Sequence[TableFile], names: list[str]) -> None:
+    def __init__(self, scan: ScanState, files: Sequence[TableFile], names: list[str], threads: int = 1) -> None:
         self._scan = scan
+        self._threads = threads
         self._files = files
         self._names = names
         self._counts: list[int] = []
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, file after file; those of small files together."""
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """All rows, file after file; those of small files together. Closing it ends the threads."""
         waiting: list[pa.RecordBatch] = []
         num_rows = num_bytes = 0
         for batch in self._read():
@@ -53,13 +57,12 @@ class LiveRows:
             yield from self._joined(waiting)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        plans = SharedPlans(self._scan)
-        for file in self._files:
-            count = 0
-            for batch in read(self._scan, file.scan, plans):
-                count += batch.num_rows
+        self._counts = [0] * len(self._files)
+        files = (file.scan for file in self._files)
+        with closing(read_numbered(self._scan, files, threads=self._threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
+            for number, batch in numbered:
+                self._counts[number] += batch.num_rows
                 yield batch
-            self._counts.append(count)
 
     def _joined(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = batches if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()

@@ -10,6 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -38,11 +39,21 @@ def read_concurrently(
 
     Closing the iterator ends the threads. Raises: what ``read`` raises, at the place of the file in the order.
     """
-    pieces = (piece for file in files for piece in _pieces(file))
+    with closing(read_numbered(state, files, threads=threads, ahead_bytes=ahead_bytes)) as numbered:
+        for _, batch in numbered:
+            yield batch
+
+
+def read_numbered(
+    state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
+) -> Generator[tuple[int, pa.RecordBatch], None, None]:
+    """The same, each batch with the number of its file, from 0 on."""
+    pieces = (_Piece(number, piece) for number, file in enumerate(files) for piece in _pieces(file))
     plans = SharedPlans(state)
     if threads <= 1:
         for piece in pieces:
-            yield from read(state, piece, plans)
+            for batch in read(state, piece.file, plans):
+                yield piece.number, batch
         return
     readers = _Readers(lambda piece: read(state, piece, plans), pieces, threads, ahead_bytes // threads)
     try:
@@ -65,8 +76,9 @@ def _pieces(file: ScanFile) -> Iterator[ScanFile]:
 
 @dataclass(eq=False)
 class _Piece:
-    """A part of the stream: what is decoded and not yet consumed."""
+    """A part of the stream, of the file of that number: what is decoded and not yet consumed."""
 
+    number: int
     file: ScanFile
     batches: deque[pa.RecordBatch] = field(default_factory=deque)
     held_bytes: int = 0
@@ -80,12 +92,12 @@ class _Readers:
     def __init__(
         self,
         read_piece: Callable[[ScanFile], Iterator[pa.RecordBatch]],
-        files: Iterator[ScanFile],
+        pieces: Iterator[_Piece],
         threads: int,
         share_bytes: int,
     ) -> None:
         self._read = read_piece
-        self._files = files
+        self._pieces = pieces
         self._share_bytes = share_bytes
         self._changed = threading.Condition()
         self._closed = False
@@ -94,13 +106,13 @@ class _Readers:
         self._ahead = threads
         self._threads: list[threading.Thread] = []
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         self._plan()
         while self._order:
             piece = self._order[0]
             batch = self._next_of(piece)
             if batch is not None:
-                yield batch
+                yield piece.number, batch
                 continue
             if piece.error is not None:
                 raise piece.error
@@ -118,8 +130,7 @@ class _Readers:
 
     def _plan(self) -> None:
         """Have as many pieces begun or waiting as there are threads, and a thread for each."""
-        while len(self._order) < self._ahead and (file := next(self._files, None)) is not None:
-            piece = _Piece(file)
+        while len(self._order) < self._ahead and (piece := next(self._pieces, None)) is not None:
             self._order.append(piece)
             with self._changed:
                 self._waiting.append(piece)
