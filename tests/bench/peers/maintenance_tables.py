@@ -106,7 +106,7 @@ def table_and_inventory(settings: PeerSettings, size: int) -> tuple[Path, Path, 
     def make(path: Path) -> None:
         path.mkdir(parents=True)
         [checkpoint] = (table / "_delta_log").glob("*.checkpoint.parquet")
-        names = pc.struct_field(pq.read_table(checkpoint, columns=["add.path"]).column("add").combine_chunks(), "path")
+        names = pc.struct_field(pq.ParquetFile(checkpoint).read(["add.path"]).column("add").combine_chunks(), "path")
         known = names.drop_null()
         every = pa.concat_arrays([known, pa.array([f"part-{n:05d}-nobody.parquet" for n in range(orphans)])])
         listing = {

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas
@@ -107,14 +108,26 @@ def test_long_files_are_read_in_parts_by_several_threads(tmp_path: Path, monkeyp
     opened: list[tuple[int, int | None]] = []
     original = concurrent.read
 
-    def noted(state: object, file: concurrent.ScanFile) -> Iterator[pa.RecordBatch]:
+    def noted(state: Any, file: concurrent.ScanFile, plans: Any) -> Iterator[pa.RecordBatch]:
         opened.append((file.start, file.length))
-        return original(state, file)  # type: ignore[arg-type]
+        return original(state, file, plans)
 
     monkeypatch.setattr(concurrent, "read", noted)
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 20_000)
     assert delta_pyds.scan(tmp_path, threads=2).to_table().column("id").to_pylist() == list(range(20_000))
     assert len(opened) > 3 and sorted(opened)[-1][1] is None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_says_of_which_file_it_is(table: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = delta_pyds.scan(table)._scan
+    files = list(planned.files())
+    expected = [sum(batch.num_rows for batch in concurrent.read(planned.state, file)) for file in files]
+    monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
+    counts = [0] * len(files)
+    for number, batch in concurrent.read_numbered(planned.state, files, threads=threads):
+        counts[number] += batch.num_rows
+    assert counts == expected and sum(counts) == len(_live())
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
