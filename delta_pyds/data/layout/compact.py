@@ -49,7 +49,7 @@ class LiveRows:
         for batch in self._read():
             waiting.append(batch)
             num_rows += batch.num_rows
-            num_bytes += batch.nbytes
+            num_bytes += batch.get_total_buffer_size()  # at least its own
             if num_rows >= _WORTH_ROWS or num_bytes >= _WORTH_BYTES:
                 yield from self._joined(waiting)
                 waiting, num_rows, num_bytes = [], 0, 0

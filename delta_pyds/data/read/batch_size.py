@@ -88,7 +88,8 @@ class BatchSizer:
 
     def observe(self, batch: pa.RecordBatch) -> None:
         """Remember how wide the rows really were: dictionaries hide it from the footer."""
-        if batch.num_rows:
+        # what its buffers hold is no less than the batch, and known at once: of narrow rows nobody asks further
+        if batch.num_rows and batch.get_total_buffer_size() * self._batch_rows > MAX_BATCH_BYTES * batch.num_rows:
             self._see(batch.nbytes / batch.num_rows)
 
     def _see(self, bytes_per_row: float) -> None:
@@ -96,8 +97,12 @@ class BatchSizer:
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The batch, cut without copying where it became too large."""
+        fits = batch.num_rows <= self._batch_rows
+        if fits and batch.get_total_buffer_size() <= 2 * MAX_BATCH_BYTES:
+            yield batch
+            return
         size = batch.nbytes
-        if size <= 2 * MAX_BATCH_BYTES and batch.num_rows <= self._batch_rows:
+        if fits and size <= 2 * MAX_BATCH_BYTES:
             yield batch
             return
         rows = self._fit(size / batch.num_rows)

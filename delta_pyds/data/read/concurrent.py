@@ -24,6 +24,7 @@ _MOST_THREADS = 16
 # of a longer file several threads read a part each: to open it once more takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
+_SMALL_BYTES = 1 << 20
 
 
 def default_threads() -> int:
@@ -80,7 +81,7 @@ class _Piece:
 
     number: int
     file: ScanFile
-    batches: deque[pa.RecordBatch] = field(default_factory=deque)
+    batches: deque[tuple[pa.RecordBatch, int]] = field(default_factory=deque)
     held_bytes: int = 0
     ended: bool = False
     error: BaseException | None = None
@@ -146,8 +147,8 @@ class _Readers:
             self._changed.wait_for(lambda: piece.batches or piece.ended)
             if not piece.batches:
                 return None
-            batch = piece.batches.popleft()
-            piece.held_bytes -= batch.nbytes
+            batch, size = piece.batches.popleft()
+            piece.held_bytes -= size
             self._changed.notify_all()
             return batch
 
@@ -169,10 +170,17 @@ class _Readers:
 
     def _fill(self, piece: _Piece) -> None:
         for batch in self._read(piece.file):
+            size = _size_of(batch)
             with self._changed:
                 self._changed.wait_for(lambda: piece.held_bytes < self._share_bytes or self._closed)
                 if self._closed:
                     return
-                piece.batches.append(batch)
-                piece.held_bytes += batch.nbytes
+                piece.batches.append((batch, size))
+                piece.held_bytes += size
                 self._changed.notify_all()
+
+
+def _size_of(batch: pa.RecordBatch) -> int:
+    """Bytes; of a small one those of the buffers that it is a part of, which are known at once."""
+    size = batch.get_total_buffer_size()
+    return size if size <= _SMALL_BYTES else batch.nbytes
