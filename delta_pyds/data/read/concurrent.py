@@ -182,5 +182,5 @@ class _Readers:
 
 def _size_of(batch: pa.RecordBatch) -> int:
     """Bytes; of a small one those of the buffers that it is a part of, which are known at once."""
-    size = batch.get_total_buffer_size()
-    return size if size <= _SMALL_BYTES else batch.nbytes
+    size = int(batch.get_total_buffer_size())
+    return size if size <= _SMALL_BYTES else int(batch.nbytes)
