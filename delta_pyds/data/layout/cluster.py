@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.rows import batch_resolver
-from delta_pyds.data.layout.compact import LiveRows
+from delta_pyds.data.layout.compact import AHEAD_BYTES, LiveRows
 from delta_pyds.data.layout.curve import bits_per_column, places
 from delta_pyds.data.layout.pieces import Pieces
 from delta_pyds.data.layout.ranges import Ranges, cut_points
@@ -110,7 +110,8 @@ class _Curve:
         state = replace(self._task.scan, output=output, row_ids=None)
         skipped = 0
         files = (file.scan for file in self._task.files)
-        with closing(read_concurrently(state, files, threads=self._task.threads)) as batches:
+        threads = self._task.threads
+        with closing(read_concurrently(state, files, threads=threads, ahead_bytes=AHEAD_BYTES)) as batches:
             for batch in batches:
                 first = -skipped % step
                 skipped += batch.num_rows

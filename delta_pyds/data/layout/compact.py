@@ -20,8 +20,8 @@ from delta_pyds.tasks.write_state import ReplacedFile, TaskOutput
 # what is handed on at once: each batch costs the writer as much as some thousand rows
 _WORTH_ROWS = 16_384
 _WORTH_BYTES = 16 << 20
-# what is decoded and waits for the writer
-_AHEAD_BYTES = 64 << 20
+# what a task has decoded and not yet used
+AHEAD_BYTES = 64 << 20
 
 
 def compact_files(task: CompactFiles) -> TaskOutput:
@@ -59,7 +59,7 @@ class LiveRows:
     def _read(self) -> Iterator[pa.RecordBatch]:
         self._counts = [0] * len(self._files)
         files = (file.scan for file in self._files)
-        with closing(read_numbered(self._scan, files, threads=self._threads, ahead_bytes=_AHEAD_BYTES)) as numbered:
+        with closing(read_numbered(self._scan, files, threads=self._threads, ahead_bytes=AHEAD_BYTES)) as numbered:
             for number, batch in numbered:
                 self._counts[number] += batch.num_rows
                 yield batch

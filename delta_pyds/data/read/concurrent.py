@@ -49,13 +49,14 @@ def read_numbered(
     state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
 ) -> Generator[tuple[int, pa.RecordBatch], None, None]:
     """The same, each batch with the number of its file, from 0 on."""
-    pieces = (_Piece(number, piece) for number, file in enumerate(files) for piece in _pieces(file))
     plans = SharedPlans(state)
     if threads <= 1:
-        for piece in pieces:
-            for batch in read(state, piece.file, plans):
-                yield piece.number, batch
+        # a file whole: each part would open it, and load its deletion vector, once more
+        for number, file in enumerate(files):
+            for batch in read(state, file, plans):
+                yield number, batch
         return
+    pieces = (_Piece(number, piece) for number, file in enumerate(files) for piece in _pieces(file))
     readers = _Readers(lambda piece: read(state, piece, plans), pieces, threads, ahead_bytes // threads)
     try:
         yield from readers.batches()

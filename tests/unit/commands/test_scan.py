@@ -130,6 +130,20 @@ def test_a_batch_says_of_which_file_it_is(table: Path, threads: int, monkeypatch
     assert counts == expected and sum(counts) == len(_live())
 
 
+def test_one_thread_opens_a_file_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    original = concurrent.read
+
+    def noted(state: Any, file: concurrent.ScanFile, plans: Any) -> Iterator[pa.RecordBatch]:
+        opened.append(file.path)
+        return original(state, file, plans)
+
+    monkeypatch.setattr(concurrent, "read", noted)
+    monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
+    delta_pyds.scan(table, threads=1).to_table()
+    assert len(opened) == len(set(opened)) == FILES
+
+
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     copy = TableBuilder(tmp_path / "t", {"id": "long"})
     copy.create()
