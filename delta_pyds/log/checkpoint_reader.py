@@ -127,6 +127,13 @@ class Checkpoint:
     def _content_of(self, file: Hashable) -> Hashable:
         return (self._storage, file) if self._settled else None
 
+    def is_v2(self) -> bool:
+        """Whether only readers that know V2 checkpoints understand it, whatever its name says.
+
+        Raises: as ``require_sidecars``.
+        """
+        return self.files.kind in ("v2-json", "v2-parquet") or bool(self._sidecar_files)
+
     def require_sidecars(self) -> None:
         """Raises: MissingLogFilesError, CorruptLogError where a sidecar is not there, or not of the promised size."""
         _ = self._sidecar_files

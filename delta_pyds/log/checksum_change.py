@@ -33,6 +33,8 @@ DELETED_RECORD_BOUNDARIES = (0, *(10**i for i in range(8)), 2_147_483_647)
 
 # They add files anew that the table has, and remove none.
 _OPERATIONS_THAT_ADD_AGAIN = frozenset({"COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"})
+# They remove what is no data file, so that vacuum knows of it.
+_OPERATIONS_THAT_REMOVE_NO_FILE = frozenset({"Deletion Vector Tombstones"})
 # May do anything.
 _OPERATIONS_NOT_FOLLOWED = frozenset({"Manual Update"})
 
@@ -56,6 +58,8 @@ class CommitChange:
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
     unknown: bool = False
     adds_again: bool = False
+    removes_no_file: bool = False
+    unsized_removes: bool = False
     rearranging_adds: bool = False
     removes: int = 0
     # hashes: a million removes must not keep their paths in memory, and a collision only costs the checksum
@@ -79,6 +83,7 @@ class CommitChange:
         elif action.commit_info is not None:
             operation = action.commit_info.operation
             self.adds_again = operation in _OPERATIONS_THAT_ADD_AGAIN
+            self.removes_no_file = operation in _OPERATIONS_THAT_REMOVE_NO_FILE
             self.unknown |= operation in _OPERATIONS_NOT_FOLLOWED
 
     def _take_add(self, file: AddFile) -> None:
@@ -90,7 +95,7 @@ class CommitChange:
         self._take_key(file)
         self.removes += 1
         if file.size is None:
-            self.unknown = True
+            self.unsized_removes = True
         else:
             self._count(-1, file.size, file)
 
@@ -126,11 +131,12 @@ class CommitChange:
         table has or one made of removed ones: without any remove it must be
         the former, or a writer's mistake.
         """
-        if self.unknown:
+        counted = any(self.size_counts)
+        if self.unknown or (self.unsized_removes and not self.removes_no_file):
             return None
-        if self.adds_again:
-            if self.removes:
-                return None
+        if (self.adds_again and self.removes) or (self.removes_no_file and counted):
+            return None
+        if self.adds_again or self.removes_no_file:
             return CommitChange(
                 metadata=self.metadata, protocol=self.protocol, transactions=self.transactions, domains=self.domains
             )

@@ -48,6 +48,8 @@ def clean_log(
     now_ms: int,
     configuration: Mapping[str, str | None],
     protocol: Protocol,
+    granularity_ms: int = _DAY_MS,
+    truncate: bool = False,
 ) -> int:
     """Delete the files of the log that no version within the retention needs; return how many.
 
@@ -56,34 +58,34 @@ def clean_log(
     That checkpoint is read before anything is deleted, and the times of the
     versions that stay do not change. Deletes from the oldest version on, so
     that a process that dies leaves a log without a gap. ``configuration`` and
-    ``protocol`` are those of the latest version.
+    ``protocol`` are those of the latest version. ``granularity_ms``: the cutoff is
+    a multiple of it. ``truncate``: versions from before the cutoff go as soon as
+    the first one after it has a checkpoint, also the one that was current then.
 
     Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
     """
     properties = parse_properties(configuration)
-    cutoff_ms = _midnight(now_ms - retention_ms)
+    cutoff_ms = now_ms - retention_ms - (now_ms - retention_ms) % granularity_ms
     # what a process at work may have written is younger
     abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
     leftovers: list[str] = []
     listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
     _delete(storage, table_root, leftovers)
-    return len(leftovers) + _clean(storage, listing, cutoff_ms, abandoned_ms, properties, configuration, protocol)
+    keep_from = _first_to_keep(storage, listing, cutoff_ms, properties, truncate=truncate)
+    if keep_from is None:
+        return len(leftovers)
+    protected = protected_before(configuration, protocol)
+    return len(leftovers) + _clean(storage, listing, keep_from.version, abandoned_ms, protected)
 
 
 def _clean(
     storage: Storage,
     listing: LogListing,
-    cutoff_ms: int,
+    version: int,
     abandoned_ms: int,
-    properties: TableProperties,
-    configuration: Mapping[str, str | None],
-    protocol: Protocol,
+    protected: int,
 ) -> int:
     table_root = listing.table_root
-    keep_from = _first_to_keep(storage, listing, cutoff_ms, properties)
-    if keep_from is None:
-        return 0
-    version = keep_from.version
     expired = [
         *(file for file in listing.commits if file.version < version),
         *(file for file in listing.checksums if file.version < version),
@@ -93,7 +95,6 @@ def _clean(
     ]
     if not expired:
         return 0
-    protected = _protected_before(configuration, protocol)
     if version < protected:
         _logger.info(
             "The log of table %s is not cleaned up below version %d: the table protects its checkpoints before version "
@@ -173,7 +174,7 @@ def _own_time(storage: Storage, file: LogFile) -> int:
 
 
 def _first_to_keep(
-    storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties
+    storage: Storage, listing: LogListing, cutoff_ms: int, properties: TableProperties, *, truncate: bool
 ) -> CheckpointFiles | None:
     """The newest checkpoint at or before the newest commit at or before the cutoff, that history can begin with."""
     if not listing.checkpoints:
@@ -184,7 +185,7 @@ def _first_to_keep(
         return None
     for checkpoint in reversed(complete_checkpoints(listing)):
         if (
-            checkpoint.version <= last_old
+            checkpoint.version <= last_old + truncate
             and _keeps_times(checkpoint.version, listing.commits, times, properties)
             and _is_whole(storage, listing.table_root, checkpoint)
         ):
@@ -235,8 +236,11 @@ def _is_whole(storage: Storage, table_root: str, files: CheckpointFiles) -> bool
         return False
 
 
-def _protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
-    """Commits and checkpoints below that version may only be deleted all together."""
+def protected_before(configuration: Mapping[str, str | None], protocol: Protocol) -> int:
+    """Commits and checkpoints below that version may only be deleted all together.
+
+    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY).
+    """
     if not supports(protocol, Feature.CHECKPOINT_PROTECTION):
         return 0
     value = configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION) or "0"

@@ -29,6 +29,7 @@ class Property:
     DATA_SKIPPING_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
     DATA_SKIPPING_STRING_PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
     DELETED_FILE_RETENTION_DURATION = "delta.deletedFileRetentionDuration"
+    DROP_FEATURE_TRUNCATE_HISTORY_RETENTION_DURATION = "delta.dropFeatureTruncateHistory.retentionDuration"
     ENABLE_CHANGE_DATA_CAPTURE = "delta.enableChangeDataCapture"
     ENABLE_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
     ENABLE_DELETION_VECTORS = "delta.enableDeletionVectors"

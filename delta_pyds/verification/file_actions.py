@@ -34,6 +34,9 @@ from delta_pyds.verification.view import TableView, fields_of
 _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MAX_CLUSTERING_COLUMNS = 4
 
+# it names files of deletion vectors, for vacuums that know of no vectors
+_VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
+
 
 class _Clustering(msgspec.Struct, rename="camel"):
     clustering_columns: list[str | list[str]]
@@ -46,8 +49,9 @@ class FileActionRules:
 
     def check(self, actions: Actions, state: TableState, view: TableView, version: int) -> None:
         removed = {file_key(r) for r in actions.removes}
+        no_data_files = bool(actions.commit_infos) and actions.commit_infos[0].get("operation") == _VECTOR_TOMBSTONES
         for r in actions.removes:
-            self._check_remove(r, state, version)
+            self._check_remove(r, state, version, no_data_file=no_data_files and r.path.endswith(".bin"))
         for a in actions.adds:
             self._check_add(a, removed, state, view, version)
         self.row_tracking.check(actions, state, view, version)
@@ -167,9 +171,9 @@ class FileActionRules:
 
     # --- removes
 
-    def _check_remove(self, remove: RemoveFile, state: TableState, version: int) -> None:
+    def _check_remove(self, remove: RemoveFile, state: TableState, version: int, *, no_data_file: bool) -> None:
         live = state.live.get(file_key(remove))
-        if live is None:
+        if live is None and not no_data_file:
             self._findings.warning(
                 "commit.remove-of-unknown-file", version, f"{remove.path} is removed, and is not in the table."
             )

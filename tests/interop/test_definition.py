@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,90 @@ def test_features_are_dropped_alike(engines: Engines, tmp_path: Path) -> None:
     engines.assert_sound(ours)
 
 
+READER_FEATURES = {
+    "deletionVectors": ("'delta.enableDeletionVectors' = 'true'", ["DELETE FROM {t} WHERE id = 1"]),
+    "columnMapping": (
+        "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'",
+        ["ALTER TABLE {t} RENAME COLUMN v TO w"],
+    ),
+    "typeWidening": ("'delta.enableTypeWidening' = 'true'", ["ALTER TABLE {t} ALTER COLUMN v TYPE BIGINT"]),
+    "v2Checkpoint": ("'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '2'", []),
+    "vacuumProtocolCheck": ("'delta.feature.vacuumProtocolCheck' = 'supported'", []),
+}
+
+
+@pytest.mark.cell("features of readers dropped", "both ways")
+@pytest.mark.parametrize("feature", READER_FEATURES)
+def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path, feature: str) -> None:
+    """The same commits and checkpoints; the other engine reads, travels back, writes, and drops what is left."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    properties, statements = READER_FEATURES[feature]
+    table = f"delta.`{theirs}`"
+    engines.sql(f"CREATE TABLE {table} (id INT, v INT) USING delta TBLPROPERTIES ({properties})")
+    first = f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, id FROM range(9)"
+    for statement in (first, *statements, f"INSERT INTO {table} VALUES (10, 1)"):
+        engines.sql(statement.format(t=table))
+    shutil.copytree(theirs, ours)
+    before = load_snapshot(str(ours)).version
+    then = rows(engines.reference(theirs))
+    engines.sql(f"ALTER TABLE {table} DROP FEATURE {feature}")
+    DeltaTable.forPath(engines.spark, ours).dropFeatureSupport(feature)
+    assert definition(ours) == definition(theirs)
+    last = load_snapshot(str(theirs)).version
+    assert [commit(ours, v) for v in range(before, last + 1)] == [commit(theirs, v) for v in range(before, last + 1)]
+    assert checkpoints(ours) == checkpoints(theirs)
+    for path in (ours, theirs):
+        assert engines.agree(path) == then
+        assert rows(engines.reference(path, versionAsOf=before)) == then
+        assert rows(engines.ours(path, versionAsOf=before)) == then
+        engines.sql(f"INSERT INTO delta.`{path}` VALUES (11, 2)")
+        DeltaTable.forPath(engines.spark, path).delete("id = 3")
+        assert len(engines.agree(path)) == len(then)
+        engines.assert_sound(path)
+        with pytest.raises(Exception, match="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"):
+            DeltaTable.forPath(engines.spark, path).dropFeatureSupport(feature)
+
+
+@pytest.mark.cell("features of readers dropped, truncated", "both ways")
+def test_a_history_is_truncated_by_the_other_engine(engines: Engines, tmp_path: Path) -> None:
+    """One engine drops and protects; the other truncates, after the time that it has to wait, and protects no more."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    engines.sql(
+        f"CREATE TABLE delta.`{theirs}` (id INT) USING delta TBLPROPERTIES "
+        "('delta.feature.vacuumProtocolCheck' = 'supported')"
+    )
+    engines.sql(f"INSERT INTO delta.`{theirs}` VALUES 1, 2")
+    shutil.copytree(theirs, ours)
+    engines.sql(f"ALTER TABLE delta.`{theirs}` DROP FEATURE vacuumProtocolCheck")
+    DeltaTable.forPath(engines.spark, ours).dropFeatureSupport("vacuumProtocolCheck")
+    by_us = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+    for path, drop in (
+        (theirs, lambda: DeltaTable.forPath(engines.spark, theirs).dropFeatureSupport("checkpointProtection", True)),
+        (ours, lambda: engines.sql(f"ALTER TABLE delta.`{ours}` DROP FEATURE checkpointProtection TRUNCATE HISTORY")),
+    ):
+        with pytest.raises(Exception, match=by_us):
+            drop()
+        age(path)
+        drop()
+        assert sorted(supported_features(load_snapshot(str(path)).protocol)) == ["appendOnly", "invariants"]
+        assert len(engines.agree(path)) == 2
+        engines.assert_sound(path)
+    assert definition(ours) == definition(theirs)
+    assert commit(ours) == commit(theirs)
+
+
+def age(path: Path) -> None:
+    """All files of the log as if they were of two days ago, a second after the other."""
+    for n, file in enumerate(sorted((path / "_delta_log").glob("0*"))):
+        when = time.time() - 48 * 3600 + n
+        os.utime(file, (when, when))
+
+
+def checkpoints(path: Path) -> list[str]:
+    names = (file.name for file in (path / "_delta_log").glob("*.checkpoint.*"))
+    return sorted({plain(name) for name in names})
+
+
 def definition(path: Path) -> dict[str, Any]:
     """What a table is, without what is drawn at random and without the order of keys and features."""
     snapshot = load_snapshot(str(path))
@@ -164,9 +250,10 @@ def definition(path: Path) -> dict[str, Any]:
     }
 
 
-def commit(path: Path) -> dict[str, Any]:
-    """What the newest commit says of itself."""
-    newest = max((path / "_delta_log").glob("*.json"))
+def commit(path: Path, version: int | None = None) -> dict[str, Any]:
+    """What a commit says of itself, by default the newest."""
+    commits = [file for file in (path / "_delta_log").glob("*.json") if file.stem.isdigit()]
+    newest = max(commits) if version is None else next(file for file in commits if int(file.stem) == version)
     info = next(json.loads(line)["commitInfo"] for line in newest.read_text().splitlines() if "commitInfo" in line)
     return {
         "operation": info["operation"],

@@ -9,5 +9,8 @@
 - ``unmapping``: column mapping taken away
 - ``rewrite``: files written anew for the table as it will be
 - ``drop_feature``: a feature taken away, and all that is left of it
+- ``dropped_history``: the versions before, protected or truncated
+- ``feature_traces``: what a table has of a feature now, and how that goes
+- ``widened_files``: files of narrower types than the table's, written anew
 - ``change``: one change of a table's definition, checked and committed
 """

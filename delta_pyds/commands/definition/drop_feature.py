@@ -1,192 +1,184 @@
-"""A feature taken away, with all that the table has of it, so that writers that do not know it can go on.
+"""A feature taken away, with all that the table has of it, so that engines that do not know it can go on.
 
-Invariant: nothing of the table needs the feature when the protocol loses it, and the last commit comes right after
-the version that was looked at: another writer may use the feature again in between. If it ends in the middle the table
-is sound, and it can begin again.
+Invariant: nothing of the table needs the feature when the protocol loses it, and that commit comes right after the
+version that was looked at: another writer may use the feature again in between. Versions before it that readers could
+not read without the feature are protected or truncated (``dropped_history``). If it ends in the middle the table is
+sound, and it can begin again.
 
-A feature that readers have to know is in the table's history too, which then has to be protected or truncated: that
-is refused by name here.
-
-Protocol: "Table Features", "Row Tracking", "In-Commit Timestamps", "CHECK Constraints", "Domain Metadata".
+Protocol: "Table Features"; the reference's table feature ``checkpointProtection``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 import msgspec
 
-from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
-from delta_pyds.errors import CommitRetriesExceededError, UnsupportedOperationError, UserError
-from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata
+from delta_pyds.commands.definition.dropped_history import (
+    put_barrier,
+    put_checkpoint,
+    truncate_history,
+    truncate_protected,
+)
+from delta_pyds.commands.definition.feature_traces import Dropping, has_traces, remove_traces, unset
+from delta_pyds.errors import CommitRetriesExceededError, ConflictError, DeltaError, UserError
+from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.features import FEATURES, Feature, TableFeature, find_feature, weakest_protocol
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
+from delta_pyds.protocol.properties import Property
+from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration
-from delta_pyds.table.scan.live_files import live_files
-from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.definition.property_rules import PROPERTY_RULES
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 
-_UNBACKFILL = "ROW TRACKING UNBACKFILL"
-# as the reference: a commit stays of a size that readers take at once
-_FILES_AT_ONCE = 100_000
-# how often another writer may be first before it is the user's to say what now
+logger = safe_logger(__name__)
+
+# how often another writer may use the feature again before it is the user's to say what now
 _MOST_RUNS = 5
-# the reference keeps them in every table
-_NEVER = frozenset(
-    {Feature.APPEND_ONLY, Feature.INVARIANTS, Feature.CHANGE_DATA_FEED, Feature.GENERATED_COLUMNS, Feature.CLUSTERING}
-    | {Feature.IDENTITY_COLUMNS, Feature.ALLOW_COLUMN_DEFAULTS, Feature.TIMESTAMP_NTZ, Feature.VARIANT_TYPE}
-    | {Feature.ICEBERG_COMPAT_V1, Feature.ICEBERG_COMPAT_V2, Feature.ICEBERG_COMPAT_V3}
-)
+# how often another writer may be first with a commit that has nothing to do with the feature
+_MOST_ATTEMPTS = 50
+# those of readers among them need their history protected
 _DROPPABLE = frozenset(
     {Feature.CHECK_CONSTRAINTS, Feature.IN_COMMIT_TIMESTAMP, Feature.ROW_TRACKING, Feature.DOMAIN_METADATA}
+    | {Feature.DELETION_VECTORS, Feature.COLUMN_MAPPING, Feature.V2_CHECKPOINT, Feature.VACUUM_PROTOCOL_CHECK}
+    | {Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW, Feature.MATERIALIZE_PARTITION_COLUMNS}
+    | {Feature.CHECKPOINT_PROTECTION}
 )
+# what goes with the feature itself
+_PROPERTIES = {
+    Feature.ROW_TRACKING: (
+        Property.ENABLE_ROW_TRACKING,
+        Property.ROW_TRACKING_SUSPENDED,
+        Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
+        Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
+    ),
+    Feature.MATERIALIZE_PARTITION_COLUMNS: (Property.ENABLE_MATERIALIZE_PARTITION_COLUMNS_FEATURE,),
+}
 
 
-def drop_feature(
-    open_table: Callable[[], Snapshot], name: str, options: DefinitionOptions, *, truncate_history: bool = False
-) -> Committed:
+class _InUseAgainError(Exception):
+    """Another writer has made use of the feature, or changed the table's definition."""
+
+
+def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = False) -> Committed:
     """Take what the table has of the feature away, and then the feature from its protocol.
 
+    ``truncate_history``: versions that use the feature are deleted instead of protected. That is in two calls: the
+    first ends in DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD where the table still used the feature.
+
     Raises: UserError with DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE, ..._FEATURE_NOT_PRESENT,
-        ..._NONREMOVABLE_FEATURE, ..._DEPENDENT_FEATURE, ..._HISTORY_TRUNCATION_NOT_ALLOWED or
-        DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; UnsupportedOperationError for a feature whose history has to be
-        protected; a ConflictError where other writers were first, time after time.
+        ..._FEATURE_IS_DELTA_PROPERTY, ..._NONREMOVABLE_FEATURE, ..._DEPENDENT_FEATURE,
+        ..._HISTORY_TRUNCATION_NOT_ALLOWED, ..._WAIT_FOR_RETENTION_PERIOD, ..._HISTORICAL_VERSIONS_EXIST,
+        ..._CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD,
+        DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION or
+        DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; DeltaError with ..._CHECKPOINT_FAILED; a ConflictError where other
+        writers were first, time after time (..._CONFLICT_REVALIDATION_FAIL where they use the feature).
     """
     for left in range(_MOST_RUNS - 1, -1, -1):
-        snapshot = open_table()
+        snapshot = dropping.open_table()
         snapshot.configuration.check_writable()
         snapshot.storage.require_put_if_absent(snapshot.table_root)
         feature = _droppable(snapshot.configuration, name, truncate_history)
-        prepared = _prepared(snapshot, feature, open_table, options)
         try:
-            return _drop(prepared, feature, options)
+            return _run(dropping, snapshot, feature, truncate_history)
+        except _InUseAgainError:
+            logger.info("Another writer changed %s while %s was dropped.", snapshot.table_root, feature.name)
         except CommitRetriesExceededError:
             if not left:
                 raise
-    raise AssertionError("unreachable")
+    raise ConflictError(
+        f"the table feature {feature.name} was not dropped from table {snapshot.table_root}: other writers use it, or "
+        f"changed the table's definition, {_MOST_RUNS} times. Let them end first.",
+        code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+        table=snapshot.table_root,
+        feature=feature.name,
+    )
 
 
 def _droppable(configuration: TableConfiguration, name: str, truncate_history: bool) -> TableFeature:
     table = configuration.table_root
     feature = find_feature(name)
     if feature is None:
+        if any(name.lower() == key.lower() for key in PROPERTY_RULES):
+            raise _refusal(table, name, "FEATURE_IS_DELTA_PROPERTY", "is a table property (unsetProperties)")
         raise _refusal(table, name, "UNSUPPORTED_CLIENT_FEATURE", "is no feature that this software knows")
     if not configuration.supports(feature.name):
         there = ", ".join(sorted(configuration.features))
         raise _refusal(table, feature.name, "FEATURE_NOT_PRESENT", f"is none of the table's, which are: {there}")
-    if feature.name in _NEVER:
-        raise _refusal(table, feature.name, "NONREMOVABLE_FEATURE", "stays in a table that has it")
-    users = sorted(n for n in configuration.features if n in FEATURES and feature.name in FEATURES[n].requires)
-    if users:
-        raise _refusal(table, feature.name, "DEPENDENT_FEATURE", f"is needed by {', '.join(users)}: drop that first")
     if feature.name not in _DROPPABLE:
-        raise UnsupportedOperationError(
-            f"the table feature {feature.name} of table {table} is in versions that readers may still open, and this "
-            "version of delta_pyds cannot drop a feature that the history has. Drop it with the engine that added it.",
-            table=table,
-            feature=feature.name,
-        )
-    if truncate_history:
+        raise _refusal(table, feature.name, "NONREMOVABLE_FEATURE", "stays in a table that has it")
+    protection = feature.name == Feature.CHECKPOINT_PROTECTION
+    if truncate_history and not (feature.for_readers or protection):
         raise _refusal(
             table, feature.name, "HISTORY_TRUNCATION_NOT_ALLOWED", "is for writers alone, and no history needs to go"
         )
+    if protection and not truncate_history:
+        raise UserError(
+            f"the table feature {feature.name} of table {table} protects versions of which readers may not know all "
+            "features: it can go only with them (truncateHistory).",
+            code="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
+            table=table,
+            feature=feature.name,
+        )
+    users = sorted(n for n in configuration.features if n in FEATURES and feature.name in FEATURES[n].requires)
+    if users:
+        raise _refusal(table, feature.name, "DEPENDENT_FEATURE", f"is needed by {', '.join(users)}: drop that first")
     return feature
 
 
-def _prepared(
-    snapshot: Snapshot, feature: TableFeature, open_table: Callable[[], Snapshot], options: DefinitionOptions
-) -> Snapshot:
-    """The table with nothing left of the feature but its name."""
-    configuration = snapshot.configuration
-    if feature.name == Feature.CHECK_CONSTRAINTS:
-        left = sorted(k for k in configuration.configuration if k.lower().startswith(CONSTRAINT_PREFIX))
-        if left:
-            raise UserError(
-                f"table {snapshot.table_root} has the CHECK constraints "
-                f"{', '.join(key[len(CONSTRAINT_PREFIX) :] for key in left)}: drop them first (dropConstraint).",
-                code="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
-                table=snapshot.table_root,
-            )
-    elif feature.name == Feature.DOMAIN_METADATA and snapshot.domain_metadata:
-        raise _refusal(
-            snapshot.table_root,
-            feature.name,
-            "DEPENDENT_FEATURE",
-            f"is used: the table has the domains {', '.join(sorted(snapshot.domain_metadata))}",
-        )
-    elif feature.name == Feature.IN_COMMIT_TIMESTAMP and configuration.properties.in_commit_timestamps:
-        _set(snapshot, {Property.ENABLE_IN_COMMIT_TIMESTAMPS: "false"}, options)
-        return open_table()
-    elif feature.name == Feature.ROW_TRACKING:
-        return _without_row_ids(snapshot, open_table, options)
-    return snapshot
+def _run(dropping: Dropping, snapshot: Snapshot, feature: TableFeature, truncates: bool) -> Committed:
+    if feature.name == Feature.CHECKPOINT_PROTECTION:
+        truncate_protected(dropping, snapshot)
+        unset(dropping, dropping.open_table(), Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
+    else:
+        changed = remove_traces(dropping, snapshot, feature.name)
+        if feature.for_readers and truncates:
+            truncate_history(dropping, feature.name, just_removed=changed)
+        elif feature.for_readers:
+            put_barrier(dropping, feature.name)
+    committed = _drop_unused(dropping, feature, truncates)
+    if feature.for_readers and not truncates:
+        try:
+            put_checkpoint(dropping.open_table(), feature.name)
+        except DeltaError as error:  # readers do without
+            logger.warning("%s is dropped, but no checkpoint followed: %s", feature.name, error)
+    return committed
 
 
-def _without_row_ids(snapshot: Snapshot, open_table: Callable[[], Snapshot], options: DefinitionOptions) -> Snapshot:
-    properties = snapshot.configuration.properties
-    if properties.row_tracking or not properties.row_tracking_suspended:
-        # no writer gives ids from here on
-        _set(snapshot, {Property.ENABLE_ROW_TRACKING: "false", Property.ROW_TRACKING_SUSPENDED: "true"}, options)
-        snapshot = open_table()
-    batches = 0
-    while files := list(islice(_with_ids(snapshot), _FILES_AT_ONCE)):
-        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
-        transaction.record_files(file.path for file in files)
-        transaction.add(
-            msgspec.structs.replace(file, data_change=False, base_row_id=None, default_row_commit_version=None)
-            for file in files
-        )
-        transaction.commit(Operation(_UNBACKFILL, {"batchId": str(batches)}), user_metadata=options.user_metadata)
-        batches += 1
-        snapshot = open_table()
-    return snapshot
+def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> Committed:
+    """Commit right after a version that does not use the feature, whatever others append meanwhile."""
+    first = snapshot = dropping.open_table()
+    for left in range(_MOST_ATTEMPTS - 1, -1, -1):
+        same = (snapshot.metadata, snapshot.protocol) == (first.metadata, first.protocol)
+        if not same or has_traces(snapshot, feature.name):
+            raise _InUseAgainError
+        try:
+            return _drop(snapshot, feature, dropping, truncates)
+        except CommitRetriesExceededError:
+            if not left:
+                raise
+            snapshot = dropping.open_table()
+    raise AssertionError("unreachable")
 
 
-def _with_ids(snapshot: Snapshot) -> Iterator[AddFile]:
-    scan = plan_scan(snapshot)
-    return (
-        file for file in live_files(scan) if file.base_row_id is not None or file.default_row_commit_version is not None
-    )
-
-
-def _set(snapshot: Snapshot, properties: dict[str, str], options: DefinitionOptions) -> None:
-    metadata = msgspec.structs.replace(
-        snapshot.metadata, configuration={**snapshot.configuration.configuration, **properties}
-    )
-    commit_change(
-        snapshot, DefinitionChange(Operation("SET TBLPROPERTIES", {"properties": properties}), metadata), options
-    )
-
-
-def _drop(snapshot: Snapshot, feature: TableFeature, options: DefinitionOptions) -> Committed:
+def _drop(snapshot: Snapshot, feature: TableFeature, dropping: Dropping, truncates: bool) -> Committed:
     transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
     left = snapshot.configuration.features - {feature.name}
-    transaction.set_protocol(weakest_protocol(left), without=feature.name)
-    gone = {
-        Feature.ROW_TRACKING: (
-            Property.ENABLE_ROW_TRACKING,
-            Property.ROW_TRACKING_SUSPENDED,
-            Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
-            Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
-        ),
-        Feature.IN_COMMIT_TIMESTAMP: (
-            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
-            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
-        ),
-    }.get(feature.name, ())
+    gone = _PROPERTIES.get(feature.name, ())
     kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
+    if feature.for_readers and not truncates:
+        left |= {Feature.CHECKPOINT_PROTECTION}
+        kept[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = str(snapshot.version + 1)
+    transaction.set_protocol(weakest_protocol(left), without=feature.name)
     transaction.set_metadata(msgspec.structs.replace(snapshot.metadata, configuration=kept))
     known = snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)
     if feature.name == Feature.ROW_TRACKING and known is not None:
         transaction.set_domain(DomainMetadata(ROW_TRACKING_DOMAIN, known.configuration, removed=True))
-    parameters: dict[str, Any] = {"featureName": feature.name, "truncateHistory": False}
+    parameters: dict[str, Any] = {"featureName": feature.name, "truncateHistory": truncates}
     return transaction.commit(
         Operation("DROP FEATURE", parameters),
-        user_metadata=options.user_metadata,
+        user_metadata=dropping.options.user_metadata,
         # what was looked at must be the very version before
         policy=CommitPolicy(max_attempts=1),
     )

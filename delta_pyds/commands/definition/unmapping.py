@@ -35,9 +35,16 @@ from delta_pyds.table.transaction.transaction import Committed, Transaction
 
 
 def remove_mapping(
-    snapshot: Snapshot, runner: TaskRunner, options: DefinitionOptions, command: CommandOptions
+    snapshot: Snapshot,
+    runner: TaskRunner,
+    options: DefinitionOptions,
+    command: CommandOptions,
+    *,
+    keep_mode: bool = True,
 ) -> Committed:
     """Write all files anew and commit them with a schema without ids and physical names.
+
+    ``keep_mode``: the property is ``none`` then; else the table does not have it any more.
 
     Raises: UserError for names that a table without column mapping cannot have, and for Iceberg compatibility, which
         needs it; a ConflictError where any other commit changed rows meanwhile; whatever a task raises.
@@ -55,6 +62,8 @@ def remove_mapping(
         )
     configuration = {k: v for k, v in before.configuration.items() if k != Property.COLUMN_MAPPING_MAX_COLUMN_ID}
     configuration[Property.COLUMN_MAPPING_MODE] = "none"
+    if not keep_mode:
+        del configuration[Property.COLUMN_MAPPING_MODE]
     metadata = msgspec.structs.replace(
         snapshot.metadata,
         schema_string=schema_to_string(change_fields(before.schema, _bare)),

@@ -71,10 +71,10 @@ def compaction_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
     return found
 
 
-def purge_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
-    """All files with deleted rows; one alone is rewritten too."""
+def rewriting_bins(files: Iterable[AddFile], sizes: Sizes) -> list[Bin]:
+    """All files, also one alone."""
     found = []
-    for some in by_partition(file for file in files if file.deletion_vector is not None):
+    for some in by_partition(files):
         found += _filled(sorted(some, key=_size), sizes.max_file_bytes)
     return found
 

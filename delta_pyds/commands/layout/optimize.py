@@ -9,7 +9,7 @@ Protocol: "Deletion Vectors", "Clustered Table".
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from delta_pyds.commands.layout.bins import (
     cubes,
     may_need_compaction,
     needs_compaction,
-    purge_bins,
+    rewriting_bins,
     whole_partitions,
 )
 from delta_pyds.commands.layout.cubes import PROVIDER, files_to_cluster, new_cube_tags
@@ -108,10 +108,27 @@ def plan_purge(
     snapshot: Snapshot, filters: Sequence[str], options: CommandOptions, *, sizes: Sizes = DEFAULT_SIZES
 ) -> LayoutPlan:
     """Files with deleted rows are written anew without them. Raises: as ``plan_optimize``."""
+    return plan_reorg(snapshot, filters, options, _marked, sizes=sizes)
+
+
+def plan_reorg(
+    snapshot: Snapshot,
+    filters: Sequence[str],
+    options: CommandOptions,
+    chosen: Callable[[Iterable[AddFile]], Iterable[AddFile]],
+    *,
+    sizes: Sizes = DEFAULT_SIZES,
+) -> LayoutPlan:
+    """Some files are written anew for what they are, a single one of a partition too. Raises: as ``plan_optimize``."""
     considered, files = _counted(snapshot, bind_partition_filters(snapshot, filters, options), options)
-    marked = [file for file in files if file.deletion_vector is not None]
+    # the reference calls each of its reorganisations a purge
     parameters = {"predicate": [condition_for_the_log(text) for text in filters], "applyPurge": True}
-    return _plan(snapshot, options, sizes, "REORG", purge_bins(marked, sizes), parameters, considered)
+    bins = rewriting_bins(chosen(files), sizes)
+    return _plan(snapshot, options, sizes, "REORG", bins, parameters, considered)
+
+
+def _marked(files: Iterable[AddFile]) -> Iterator[AddFile]:
+    return (file for file in files if file.deletion_vector is not None)
 
 
 def plan_zorder(

@@ -19,6 +19,7 @@ from delta_pyds.commands.definition import properties as property_changes
 from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.drop_feature import drop_feature
+from delta_pyds.commands.definition.feature_traces import Dropping
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -30,6 +31,7 @@ from delta_pyds.spark.delta_table.expression_checks import check_condition, chec
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.place import place_of_known
 from delta_pyds.spark.session import read
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.definition.schema_paths import Path, Position, field_at, one_path, spelled_path
@@ -245,20 +247,34 @@ class AlterMethods:
         self.setProperties({f"delta.feature.{featureName}": "supported"})
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """The protocol without a feature, once the table has nothing left of it.
+        """The protocol without a feature, once the table has nothing left of it; no row changes.
 
-        Of this version: ``checkConstraints``, ``inCommitTimestamp``, ``rowTracking`` and ``domainMetadata``, which are
-        for writers alone. A feature of readers is refused by its name: old versions of the table would need it still.
+        What the table has of the feature goes first: files with deletion vectors, mapped names or narrower types are
+        written anew, row ids and properties go. A feature that readers have to know is still in the table's history.
+        By default that is protected: ``checkpointProtection`` joins the protocol, and versions before this one can be
+        opened by engines alone that know the feature. With ``truncateHistory`` those versions are deleted instead:
+        the first call takes the traces away and is refused
+        (``DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD``), one that comes 24 hours later
+        (``delta.dropFeatureTruncateHistory.retentionDuration``) truncates and drops.
 
-        >>> table.dropFeatureSupport("rowTracking")
+        Features that can go: ``checkConstraints`` (without constraints), ``checkpointProtection`` (with
+        ``truncateHistory``), ``columnMapping``, ``deletionVectors``, ``domainMetadata``, ``inCommitTimestamp``,
+        ``materializePartitionColumns``, ``rowTracking``, ``typeWidening``, ``v2Checkpoint``, ``vacuumProtocolCheck``.
 
-        Raises: UserError (DELTA_FEATURE_DROP_...) naming what needs the feature; UnsupportedOperationError.
+        >>> table.dropFeatureSupport("deletionVectors")
+
+        Raises: UserError (DELTA_FEATURE_DROP_...) naming what stands against it; a ConflictError where other writers
+            go on using the feature.
         """
         checks.text(featureName, "featureName")
         if truncateHistory is not None:
             checks.flag(truncateHistory, "truncateHistory")
         with errors_of_spark():
-            drop_feature(self._handle.open, featureName, self._options(), truncate_history=bool(truncateHistory))
+            handle = self._handle
+            dropping = Dropping(
+                handle.open, self._options(), self._command(), lambda size: place_of_known(handle, size)[1]
+            )
+            drop_feature(dropping, featureName, truncate_history=bool(truncateHistory))
 
     def _change(self, plan: Callable[[Snapshot], DefinitionChange]) -> None:
         run_change(self._handle.open, plan, self._options())

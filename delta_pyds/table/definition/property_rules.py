@@ -169,7 +169,7 @@ _FLAGS = (
 _DURATIONS = (
     "delta.checkpointRetentionDuration",
     Property.DELETED_FILE_RETENTION_DURATION,
-    "delta.dropFeatureTruncateHistory.retentionDuration",
+    Property.DROP_FEATURE_TRUNCATE_HISTORY_RETENTION_DURATION,
     Property.LOG_RETENTION_DURATION,
     "delta.sampleRetentionDuration",
     Property.SET_TRANSACTION_RETENTION_DURATION,

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds.commands.definition.change import DefinitionOptions
+from delta_pyds.commands import maintain
+from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.constraints import drop_constraint
 from delta_pyds.commands.definition.drop_feature import drop_feature
-from delta_pyds.commands.definition.properties import set_properties
-from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.properties import set_properties, unset_properties
+from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
+from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
+from delta_pyds.commands.row_changes.commit_rows import local_runner
+from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.checkpoint_reader import AddRequest
-from delta_pyds.protocol.actions import Protocol
+from delta_pyds.log.listing import list_log
+from delta_pyds.log.segment import complete_checkpoints
+from delta_pyds.protocol.actions import DomainMetadata, Protocol
+from delta_pyds.protocol.schema import StructField, parse_type
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.history import history
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.definitions import alter, commit_info, define
-from tests.support.table_writes import read_rows, write_rows
+from tests.support.table_writes import read_rows, struct, write_rows
 
 IDS = {"id": "long"}
 
@@ -29,7 +49,7 @@ def table(path: Path, **properties: str) -> None:
 
 
 def drop(path: Path, name: str, **more: Any) -> Snapshot:
-    drop_feature(lambda: load_snapshot(path), name, DefinitionOptions(), **more)
+    drop_feature(Dropping(lambda: load_snapshot(path)), name, **more)
     report = verify(str(path))
     assert not report.findings, report
     assert sorted(row["id"] for row in read_rows(path)) == [1, 2]
@@ -70,6 +90,19 @@ def test_in_commit_timestamps_end(tmp_path: Path) -> None:
     assert dict(after.configuration.configuration) == {"delta.enableInCommitTimestamps": "false"}
 
 
+def test_domains_that_were_left_behind_go_with_their_feature(tmp_path: Path) -> None:
+    table(tmp_path, feature_domainMetadata="supported")
+    snapshot = load_snapshot(tmp_path)
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction.set_domain(DomainMetadata("mine", "{}"))
+    transaction.commit(Operation("TEST", {}))
+
+    after = drop(tmp_path, "domainMetadata")
+
+    assert (after.protocol, dict(after.domain_metadata)) == (Protocol(1, 2), {})
+    assert commit_info(tmp_path, -2)["operation"] == "DOMAIN METADATA CLEANUP"
+
+
 def test_constraints_go_before_their_feature(tmp_path: Path) -> None:
     table(tmp_path, constraints_c="id > 0")
     assert refusal(tmp_path, "checkConstraints").code == "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE"
@@ -89,9 +122,9 @@ def test_another_writer_is_seen(tmp_path: Path) -> None:
         opened.append(snapshot.version)
         return snapshot
 
-    drop_feature(open_table, "checkConstraints", DefinitionOptions())
+    drop_feature(Dropping(open_table), "checkConstraints")
 
-    assert opened == [1, 2]
+    assert opened == [1, 2, 2]
     assert load_snapshot(tmp_path).protocol == Protocol(1, 2)
 
 
@@ -99,17 +132,238 @@ def test_another_writer_is_seen(tmp_path: Path) -> None:
     ("name", "code"),
     [
         ("nosuch", "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("delta.appendOnly", "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY"),
         ("checkConstraints", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
         ("appendOnly", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("timestampNtz", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("variantType", "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
     ],
 )
 def test_features_that_are_not_dropped(tmp_path: Path, name: str, code: str) -> None:
-    table(tmp_path)
+    table(tmp_path, feature_timestampNtz="supported", feature_variantType="supported")
     assert refusal(tmp_path, name).code == code
 
 
-def test_what_readers_know_is_refused_by_name(tmp_path: Path) -> None:
-    table(tmp_path, enableDeletionVectors="true", enableInCommitTimestamps="true")
-    assert isinstance(refusal(tmp_path, "deletionVectors"), UnsupportedOperationError)
-    error = refusal(tmp_path, "inCommitTimestamp", truncate_history=True)
-    assert error.code == "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"
+# --- features of readers
+
+
+def delete(path: Path, condition: str) -> None:
+    plan = plan_delete(load_snapshot(path), condition, CommandOptions())
+    run_delete(plan, Place("process", "a test says so"), local_runner(plan.change, 1))
+
+
+def operations(path: Path) -> list[str]:
+    records = list(history(LocalStorage(), str(path)))
+    return [str(record.commit_info and record.commit_info.operation) for record in reversed(records)]
+
+
+def checkpoints(path: Path) -> dict[int, str]:
+    return {c.version: c.kind for c in complete_checkpoints(list_log(LocalStorage(), str(path)))}
+
+
+BARRIER = ["Empty Commit"] * 3 + ["DROP FEATURE"]
+
+
+def protected(path: Path, features: list[str], **properties: str) -> Snapshot:
+    """What each fast drop leaves: the feature in no list, checkpoints before it, and the property."""
+    after = load_snapshot(path)
+    version = after.version
+    assert after.protocol == Protocol(1, 7, None, sorted(["checkpointProtection", *features]))
+    expected = {"delta.requireCheckpointProtectionBeforeVersion": str(version), **properties}
+    assert dict(after.configuration.configuration) == expected
+    found = checkpoints(path)
+    assert [found.get(v) for v in range(version - 3, version + 1)] == ["classic"] * 4
+    assert operations(path)[-4:] == BARRIER
+    return after
+
+
+def test_deletion_vectors_go_and_their_files_are_kept_from_vacuum(tmp_path: Path) -> None:
+    table(tmp_path, enableDeletionVectors="true")
+    write_rows(tmp_path, IDS, [{"id": 3}, {"id": 4}])
+    delete(tmp_path, "id = 3")
+    delete(tmp_path, "id = 4")
+    write_rows(tmp_path, IDS, [{"id": 5}, {"id": 6}])
+    delete(tmp_path, "id = 5")
+    delete(tmp_path, "id = 1 OR id = 6")
+    write_rows(tmp_path, IDS, [{"id": 1}])
+    [add] = [file for file in live_files(plan_scan(load_snapshot(tmp_path))) if file.deletion_vector is not None]
+    before = load_snapshot(tmp_path).version
+
+    drop(tmp_path, "deletionVectors")
+
+    protected(tmp_path, ["appendOnly", "invariants"])
+    assert operations(tmp_path)[before + 1 : -4] == ["UNSET TBLPROPERTIES", "REORG", "Deletion Vector Tombstones"]
+    removed = {
+        path for batch in load_snapshot(tmp_path).replay.tombstones(0) for path in batch.column("path").to_pylist()
+    }
+    vectors = {file.name for file in tmp_path.glob("*.bin")}
+    assert vectors and vectors <= removed and add.path in removed
+    assert sorted(row["id"] for row in read_rows(tmp_path, before)) == [1, 2]
+    for file in (*tmp_path.glob("*.bin"), *tmp_path.glob("*.parquet")):
+        os.utime(file, (0, 0))
+    run_vacuum(plan_vacuum(LocalStorage(), str(tmp_path), VacuumOptions(log_entries=False)))
+    assert vectors == {file.name for file in tmp_path.glob("*.bin")}
+    assert load_snapshot(tmp_path).verify_checksum()
+    restore(load_snapshot(tmp_path), RestoreOptions(version=before))
+    assert load_snapshot(tmp_path).configuration.supports("deletionVectors")
+    assert sorted(row["id"] for row in read_rows(tmp_path)) == [1, 2]
+    assert not verify(str(tmp_path)).findings
+
+
+def test_column_mapping_goes_with_its_names(tmp_path: Path) -> None:
+    table(tmp_path, columnMapping_mode="name")
+
+    after = drop(tmp_path, "columnMapping")
+
+    protected(tmp_path, ["appendOnly", "invariants"])
+    assert [dict(f.metadata) for f in after.schema] == [{}]
+    [file] = live_files(plan_scan(after))
+    assert pq.read_schema(tmp_path / file.path).names == ["id"]
+
+
+def test_a_legacy_protocol_becomes_one_with_lists(tmp_path: Path) -> None:
+    """What its version stood for goes on being supported."""
+    table(tmp_path, minReaderVersion="2", minWriterVersion="5", columnMapping_mode="name")
+
+    drop(tmp_path, "columnMapping")
+
+    protected(tmp_path, ["appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants"])
+
+
+def test_widened_columns_are_written_anew_where_files_are_narrow(tmp_path: Path) -> None:
+    schema = {"id": "integer", "s": {"type": "array", "elementType": "integer", "containsNull": True}}
+    define(tmp_path, struct(schema), properties={"delta.enableTypeWidening": "true"})
+    write_rows(tmp_path, schema, [{"id": 1, "s": [7]}])
+    for name, wider in (("id", "long"), ("s", {**schema["s"], "elementType": "long"})):  # type: ignore[dict-item]
+        change = ColumnChange(field_type=StructField(name, parse_type(wider), True))
+        alter(tmp_path, lambda s, n=name, c=change: alter_column(s, (n,), c))  # type: ignore[misc]
+    write_rows(tmp_path, load_snapshot(tmp_path).schema, [{"id": 2, "s": None}])
+    kept = {file.path for file in live_files(plan_scan(load_snapshot(tmp_path)))}
+
+    after = drop(tmp_path, "typeWidening")
+
+    protected(tmp_path, ["appendOnly", "invariants"])
+    assert operations(tmp_path)[-7:-4] == ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE"]
+    assert [dict(f.metadata) for f in after.schema] == [{}, {}]
+    now = {file.path for file in live_files(plan_scan(after))}
+    assert len(now & kept) == 1 and len(now - kept) == 1
+    types = {str(pq.read_schema(tmp_path / path).field("id").type) for path in now}
+    assert types == {"int64"}
+
+
+def test_checkpoints_become_classic_ones(tmp_path: Path) -> None:
+    table(tmp_path, checkpointPolicy="v2", checkpointInterval="1")
+    assert set(checkpoints(tmp_path).values()) == {"v2-json"}
+
+    drop(tmp_path, "v2Checkpoint")
+
+    protected(
+        tmp_path, ["appendOnly", "invariants"],
+        **{"delta.checkpointPolicy": "classic", "delta.checkpointInterval": "1"},
+    )  # fmt: skip
+
+
+def test_two_features_are_dropped_one_after_the_other(tmp_path: Path) -> None:
+    table(tmp_path, enableDeletionVectors="true", feature_vacuumProtocolCheck="supported")
+    drop(tmp_path, "vacuumProtocolCheck")
+    first = load_snapshot(tmp_path)
+    assert first.protocol.reader_features == ["deletionVectors"]
+
+    drop(tmp_path, "deletionVectors")
+
+    assert protected(tmp_path, ["appendOnly", "invariants"]).version > first.version
+
+
+def test_protected_versions_go_all_together(tmp_path: Path) -> None:
+    """No clean-up leaves some of them: whoever reads the oldest one left may not know the feature."""
+    table(tmp_path, feature_vacuumProtocolCheck="supported", logRetentionDuration="interval 1 day")
+    drop(tmp_path, "vacuumProtocolCheck")
+    dropped = load_snapshot(tmp_path).version
+    code = "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION"
+    assert refusal(tmp_path, "checkpointProtection").code == code
+    age(tmp_path, hours=72, last=dropped - 1)
+    maintain.checkpoint(tmp_path)
+    assert min(file.version for file in list_log(LocalStorage(), str(tmp_path)).commits) == 0
+    with pytest.raises(UserError) as error:
+        drop(tmp_path, "checkpointProtection", truncate_history=True)
+    assert error.value.code == "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+    age(tmp_path, hours=25, last=load_snapshot(tmp_path).version)
+
+    after = drop(tmp_path, "checkpointProtection", truncate_history=True)
+
+    assert after.protocol == Protocol(1, 2)
+    assert dict(after.configuration.configuration) == {"delta.logRetentionDuration": "interval 1 day"}
+    listing = list_log(LocalStorage(), str(tmp_path))
+    assert min(file.version for file in (*listing.commits, *listing.checkpoints)) > dropped
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_history_is_truncated_after_its_time(tmp_path: Path, clean: bool) -> None:
+    """In two calls where the table used the feature; a clean table waits until old versions are old enough."""
+    table(tmp_path, enableDeletionVectors="true")
+    write_rows(tmp_path, IDS, [{"id": 3}])
+    delete(tmp_path, "id = 3")
+    write_rows(tmp_path, IDS, [{"id": 4}, {"id": 5}])
+    delete(tmp_path, "id = 4")
+    delete(tmp_path, "id = 5")
+    if clean:
+        alter(tmp_path, lambda s: unset_properties(s, ["delta.enableDeletionVectors"]))
+    for code in ("HISTORICAL_VERSIONS_EXIST" if clean else "WAIT_FOR_RETENTION_PERIOD", "HISTORICAL_VERSIONS_EXIST"):
+        with pytest.raises(UserError) as error:
+            drop(tmp_path, "deletionVectors", truncate_history=True)
+        assert error.value.code == f"DELTA_FEATURE_DROP_{code}"
+        assert load_snapshot(tmp_path).configuration.supports("deletionVectors")
+    age(tmp_path, hours=25, last=load_snapshot(tmp_path).version)
+
+    after = drop(tmp_path, "deletionVectors", truncate_history=True)
+
+    assert after.protocol == Protocol(1, 2)
+    assert dict(after.configuration.configuration) == {}
+    assert commit_info(tmp_path)["operationParameters"] == {"featureName": "deletionVectors", "truncateHistory": True}
+    assert min(file.version for file in list_log(LocalStorage(), str(tmp_path)).commits) == after.version - 3
+
+
+def age(path: Path, hours: float, last: int) -> None:
+    """The log's files up to that version as if they had been written so much earlier, one minute after the other."""
+    now = time.time()
+    for file in (path / "_delta_log").iterdir():
+        if file.name[:20].isdigit() and int(file.name[:20]) <= last:
+            when = now - hours * 3600 - 60 * (last - int(file.name[:20]))
+            os.utime(file, (when, when))
+
+
+def test_a_feature_that_is_used_again_is_taken_away_again(tmp_path: Path) -> None:
+    table(tmp_path, enableDeletionVectors="true")
+    calls = []
+
+    def open_table() -> Snapshot:
+        calls.append(load_snapshot(tmp_path).version)
+        if operations(tmp_path)[-1] == "Empty Commit" and len(calls) < 9:
+            alter(tmp_path, lambda s: set_properties(s, {"delta.enableDeletionVectors": "true"}))
+        return load_snapshot(tmp_path)
+
+    drop_feature(Dropping(open_table), "deletionVectors")
+
+    protected(tmp_path, ["appendOnly", "invariants"])
+    assert operations(tmp_path).count("SET TBLPROPERTIES") > 0
+
+
+def test_appends_of_others_do_not_begin_it_anew(tmp_path: Path) -> None:
+    table(tmp_path, feature_vacuumProtocolCheck="supported")
+    rows = 3
+
+    def open_table() -> Snapshot:
+        nonlocal rows
+        snapshot = load_snapshot(tmp_path)
+        if operations(tmp_path)[-3:] == ["Empty Commit"] * 3 or rows == 4:
+            write_rows(tmp_path, IDS, [{"id": rows}])
+            rows += 1
+        return snapshot
+
+    drop_feature(Dropping(open_table), "vacuumProtocolCheck")
+
+    done = operations(tmp_path)
+    assert done.count("Empty Commit") == 3 and done.count("DROP FEATURE") == 1
+    version = done.index("DROP FEATURE")
+    found = load_snapshot(tmp_path).configuration.configuration
+    assert found["delta.requireCheckpointProtectionBeforeVersion"] == str(version)

@@ -14,7 +14,7 @@ from delta_pyds.commands.layout.bins import (
     cubes,
     may_need_compaction,
     needs_compaction,
-    purge_bins,
+    rewriting_bins,
 )
 from delta_pyds.commands.layout.cubes import Cube, cube_of, files_to_cluster, new_cube_tags
 from delta_pyds.protocol.actions import AddFile
@@ -85,9 +85,9 @@ def test_of_a_file_that_is_large_and_whole_no_action_is_made() -> None:
     assert all(keep or not needs_compaction(f, SIZES) for f, keep in zip(files, kept, strict=True))
 
 
-def test_a_purge_takes_every_file_with_deleted_rows_and_one_alone_too() -> None:
-    files = [file("a", 500, deleted=1), file("b", 1), file("c", 30, deleted=99), file("d", 30, deleted=2)]
-    assert paths(purge_bins(files, SIZES)) == [["c", "d"], ["a"]]
+def test_what_has_to_be_rewritten_is_also_where_it_is_alone() -> None:
+    files = [file("a", 500), file("c", 30), file("d", 30)]
+    assert paths(rewriting_bins(files, SIZES)) == [["c", "d"], ["a"]]
 
 
 def cube(path: str, size: int, name: str, columns: tuple[str, ...] = ("x",), provider: str = "liquid") -> AddFile:

@@ -1,0 +1,274 @@
+"""What a table has of a feature now, and how that goes, so that the feature can be dropped.
+
+Invariant: no row changes, and no reader sees another table; a feature is first turned off, so that no writer makes new
+traces of it while the old ones go. Each step is a commit of its own: after an error the table is as one of them left
+it, and the next drop goes on from there.
+
+Protocol: "Deletion Vectors", "Column Mapping", "Type Widening", "V2 Spec", "Row Tracking", "In-Commit Timestamps",
+"Domain Metadata", "CHECK Constraints".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import msgspec
+import pyarrow.compute as pc
+
+from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
+from delta_pyds.commands.definition.unmapping import remove_mapping
+from delta_pyds.commands.definition.widened_files import forget_type_changes, has_type_changes, rewrite_narrow_files
+from delta_pyds.commands.layout.optimize import plan_purge
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
+from delta_pyds.data.write.layout import encode_path
+from delta_pyds.errors import UserError
+from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
+from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
+from delta_pyds.protocol.schema import StructField, change_fields
+from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.transaction import Transaction
+
+VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
+_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+# as the reference: a commit stays of a size that readers take at once
+_FILES_AT_ONCE = 100_000
+_PLACE = Place("process", "a feature is dropped")
+_ENABLEMENT = (
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+    Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+)
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """How a feature is dropped. ``open_table``: the table as it is now. ``runner``: for tasks that read so much."""
+
+    open_table: Callable[[], Snapshot]
+    options: DefinitionOptions = field(default_factory=DefinitionOptions)
+    command: CommandOptions = field(default_factory=CommandOptions)
+    runner: Callable[[int], TaskRunner] = lambda _: LocalRunner()
+
+
+def has_traces(snapshot: Snapshot, feature: str) -> bool:
+    """Whether this version makes use of the feature, or could go on doing so."""
+    configuration = snapshot.configuration
+    properties = configuration.properties
+    if feature == Feature.CHECK_CONSTRAINTS:
+        return bool(_constraints(snapshot))
+    if feature == Feature.DOMAIN_METADATA:
+        return bool(snapshot.domain_metadata)
+    if feature == Feature.IN_COMMIT_TIMESTAMP:
+        return properties.in_commit_timestamps or any(key in configuration.configuration for key in _ENABLEMENT)
+    if feature == Feature.ROW_TRACKING:
+        off = properties.row_tracking_suspended and not properties.row_tracking
+        return not off or next(_with_ids(snapshot), None) is not None
+    if feature == Feature.DELETION_VECTORS:
+        return properties.deletion_vectors or _has_vectors(snapshot)
+    if feature == Feature.COLUMN_MAPPING:
+        return configuration.column_mapping_mode != "none" or _is_mapped(snapshot)
+    if feature in (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW):
+        return properties.type_widening or has_type_changes(snapshot.schema)
+    if feature == Feature.V2_CHECKPOINT:
+        return properties.checkpoint_policy == "v2" or _has_v2_checkpoint(snapshot)
+    if feature == Feature.CHECKPOINT_PROTECTION:
+        return Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION in configuration.configuration
+    return False
+
+
+def remove_traces(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
+    """Make the table one that does not use the feature; whether anything had to be done.
+
+    Raises: UserError (DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE) for what only the user can take away; what the
+        commands raise that rewrite files; a ConflictError.
+    """
+    if feature == Feature.DELETION_VECTORS:
+        return _without_vectors(dropping, snapshot)
+    if not has_traces(snapshot, feature):
+        return False
+    if feature == Feature.CHECK_CONSTRAINTS:
+        raise UserError(
+            f"table {snapshot.table_root} has the CHECK constraints {', '.join(_constraints(snapshot))}: drop them "
+            "first (dropConstraint).",
+            code="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            table=snapshot.table_root,
+        )
+    if feature == Feature.DOMAIN_METADATA:
+        _drop_domains(snapshot, dropping.options)
+    elif feature == Feature.IN_COMMIT_TIMESTAMP:
+        _without_timestamps(snapshot, dropping.options)
+    elif feature == Feature.ROW_TRACKING:
+        _without_row_ids(dropping, snapshot)
+    elif feature == Feature.COLUMN_MAPPING:
+        runner = dropping.runner(snapshot.totals.size_bytes)
+        remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
+    elif feature in (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW):
+        unset(dropping, snapshot, Property.ENABLE_TYPE_WIDENING)
+        rewritten = rewrite_narrow_files(dropping.open_table(), dropping.command, dropping.runner)
+        forgotten = forget_type_changes(dropping.open_table(), dropping.options)
+        return rewritten or forgotten
+    elif feature == Feature.V2_CHECKPOINT:
+        _set(snapshot, {Property.CHECKPOINT_POLICY: "classic"}, dropping.options)
+    return True
+
+
+def unset(dropping: Dropping, snapshot: Snapshot, *keys: str) -> None:
+    """The table without these properties; in its history even if it has none of them, as in the reference."""
+    kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in keys}
+    _change(
+        snapshot, kept, Operation("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True}), dropping.options
+    )
+
+
+def _set(snapshot: Snapshot, properties: dict[str, str], options: DefinitionOptions) -> None:
+    configuration = {**snapshot.configuration.configuration, **properties}
+    _change(snapshot, configuration, Operation("SET TBLPROPERTIES", {"properties": properties}), options)
+
+
+def _change(
+    snapshot: Snapshot, configuration: Mapping[str, str | None], operation: Operation, options: DefinitionOptions
+) -> None:
+    metadata = msgspec.structs.replace(snapshot.metadata, configuration=dict(configuration))
+    commit_change(snapshot, DefinitionChange(operation, metadata), options)
+
+
+# --- writers' features
+
+
+def _constraints(snapshot: Snapshot) -> list[str]:
+    keys = (key for key in snapshot.configuration.configuration if key.lower().startswith(CONSTRAINT_PREFIX))
+    return sorted(key[len(CONSTRAINT_PREFIX) :] for key in keys)
+
+
+def _drop_domains(snapshot: Snapshot, options: DefinitionOptions) -> None:
+    """Domains that their features have left behind: those features are gone already."""
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    for name, domain in snapshot.domain_metadata.items():
+        transaction.set_domain(DomainMetadata(name, domain.configuration, removed=True))
+    operation = Operation("DOMAIN METADATA CLEANUP", {"domainMetadataRemovedCount": len(snapshot.domain_metadata)})
+    transaction.commit(operation, user_metadata=options.user_metadata)
+
+
+def _without_timestamps(snapshot: Snapshot, options: DefinitionOptions) -> None:
+    kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in _ENABLEMENT}
+    gone = [key for key in _ENABLEMENT if key in snapshot.configuration.configuration]
+    if snapshot.configuration.properties.in_commit_timestamps:
+        kept[Property.ENABLE_IN_COMMIT_TIMESTAMPS] = "false"
+        gone.append(Property.ENABLE_IN_COMMIT_TIMESTAMPS)
+    _change(snapshot, kept, Operation("UNSET TBLPROPERTIES", {"properties": gone, "ifExists": True}), options)
+
+
+def _without_row_ids(dropping: Dropping, snapshot: Snapshot) -> None:
+    properties = snapshot.configuration.properties
+    if properties.row_tracking or not properties.row_tracking_suspended:
+        # no writer gives ids from here on
+        off = {Property.ENABLE_ROW_TRACKING: "false", Property.ROW_TRACKING_SUSPENDED: "true"}
+        _set(snapshot, off, dropping.options)
+        snapshot = dropping.open_table()
+    batches = 0
+    while files := list(islice(_with_ids(snapshot), _FILES_AT_ONCE)):
+        transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+        transaction.record_files(file.path for file in files)
+        transaction.add(
+            msgspec.structs.replace(file, data_change=False, base_row_id=None, default_row_commit_version=None)
+            for file in files
+        )
+        transaction.commit(
+            Operation(_UNBACKFILL, {"batchId": str(batches)}), user_metadata=dropping.options.user_metadata
+        )
+        batches += 1
+        snapshot = dropping.open_table()
+
+
+def _with_ids(snapshot: Snapshot) -> Iterator[AddFile]:
+    scan = plan_scan(snapshot)
+    return (
+        file for file in live_files(scan) if file.base_row_id is not None or file.default_row_commit_version is not None
+    )
+
+
+# --- readers' features
+
+
+def _is_mapped(snapshot: Snapshot) -> bool:
+    """Whether a field has an id or a physical name."""
+    found = False
+
+    def look(f: StructField) -> StructField:
+        nonlocal found
+        found |= any(key in f.metadata for key in MAPPING_KEYS)
+        return f
+
+    change_fields(snapshot.schema, look)
+    return found
+
+
+def _has_v2_checkpoint(snapshot: Snapshot) -> bool:
+    """Whether this version is read from a checkpoint that only readers with the feature understand."""
+    checkpoint = snapshot.replay.checkpoint
+    return checkpoint is not None and checkpoint.is_v2()
+
+
+def _has_vectors(snapshot: Snapshot) -> bool:
+    for batch in snapshot.adds(AddRequest(columns=("deletionVector",))):
+        column = batch.files.column("deletionVector")
+        if pc.any(pc.and_(column.is_valid(), column.field("storageType").is_valid())).as_py():
+            return True
+    return False
+
+
+def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
+    """Vectors go by rewriting; the files of those that old versions need are protected from vacuum.
+
+    A writer that does not know the feature sees no vector in a tombstone: for it the vector's file has to have a
+    tombstone of its own.
+    """
+    traces = has_traces(snapshot, Feature.DELETION_VECTORS)
+    if traces:
+        unset(dropping, snapshot, Property.ENABLE_DELETION_VECTORS)
+        plan = plan_purge(dropping.open_table(), (), dropping.command)
+        run_layout(plan, _PLACE, dropping.runner(plan.bytes_to_read))
+    snapshot = dropping.open_table()
+    now_ms = int(time.time() * 1000)
+    transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
+    transaction.remove(
+        RemoveFile(path=path, deletion_timestamp=now_ms, data_change=False)
+        for path in _unprotected_vectors(snapshot, now_ms)
+    )
+    transaction.commit(Operation(VECTOR_TOMBSTONES, {}), user_metadata=dropping.options.user_metadata)
+    return traces
+
+
+def _unprotected_vectors(snapshot: Snapshot, now_ms: int) -> list[str]:
+    """Paths of vector files that a tombstone within its retention needs, and that have none of their own."""
+    needed: set[str] = set()
+    known: set[str] = set()
+    for batch in snapshot.replay.tombstones(now_ms - snapshot.configuration.properties.deleted_file_retention_ms):
+        for path, vector in zip(
+            batch.column("path").to_pylist(), batch.column("deletionVector").to_pylist(), strict=True
+        ):
+            if vector is None or vector["storageType"] is None:
+                known.add(path)
+            elif (file := _vector_file(vector)) is not None:
+                needed.add(file)
+    return sorted(needed - known)
+
+
+def _vector_file(vector: Mapping[str, Any]) -> str | None:
+    """None for one that is inline, or at an absolute path, where no vacuum of this table looks."""
+    if vector["storageType"] != "u":
+        return None
+    return encode_path(DeletionVectorDescriptor("u", vector["pathOrInlineDv"], 0, 0).relative_path())

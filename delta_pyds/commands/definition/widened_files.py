@@ -1,0 +1,156 @@
+"""Files of narrower types than the table's, written anew, so that readers need not know that columns were widened.
+
+Invariant: a file stays only where its footer shows that each column has the table's own type; no row changes.
+
+Protocol: "Type Widening".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import msgspec
+import pyarrow.types as pt
+
+from delta_pyds.columnar.parquet_footer import open_parquet
+from delta_pyds.columnar.schema import arrow_type
+from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
+from delta_pyds.commands.definition.columns import logged
+from delta_pyds.commands.layout.optimize import plan_reorg
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.data.file_schema import FileColumn, file_columns
+from delta_pyds.data.read.data_file import naming
+from delta_pyds.protocol.actions import AddFile
+from delta_pyds.protocol.paths import resolve_data_path
+from delta_pyds.protocol.schema import (
+    TYPE_CHANGES,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    change_fields,
+    schema_to_string,
+)
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+
+_THREADS = 8
+_PLACE = Place("process", "a feature is dropped")
+
+
+def has_type_changes(schema: StructType) -> bool:
+    """Whether any field records that its type was another one."""
+    return bool(_changed(schema))
+
+
+def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Callable[[int], TaskRunner]) -> bool:
+    """Write the files anew whose footers show another type than the table has; whether there were any.
+
+    Reads the footer of each file, several at once. Raises: CorruptDataFileError; what ``run_layout`` raises.
+    """
+    if not has_type_changes(snapshot.schema):
+        return False
+
+    def chosen(files: Iterable[AddFile]) -> list[AddFile]:
+        known = list(files)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool:
+            try:
+                narrow = list(pool.map(lambda file: _is_narrow(snapshot, file), known))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return [file for file, is_narrow in zip(known, narrow, strict=True) if is_narrow]
+
+    plan = plan_reorg(snapshot, (), options, chosen)
+    if not plan.bins:
+        return False
+    run_layout(plan, _PLACE, runner(plan.bytes_to_read))
+    return True
+
+
+def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
+    """The schema without its record of other types; whether there was one."""
+    changed = _changed(snapshot.schema)
+    if not changed:
+        return False
+    schema = change_fields(
+        snapshot.schema, lambda f: replace(f, metadata={k: v for k, v in f.metadata.items() if k != TYPE_CHANGES})
+    )
+    metadata = msgspec.structs.replace(snapshot.metadata, schema_string=schema_to_string(schema))
+    operation = Operation("DROP FEATURE", {"columns": changed})
+    commit_change(snapshot, DefinitionChange(operation, metadata), options)
+    return True
+
+
+def _changed(schema: StructType) -> list[dict[str, object]]:
+    """The fields that record another type, as history names them without the record."""
+    found: list[dict[str, object]] = []
+
+    def within(data_type: DataType, path: tuple[str, ...]) -> None:
+        if isinstance(data_type, StructType):
+            for f in data_type:
+                if TYPE_CHANGES in f.metadata:
+                    bare = replace(f, metadata={k: v for k, v in f.metadata.items() if k != TYPE_CHANGES})
+                    found.append(logged(bare, (*path, f.name)))
+                within(f.data_type, (*path, f.name))
+        elif isinstance(data_type, ArrayType):
+            within(data_type.element_type, (*path, "element"))
+        elif isinstance(data_type, MapType):
+            within(data_type.key_type, (*path, "key"))
+            within(data_type.value_type, (*path, "value"))
+
+    within(schema, ())
+    return found
+
+
+# --- footers
+
+
+def _is_narrow(snapshot: Snapshot, file: AddFile) -> bool:
+    path = resolve_data_path(snapshot.table_root, file.path)
+    with naming(snapshot.table_root, path):
+        parquet = open_parquet(snapshot.storage.parquet_source(path))
+        try:
+            return _differ(file_columns(parquet.schema_arrow), snapshot.schema)
+        finally:
+            parquet.close(force=True)
+
+
+def _differ(columns: Sequence[FileColumn], struct: StructType) -> bool:
+    """A column that the file does not have is null throughout, whatever its type."""
+    named = {column.name: column for column in columns}
+    numbered = {column.field_id: column for column in columns if column.field_id is not None}
+    return any(_differs(_column_of(f, named, numbered), f.data_type) for f in struct)
+
+
+def _column_of(f: StructField, named: dict[str, FileColumn], numbered: dict[int, FileColumn]) -> FileColumn | None:
+    field_id = f.field_id
+    by_id = None if field_id is None else numbered.get(field_id)
+    return by_id or named.get(f.physical_name)
+
+
+def _differs(column: FileColumn | None, data_type: DataType) -> bool:
+    if column is None:
+        return False
+    if isinstance(data_type, StructType):
+        return _differ(column.children, data_type)
+    if isinstance(data_type, ArrayType):
+        return len(column.children) != 1 or _differs(column.children[0], data_type.element_type)
+    if isinstance(data_type, MapType):
+        if len(column.children) != 2:
+            return True
+        key, value = column.children
+        return _differs(key, data_type.key_type) or _differs(value, data_type.value_type)
+    expected = arrow_type(data_type)
+    if pt.is_timestamp(expected):
+        # from dates
+        return not pt.is_timestamp(column.data_type)
+    if pt.is_integer(expected) or pt.is_floating(expected) or pt.is_decimal(expected):
+        return bool(column.data_type != expected)
+    return False
