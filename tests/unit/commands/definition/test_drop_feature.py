@@ -117,14 +117,14 @@ def test_another_writer_is_seen(tmp_path: Path) -> None:
 
     def open_table() -> Snapshot:
         snapshot = load_snapshot(tmp_path)
-        if not opened:
+        if len(opened) == 1:
             write_rows(tmp_path, IDS, [{"id": 3}])
         opened.append(snapshot.version)
         return snapshot
 
     drop_feature(Dropping(open_table), "checkConstraints")
 
-    assert opened == [1, 2, 2]
+    assert opened == [1, 1, 2]
     assert load_snapshot(tmp_path).protocol == Protocol(1, 2)
 
 
