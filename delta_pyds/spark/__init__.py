@@ -4,6 +4,7 @@
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
 - ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
 - ``incoming``: rows that a user has, as a DataFrame
+- ``optimized_write``: rows put together before they are written, so that there are fewer files
 - ``worker_python``: the Python that Spark runs its workers with
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it

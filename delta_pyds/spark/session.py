@@ -189,7 +189,8 @@ def write(
     ``cluster_by``: column names, for a table that the write creates, which
     ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
     have them already. ``txn``: application id and version, so that a repeated write is made once. ``options``: any
-    other option of the format.
+    other option of the format, and ``optimizeWrite``: rows are shuffled by the partition columns before, so that there
+    are fewer and larger files.
 
     >>> delta_pyds.write(df, "/data/events", mode="append").version
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
@@ -227,26 +228,39 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     options = {"timeZone": spark.conf.get(_TIME_ZONE) or "UTC", **given}
     # on Spark Connect a path without a scheme may be the server's alone
     sure_of_files = not is_remote(spark) or has_scheme(path)
-    with active(spark), errors_as_they_were():
-        if overwrite and "replaceWhere" in options and sure_of_files:
-            # imported here: it loads what planning needs, and workers import this module too
-            from delta_pyds.spark.session_write import replace_rows
+    # imported here: it loads what planning needs, and workers import this module too
+    from delta_pyds.spark.optimized_write import optimized
 
-            done = replace_rows(frame, {**options, "path": root}, time_zone=options["timeZone"])
-            if done is not None:
-                return done
-        try:
-            return _save_by_format(frame, root, options, overwrite=overwrite)
-        except Exception as e:
-            from delta_pyds.spark.session_write import lacked_a_session, write_computed
+    with (
+        active(spark),
+        errors_as_they_were(),
+        optimized(frame, root, options, sure_of_files=sure_of_files) as (rows, kept),
+    ):
+        return _save_rows(rows, root, kept, overwrite=overwrite, sure_of_files=sure_of_files)
 
-            # nothing was written: the session computes what a process without one does not know
-            error = error_of(e)
-            if error is None or not lacked_a_session(error):
-                raise
-            if not sure_of_files:
-                require_same_files(spark, root)
-        return write_computed(frame, {**options, "path": root}, time_zone=options["timeZone"], overwrite=overwrite)
+
+def _save_rows(
+    frame: DataFrame, root: str, options: dict[str, str], *, overwrite: bool, sure_of_files: bool
+) -> WriteResult:
+    spark = frame.sparkSession
+    if overwrite and "replaceWhere" in options and sure_of_files:
+        from delta_pyds.spark.session_write import replace_rows
+
+        done = replace_rows(frame, {**options, "path": root}, time_zone=options["timeZone"])
+        if done is not None:
+            return done
+    try:
+        return _save_by_format(frame, root, options, overwrite=overwrite)
+    except Exception as e:
+        from delta_pyds.spark.session_write import lacked_a_session, write_computed
+
+        # nothing was written: the session computes what a process without one does not know
+        error = error_of(e)
+        if error is None or not lacked_a_session(error):
+            raise
+        if not sure_of_files:
+            require_same_files(spark, root)
+    return write_computed(frame, {**options, "path": root}, time_zone=options["timeZone"], overwrite=overwrite)
 
 
 def _save_by_format(frame: DataFrame, root: str, options: Mapping[str, str], *, overwrite: bool) -> WriteResult:

@@ -45,6 +45,10 @@ _WRITE_OPTIONS = frozenset(
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
+_WITHOUT_EFFECT = {
+    "optimizewrite": "a Python data source cannot ask Spark to put rows together: use delta_pyds.write, or "
+    'df.hint("rebalance") before the write'
+}
 _CREATE_MODES: tuple[CreateMode, ...] = ("createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists")
 # Spark's own, which it hands over too
 _OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
@@ -88,7 +92,10 @@ def parse_write_options(
             )
     properties = {k: v for k, v in options.items() if k.lower().startswith("delta.")}
     for key in given:
-        if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
+        if key in _WITHOUT_EFFECT:
+            if given[key].strip().lower() != "false":
+                logger.warning("The option %s is ignored here: %s.", key, _WITHOUT_EFFECT[key])
+        elif key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             logger.warning("deltapy does not know the option '%s' of a write and ignores it.", key)
     compression = given.get("compression", "snappy")
     # an unknown one is refused now, not by every task
@@ -136,7 +143,10 @@ def parse_stream_write_options(
     given = {k.lower(): v for k, v in options.items()}
     _check_stream(given, complete=overwrite)
     unknown = [
-        k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG and not k.startswith("delta.")
+        k
+        for k in given
+        if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG | _WITHOUT_EFFECT.keys()
+        and not k.startswith("delta.")
     ]
     for key in unknown:
         # each batch asks again, in the same process
