@@ -19,6 +19,7 @@ class Property:
 
     APPEND_ONLY = "delta.appendOnly"
     AUTO_COMPACT = "delta.autoOptimize.autoCompact"
+    AUTO_OPTIMIZE = "delta.autoOptimize"
     CHECKPOINT_INTERVAL = "delta.checkpointInterval"
     CHECKPOINT_POLICY = "delta.checkpointPolicy"
     CHECKPOINT_WRITE_STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
@@ -51,6 +52,7 @@ class Property:
     MATERIALIZED_ROW_ID_COLUMN_NAME = "delta.rowTracking.materializedRowIdColumnName"
     MIN_READER_VERSION = "delta.minReaderVersion"
     MIN_WRITER_VERSION = "delta.minWriterVersion"
+    OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
     RANDOMIZE_FILE_PREFIXES = "delta.randomizeFilePrefixes"
     RANDOM_PREFIX_LENGTH = "delta.randomPrefixLength"
     REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION = "delta.requireCheckpointProtectionBeforeVersion"
@@ -164,7 +166,7 @@ def parse_properties(configuration: Mapping[str, str | None]) -> TableProperties
         change_data_feed=_boolean(c, Property.ENABLE_CHANGE_DATA_FEED)
         or _boolean(c, Property.ENABLE_CHANGE_DATA_CAPTURE),
         append_only=flag(Property.APPEND_ONLY),
-        auto_compact=flag(Property.AUTO_COMPACT),
+        auto_compact=flag(Property.AUTO_OPTIMIZE) or flag(Property.AUTO_COMPACT),
         deletion_vectors=flag(Property.ENABLE_DELETION_VECTORS),
         type_widening=flag(Property.ENABLE_TYPE_WIDENING),
         isolation_level=for_writers(

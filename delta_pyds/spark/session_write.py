@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from delta_pyds.commands.commit import reopen
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
-from delta_pyds.commands.write.write import WritePlan, commit_write, plan_write
+from delta_pyds.commands.write.write import WritePlan, commit_write, compact_written, plan_write
 from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
+from delta_pyds.spark.options.auto_compact import auto_compaction
 from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
@@ -66,7 +67,10 @@ def _write(
     replaced = _replaced(plan, frame.sparkSession, time_zone) if plan.replaces_by_query else None
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
     outputs = runner.write(rows, plan.state)
-    return result_of(commit_write(plan, outputs, runner=runner, replaced=replaced), plan.nothing_to_do)
+    committed = commit_write(plan, outputs, runner=runner, replaced=replaced, compact=False)
+    rule = auto_compaction(lambda name: frame.sparkSession.conf.get(name, None))
+    compact_written(plan, committed, runner, rule=rule)
+    return result_of(committed, plan.nothing_to_do)
 
 
 def _replaced(plan: WritePlan, spark: SparkSession, time_zone: str) -> ReplacedRows | None:

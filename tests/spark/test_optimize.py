@@ -11,8 +11,6 @@ from pyspark.errors import AnalysisException, IllegalArgumentException
 
 import delta_pyds
 from delta_pyds import DeltaTable
-from delta_pyds.commands.layout import auto_compact
-from delta_pyds.commands.layout.auto_compact import AutoCompaction
 from tests.support.table_writes import read_rows, write_rows
 
 if TYPE_CHECKING:
@@ -101,21 +99,37 @@ def test_a_stream_sees_nothing_of_it(spark: SparkSession, path: str, tmp_path: P
     assert read_on() == 60
 
 
-def test_small_files_are_compacted_after_a_command_where_the_table_wants_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_small_files_are_compacted_after_each_kind_of_write_by_the_sessions_rule(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(auto_compact, "AutoCompaction", lambda: AutoCompaction(min_files=3))
+    """The format and streams commit in processes of their own, to which tasks tell what the session says."""
     rows = [[{"id": n, "v": "x", "p": 0} for n in range(f * 5, f * 5 + 5)] for f in range(2)]
-    write_rows(tmp_path, SCHEMA, rows, properties={"delta.autoOptimize.autoCompact": "true"})
-    table = DeltaTable.forPath(spark, str(tmp_path))
+    write_rows(tmp_path, SCHEMA, rows)
+    path = str(tmp_path)
+    table = DeltaTable.forPath(spark, path)
+    source = spark.range(10, 20, 1, 2).selectExpr("id", "'x' AS v", "0L AS p")
+    parquet = str(tmp_path.with_name("source"))
+    source.write.parquet(parquet)
+    spark.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+    spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "3")
+    try:
+        done = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+        assert done.collect()[0].num_inserted_rows == 10
+        assert delta_pyds.write(source, path, mode="append").version == 3
+        source.write.format("deltapy").mode("append").save(path)
+        stream = spark.readStream.schema(source.schema).option("maxFilesPerTrigger", 9).parquet(parquet)
+        query = stream.writeStream.format("deltapy").option("checkpointLocation", str(tmp_path.with_name("state")))
+        query.trigger(availableNow=True).start(path).awaitTermination()
+        spark.conf.set("spark.databricks.delta.autoCompact.enabled", "false")
+        table.setProperties({"delta.autoOptimize.autoCompact": "true"})
+        source.write.format("deltapy").mode("append").save(path)
+    finally:
+        spark.conf.unset("spark.databricks.delta.autoCompact.enabled")
+        spark.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
 
-    source = spark.range(10, 20, 1, 1).selectExpr("id", "'x' AS v", "0L AS p")
-    done = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
-
-    assert done.collect()[0].num_inserted_rows == 10
-    assert [row.operation for row in table.history(2).collect()] == ["OPTIMIZE", "MERGE"]
-    assert sorted(row["id"] for row in read_rows(tmp_path)) == list(range(20))
-
-    # the format commits in a process of its own, by the table's own rule
-    assert delta_pyds.write(source.limit(1), str(tmp_path), mode="append").version == 3
-    assert len(read_rows(tmp_path)) == 21
+    operations = [row.operation for row in table.history().collect()][::-1]
+    assert operations[1:] == [
+        "MERGE", "OPTIMIZE", "WRITE", "OPTIMIZE", "WRITE", "OPTIMIZE", "STREAMING UPDATE", "OPTIMIZE",
+        "SET TBLPROPERTIES", "WRITE",
+    ]  # fmt: skip
+    assert len(read_rows(tmp_path)) == 60

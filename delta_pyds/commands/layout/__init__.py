@@ -5,6 +5,7 @@ Invariant: what such a commit removes and adds has the same rows, with their row
 
 - ``optimize``: the verbs: compaction, purge, Z-order, clustering
 - ``auto_compact``: compaction after a write, where the table wants it
+- ``apart``: the same in a process of its own
 - ``cluster_by``: a table's clustering columns, changed
 - ``run``: the end of each of them: tasks, counts, one commit
 - ``operation``: what history and the caller are told

@@ -15,6 +15,7 @@ from typing import Any
 from delta_pyds.commands.layout.bins import Sizes, by_partition
 from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.layout.optimize import plan_auto_compaction
+from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
@@ -27,7 +28,7 @@ from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.partition_match import in_partitions
-from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.snapshot import open_snapshot
 
 logger = safe_logger(__name__)
 
@@ -39,19 +40,28 @@ _MOST_PARTITIONS = 128
 
 @dataclass(frozen=True)
 class AutoCompaction:
-    """``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file; small is a half.
+    """``enabled``: what the session says; None leaves it to the table.
 
-    ``max_bytes``: what one run reads at most: whoever wrote waits for it, and the next commit goes on.
+    ``min_files``: so many small files must a partition have. ``max_file_bytes``: of a new file. ``small_file_bytes``:
+    smaller ones are small; None is a half of the former. ``max_bytes``: what one run reads at most: whoever wrote waits
+    for it, and the next commit goes on.
     """
 
+    enabled: bool | None = None
     min_files: int = 50
     max_file_bytes: int = 128 * _MIB
+    small_file_bytes: int | None = None
     max_bytes: int = 2048 * _MIB
 
     @property
     def sizes(self) -> Sizes:
         """Deleted rows alone are no reason."""
-        return Sizes(self.max_file_bytes // 2, self.max_file_bytes, max_deleted_ratio=1.0)
+        small = self.max_file_bytes // 2 if self.small_file_bytes is None else self.small_file_bytes
+        return Sizes(small, self.max_file_bytes, max_deleted_ratio=1.0)
+
+    def wanted(self, table_wants: bool) -> bool:
+        """The session has the last word, as in the reference."""
+        return table_wants if self.enabled is None else self.enabled
 
 
 def compact_after(
@@ -64,13 +74,8 @@ def compact_after(
 ) -> LayoutResult | None:
     """Compact what the commit of that version has left too small. None where nothing was to be done, or it failed."""
     try:
-        storage = resolve_storage(table_root, storage_options)
-        snapshot = open_snapshot(storage, table_root)
-        path = commit_path(table_root, version)
-        written = [
-            line.add.partition_values or {} for line in decode_commit(storage.read(path), path) if line.add is not None
-        ]
-        return _compact(snapshot, written, CommandOptions(storage_options), rule or AutoCompaction(), runner)
+        plan = _plan(table_root, version, storage_options, rule or AutoCompaction())
+        return None if plan is None else run_layout(plan, _PLACE, runner)
     except Exception as error:
         logger.warning(
             "The small files of %s were not compacted after version %s; what was written is in the table: %s",
@@ -79,16 +84,24 @@ def compact_after(
         return None
 
 
-def _compact(
-    snapshot: Snapshot,
-    written: list[dict[str, str | None]],
-    options: CommandOptions,
-    rule: AutoCompaction,
-    runner: TaskRunner | None,
-) -> LayoutResult | None:
+def wants_compaction(
+    table_root: str, version: int, storage_options: Mapping[str, Any], *, rule: AutoCompaction
+) -> bool:
+    """Whether ``compact_after`` has anything to do. Raises: what opening the table and reading its log raise."""
+    return _plan(table_root, version, storage_options, rule) is not None
+
+
+def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rule: AutoCompaction) -> LayoutPlan | None:
+    storage = resolve_storage(table_root, storage_options)
+    snapshot = open_snapshot(storage, table_root)
     configuration = snapshot.configuration
     # a clustered table is clustered by optimize: its files are not put together in the order of their sizes
-    if not written or not configuration.properties.auto_compact or CLUSTERING_DOMAIN in snapshot.domain_metadata:
+    if not rule.wanted(configuration.properties.auto_compact) or CLUSTERING_DOMAIN in snapshot.domain_metadata:
+        return None
+    path = commit_path(table_root, version)
+    lines = decode_commit(storage.read(path), path)
+    written = [line.add.partition_values or {} for line in lines if line.add is not None]
+    if not written:
         return None
     partitions = list({frozenset(values.items()): values for values in written}.values())[:_MOST_PARTITIONS]
     predicate: Expr = TRUE
@@ -103,10 +116,8 @@ def _compact(
         sums = accumulate(file.size for file in enough)
         return [file for file, total in zip(enough, sums, strict=True) if total <= rule.max_bytes]
 
-    plan = plan_auto_compaction(snapshot, predicate, options, rule.sizes, worth)
-    if not plan.bins:
-        return None
-    return run_layout(plan, _PLACE, runner)
+    plan = plan_auto_compaction(snapshot, predicate, CommandOptions(storage_options), rule.sizes, worth)
+    return plan if plan.bins else None
 
 
 def _size(file: AddFile) -> int:

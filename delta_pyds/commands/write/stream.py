@@ -44,11 +44,17 @@ def plan_batch(request: WriteRequest, application: str | None = None) -> StreamP
 
 
 def commit_batch(
-    plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin], outputs: Sequence[TaskOutput]
+    plan: StreamPlan,
+    batch_id: int,
+    origins: Sequence[StreamOrigin],
+    outputs: Sequence[TaskOutput],
+    *,
+    compact: bool = True,
 ) -> Committed | None:
     """Commit a batch; None where the table has it already, or where it changes nothing.
 
-    ``batch_id``: as Spark gives it to the commit. ``origins``: as the tasks saw it, one for each.
+    ``batch_id``: as Spark gives it to the commit. ``origins``: as the tasks saw it, one for each. ``compact``: see
+    ``compact_written``.
 
     Raises: DeltaError where tasks and commit are not of one batch; ConcurrentTransactionError where another
         run of the same stream committed meanwhile; whatever ``commit_write`` raises.
@@ -58,7 +64,7 @@ def commit_batch(
     except DeltaError:
         discard_write(plan.write, outputs)
         raise
-    return commit_write(plan.write, outputs, batch)
+    return commit_write(plan.write, outputs, batch, compact=compact)
 
 
 def _agree(plan: StreamPlan, batch_id: int, origins: Sequence[StreamOrigin]) -> MicroBatch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
@@ -48,6 +49,9 @@ from delta_pyds.table.transaction.adoption import IDENTITY_TAG
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
 # characters of a predicate in commitInfo
@@ -221,15 +225,34 @@ def commit_write(
     return committed
 
 
-def compact_written(plan: WritePlan, committed: Committed | None, runner: TaskRunner | None = None) -> None:
-    """Compact small files where the table wants that; never fails. It may take long: tell first what was written."""
+def compact_written(
+    plan: WritePlan,
+    committed: Committed | None,
+    runner: TaskRunner | None = None,
+    *,
+    rule: AutoCompaction | None = None,
+    apart: bool = False,
+) -> None:
+    """Compact small files where the table or the session wants that; never fails.
+
+    It may take long: tell first what was written. ``rule``: the session's. ``apart``: in a process of its own, where
+    this one's end would be taken for the end of the commit.
+    """
     if committed is None or plan.state is None:
         return
-    if parse_properties(committed.metadata.configuration or {}).auto_compact:
-        # imported here: few tables want it
+    wanted = parse_properties(committed.metadata.configuration or {}).auto_compact
+    if not (wanted if rule is None else rule.wanted(wanted)):
+        return
+    # imported here: few tables want it
+    root, version, options = committed.table_root, committed.version, plan.state.storage_options
+    if apart:
+        from delta_pyds.commands.layout.apart import compact_apart
+
+        compact_apart(root, version, options, rule=rule)
+    else:
         from delta_pyds.commands.layout.auto_compact import compact_after
 
-        compact_after(committed.table_root, committed.version, plan.state.storage_options, runner=runner)
+        compact_after(root, version, options, rule=rule, runner=runner)
 
 
 def discard_write(plan: WritePlan, outputs: Sequence[TaskOutput | None]) -> None:

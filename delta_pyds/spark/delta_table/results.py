@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_pyds.commands.layout.auto_compact import compact_after
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.options.auto_compact import auto_compaction
 from delta_pyds.spark.row_changes.handle import AlreadyWrittenError, TableHandle
 from delta_pyds.table.scan.read_report import remember
 
@@ -23,12 +24,13 @@ _OF_MERGE = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_i
 def once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChangeResult:
     """Run a command, which does nothing where the table has its application's version already.
 
-    After it, small files are compacted where the table wants that.
+    After it, small files are compacted where the table or the session wants that.
     """
     try:
         result = command()
-        if result.auto_compact and result.version is not None:
-            compact_after(handle.path, result.version, handle.storage_options)
+        rule = auto_compaction(lambda name: handle.spark.conf.get(name, None))
+        if result.version is not None and rule.wanted(result.auto_compact):
+            compact_after(handle.path, result.version, handle.storage_options, rule=rule)
         return result
     except AlreadyWrittenError:
         place = Place("process", "the table has the transaction that the session's settings name already")

@@ -3,5 +3,6 @@
 - ``values``: values of options, typed
 - ``read``: options of ``spark.read`` and ``spark.readStream``
 - ``stream``: what only ``spark.readStream`` is asked
+- ``auto_compact``: what the session says of compaction after a commit
 - ``write``: options of ``df.write`` and ``df.writeStream``
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.source.error_transport import leaves_worker
-from delta_pyds.spark.source.writer import task_session
+from delta_pyds.spark.source.writer import rule_of, session_auto_compact, task_session
 from delta_pyds.tasks.write_state import StreamOrigin, TaskOutput, WriteState
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class StreamMessage(WriterCommitMessage):
     output: TaskOutput
     origin: StreamOrigin
     plan: bytes | None = None
+    auto_compact: dict[str, str] = field(default_factory=dict)
 
 
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
@@ -67,13 +68,15 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
 
             raise no_application(self.state.table_root)
         output = write(self.state, iterator, session)
-        return StreamMessage(output, origin, self._plan if session.partition_id == 0 else None)
+        plan = self._plan if session.partition_id == 0 else None
+        return StreamMessage(output, origin, plan, session_auto_compact())
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         import pickle
 
         from delta_pyds.commands.write.stream import commit_batch
+        from delta_pyds.commands.write.write import compact_written
 
         told = _told(messages)
         plans = [message.plan for message in told if message.plan is not None]
@@ -83,7 +86,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
                 f"the messages of {len(told)} tasks, and that of partition 0 is not among them. Restart the query."
             )
         plan: StreamPlan = pickle.loads(plans[0])
-        commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told])
+        committed = commit_batch(plan, batch_id, [m.origin for m in told], [m.output for m in told], compact=False)
+        compact_written(plan.write, committed, rule=rule_of([m.auto_compact for m in told]), apart=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
 if TYPE_CHECKING:
+    from delta_pyds.commands.layout.auto_compact import AutoCompaction
     from delta_pyds.commands.write.write import WritePlan
     from delta_pyds.data.write.task import TaskSession
 
@@ -24,9 +25,10 @@ _ANSI = "spark.sql.ansi.enabled"
 
 @dataclass
 class WrittenMessage(WriterCommitMessage):
-    """What a task tells the commit: its files."""
+    """What a task tells the commit: its files, and what the session says of compaction after it."""
 
     output: TaskOutput
+    auto_compact: dict[str, str] = field(default_factory=dict)
 
 
 class DeltaWriter(DataSourceArrowWriter):
@@ -50,7 +52,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
         if self.state is None:
             return WrittenMessage(TaskOutput())
-        return WrittenMessage(write(self.state, iterator, task_session()))
+        return WrittenMessage(write(self.state, iterator, task_session()), session_auto_compact())
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -61,7 +63,8 @@ class DeltaWriter(DataSourceArrowWriter):
         committed = commit_write(plan, _outputs(messages), compact=False)
         if self._result_id is not None:
             leave_result(self._result_id, result_of(committed, plan.nothing_to_do))
-        compact_written(plan, committed)
+        told = [message.auto_compact for message in messages if isinstance(message, WrittenMessage)]
+        compact_written(plan, committed, rule=rule_of(told), apart=True)
 
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -80,6 +83,25 @@ class DeltaWriter(DataSourceArrowWriter):
 
 def _outputs(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutput]:
     return [message.output for message in messages if isinstance(message, WrittenMessage)]
+
+
+def session_auto_compact() -> dict[str, str]:
+    """In a task, where Spark shows the settings of the session that runs the query."""
+    from delta_pyds.spark.options.auto_compact import auto_compact_settings
+
+    context = TaskContext.get()
+    assert context is not None
+    return auto_compact_settings(context.getLocalProperty)
+
+
+def rule_of(told: Sequence[dict[str, str]]) -> AutoCompaction | None:
+    """The session's rule, as the tasks tell it; None where it says nothing."""
+    settings = next((one for one in told if one), None)
+    if settings is None:
+        return None
+    from delta_pyds.spark.options.auto_compact import auto_compaction
+
+    return auto_compaction(settings.get)
 
 
 def task_session() -> TaskSession:

@@ -140,9 +140,9 @@ def _rules() -> Mapping[str, PropertyRule]:
 
 _FLAGS = (
     Property.APPEND_ONLY,
-    "delta.autoOptimize",
+    Property.AUTO_OPTIMIZE,
     Property.AUTO_COMPACT,
-    "delta.autoOptimize.optimizeWrite",
+    Property.OPTIMIZE_WRITE,
     "delta.castIcebergTimeType",
     Property.CHECKPOINT_WRITE_STATS_AS_JSON,
     Property.CHECKPOINT_WRITE_STATS_AS_STRUCT,

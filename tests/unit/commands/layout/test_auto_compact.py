@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.layout import auto_compact
+from delta_pyds.commands.layout import apart, auto_compact
+from delta_pyds.commands.layout.apart import compact_apart
 from delta_pyds.commands.layout.auto_compact import AutoCompaction, compact_after
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.local import LocalStorage
@@ -80,6 +81,41 @@ def test_what_goes_wrong_does_not_fail_the_write(
     assert read_sorted(tmp_path, "id") == [0, 1, 2]
     assert load_snapshot(str(tmp_path)).version == 2
     assert "the disk is full" in caplog.text
+
+
+@pytest.mark.parametrize(("session", "wanted"), [(True, False), (False, True), (None, True), (None, False)])
+def test_the_session_has_the_last_word(session: bool | None, wanted: bool, tmp_path: Path) -> None:
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED if wanted else {})
+    done = compact_after(str(tmp_path), 2, {}, rule=AutoCompaction(enabled=session, min_files=3))
+    assert (done is not None) == (wanted if session is None else session)
+
+
+def test_only_what_is_small_by_the_rule_counts(tmp_path: Path) -> None:
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}])
+    rule = AutoCompaction(enabled=True, min_files=3, small_file_bytes=10)
+    assert compact_after(str(tmp_path), 2, {}, rule=rule) is None
+
+
+def test_a_process_of_its_own_compacts(tmp_path: Path) -> None:
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+    compact_apart(str(tmp_path), 2, {}, rule=AutoCompaction(min_files=3))
+    assert operations(tmp_path)[-1] == "OPTIMIZE"
+    assert read_sorted(tmp_path, "id") == [0, 1, 2]
+
+
+def test_a_process_that_is_killed_fails_no_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a system does that has no memory left. The one that committed goes on."""
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+    monkeypatch.setattr(apart, "_MAIN", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    compact_apart(str(tmp_path), 2, {}, rule=AutoCompaction(min_files=3))
+    assert load_snapshot(str(tmp_path)).version == 2
+    assert "ended with the code -9" in caplog.text
 
 
 def test_times_that_only_a_session_explains_do_not_move(tmp_path: Path) -> None:

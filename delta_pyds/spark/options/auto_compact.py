@@ -1,0 +1,54 @@
+"""What a session says of compaction after a commit, by the reference's settings.
+
+Invariant: it is read after the commit, so it never fails: a value that is none is logged, and as if it were not set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from delta_pyds.commands.layout.auto_compact import AutoCompaction
+from delta_pyds.redaction import safe_logger
+
+logger = safe_logger(__name__)
+
+_PREFIX = "spark.databricks.delta.autoCompact."
+_ENABLED = f"{_PREFIX}enabled"
+_MIN_FILES = f"{_PREFIX}minNumFiles"
+_MAX_BYTES = f"{_PREFIX}maxFileSize"
+_SMALL_BYTES = f"{_PREFIX}minFileSize"
+_NAMES = (_ENABLED, _MIN_FILES, _MAX_BYTES, _SMALL_BYTES)
+
+
+def auto_compact_settings(setting: Callable[[str], str | None]) -> dict[str, str]:
+    """The settings that are set, to be sent from where they are known. ``setting``: gives one by its name."""
+    return {name: text for name in _NAMES if (text := setting(name)) is not None}
+
+
+def auto_compaction(setting: Callable[[str], str | None]) -> AutoCompaction:
+    """The session's rule. Whether a table wants it at all is the table's to say, where the session does not.
+
+    >>> auto_compaction(lambda name: spark.conf.get(name, None))
+    """
+    enabled = (setting(_ENABLED) or "").strip().lower()
+    if enabled not in ("", "true", "false"):
+        logger.warning("The session sets %s to %.100r, neither true nor false: it is ignored.", _ENABLED, enabled)
+        enabled = ""
+    default = AutoCompaction()
+    most = _number(setting, _MAX_BYTES, default.max_file_bytes)
+    return AutoCompaction(
+        enabled=None if not enabled else enabled == "true",
+        min_files=_number(setting, _MIN_FILES, default.min_files),
+        max_file_bytes=most,
+        small_file_bytes=_number(setting, _SMALL_BYTES, most // 2),
+    )
+
+
+def _number(setting: Callable[[str], str | None], name: str, default: int) -> int:
+    text = (setting(name) or "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        logger.warning("The session sets %s to %.100r, which is no whole number: it is ignored.", name, text)
+        return default
+    return int(text)
