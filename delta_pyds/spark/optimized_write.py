@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.values import boolean_option
 from delta_pyds.spark.options.write import parse_table_options
 from delta_pyds.storage.resolve import resolve_storage
@@ -48,7 +48,8 @@ def optimized(
     """The frame to write, and the options without that of optimised writes.
 
     The option says whether to; else the session (``spark.databricks.delta.optimizeWrite.enabled``); else the table
-    (``delta.autoOptimize.optimizeWrite``). ``sure_of_files``: this process sees the table's files.
+    (``delta.autoOptimize.optimizeWrite``), but not on Spark Connect. ``sure_of_files``: this process sees the table's
+    files.
 
     Raises: OptionError for an option that is neither true nor false.
     """
@@ -62,7 +63,9 @@ def optimized(
     if asked is False:
         yield frame, kept
         return
-    by, table_wants = _table(root, {**kept, "path": root}) if sure_of_files else ((), False)
+    # a client of Spark Connect may have no way to the table: without being asked it does not try
+    look = sure_of_files and (asked or not is_remote(spark))
+    by, table_wants = _table(root, {**kept, "path": root}) if look else ((), False)
     if not (table_wants if asked is None else asked):
         yield frame, kept
         return
@@ -84,7 +87,7 @@ def _table(root: str, options: Mapping[str, str]) -> tuple[tuple[str, ...], bool
     try:
         path, storage_options = parse_table_options(options)
         configuration = open_snapshot(resolve_storage(path, storage_options), path).configuration
-    except DeltaError as error:  # there is none yet, or the write itself will say what is wrong
+    except Exception as error:  # there is none yet, or the write itself will say what is wrong
         logger.debug("The table %s was not looked at before it is written: %s", root, error)
         return (), False
     wanted = (configuration.configuration.get(Property.OPTIMIZE_WRITE) or "").strip().lower() == "true"
