@@ -35,6 +35,7 @@ def clean(table: TableBuilder, now_ms: int = NOW, retention_ms: int = RETENTION,
         now_ms=now_ms,
         configuration={**table.properties, **changes.pop("properties", {})},
         protocol=changes.pop("protocol", msgspec.convert(table.protocol()["protocol"], Protocol)),
+        **changes,
     )
 
 
@@ -102,6 +103,16 @@ def test_the_cutoff_is_a_midnight_in_utc(tmp_path: Path) -> None:
     assert clean(table, now_ms=START + 6 * DAY - 1 + RETENTION) == 0
     assert clean(table, now_ms=START + 6 * DAY + RETENTION) > 0
     assert commits_left(table)[0] == 5
+
+
+@pytest.mark.parametrize(("truncation", "first"), [({}, 4), ({"truncate": True}, 10)])
+def test_a_truncation_keeps_nothing_from_before_the_cutoff(
+    tmp_path: Path, truncation: dict[str, bool], first: int
+) -> None:
+    """Version 9 is the last old one; the first young one has a checkpoint, and is enough without it."""
+    table = daily(tmp_path, 12, dict.fromkeys((4, 10), "classic"))
+    clean(table, START + 10 * DAY + DAY // 4 + RETENTION, granularity_ms=60_000, **truncation)
+    assert commits_left(table) == list(range(first, 12))
 
 
 def test_a_commit_exactly_at_the_cutoff_is_old_enough(tmp_path: Path) -> None:
