@@ -28,9 +28,11 @@ from delta_pyds.data.read.data_file import naming
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import (
+    TIMESTAMP_NTZ,
     TYPE_CHANGES,
     ArrayType,
     DataType,
+    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -41,6 +43,7 @@ from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
 _THREADS = 8
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _PLACE = Place("process", "a feature is dropped")
 
 
@@ -147,10 +150,9 @@ def _differs(column: FileColumn | None, data_type: DataType) -> bool:
             return True
         key, value = column.children
         return _differs(key, data_type.key_type) or _differs(value, data_type.value_type)
-    expected = arrow_type(data_type)
-    if pt.is_timestamp(expected):
+    if data_type == TIMESTAMP_NTZ:
         # from dates
         return not pt.is_timestamp(column.data_type)
-    if pt.is_integer(expected) or pt.is_floating(expected) or pt.is_decimal(expected):
-        return bool(column.data_type != expected)
+    if isinstance(data_type, DecimalType) or data_type.name in _NUMBERS:
+        return bool(column.data_type != arrow_type(data_type))
     return False

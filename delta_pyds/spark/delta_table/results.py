@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,9 +29,11 @@ def once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChan
     """
     try:
         result = command()
-        rule = auto_compaction(lambda name: handle.spark.conf.get(name, None))
-        if result.version is not None and rule.wanted(result.auto_compact):
-            compact_after(handle.path, result.version, handle.storage_options, rule=rule)
+        if result.version is not None:
+            setting = partial(handle.spark.conf.get, default=None)
+            rule = auto_compaction(setting, table_wants=result.auto_compact)
+            if rule.wanted(result.auto_compact):
+                compact_after(handle.path, result.version, handle.storage_options, rule=rule)
         return result
     except AlreadyWrittenError:
         place = Place("process", "the table has the transaction that the session's settings name already")

@@ -25,8 +25,10 @@ def auto_compact_settings(setting: Callable[[str], str | None]) -> dict[str, str
     return {name: text for name in _NAMES if (text := setting(name)) is not None}
 
 
-def auto_compaction(setting: Callable[[str], str | None]) -> AutoCompaction:
+def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool = True) -> AutoCompaction:
     """The session's rule. Whether a table wants it at all is the table's to say, where the session does not.
+
+    ``table_wants``: where neither wants it, sizes are not asked for, each of which is a call of a remote session.
 
     >>> auto_compaction(lambda name: spark.conf.get(name, None))
     """
@@ -34,10 +36,12 @@ def auto_compaction(setting: Callable[[str], str | None]) -> AutoCompaction:
     if enabled not in ("", "true", "false"):
         logger.warning("The session sets %s to %.100r, neither true nor false: it is ignored.", _ENABLED, enabled)
         enabled = ""
+    if enabled == "false" or not (enabled or table_wants):
+        return AutoCompaction(enabled=False)
     default = AutoCompaction()
     most = _number(setting, _MAX_BYTES, default.max_file_bytes)
     return AutoCompaction(
-        enabled=None if not enabled else enabled == "true",
+        enabled=True if enabled else None,
         min_files=_number(setting, _MIN_FILES, default.min_files),
         max_file_bytes=most,
         small_file_bytes=_number(setting, _SMALL_BYTES, most // 2),

@@ -16,9 +16,10 @@ PREFIX = "spark.databricks.delta.autoCompact."
         ({}, AutoCompaction(small_file_bytes=64 << 20)),
         ({"enabled": "TRUE"}, AutoCompaction(enabled=True, small_file_bytes=64 << 20)),
         (
-            {"enabled": "false", "minNumFiles": "3", "maxFileSize": "1000"},
-            AutoCompaction(enabled=False, min_files=3, max_file_bytes=1000, small_file_bytes=500),
+            {"enabled": " true", "minNumFiles": "3", "maxFileSize": "1000"},
+            AutoCompaction(enabled=True, min_files=3, max_file_bytes=1000, small_file_bytes=500),
         ),
+        ({"enabled": "false", "minNumFiles": "3"}, AutoCompaction(enabled=False)),
         ({"minFileSize": "7"}, AutoCompaction(small_file_bytes=7)),
         ({"enabled": "legacy", "minNumFiles": "-1", "maxFileSize": "1g"}, AutoCompaction(small_file_bytes=64 << 20)),
     ],
@@ -29,3 +30,9 @@ def test_settings_make_a_rule(given: dict[str, str], rule: AutoCompaction) -> No
     sent = auto_compact_settings(settings.get)
     assert sent == {name: value for name, value in settings.items() if name.startswith(PREFIX)}
     assert auto_compaction(sent.get) == rule
+
+
+def test_nothing_else_is_asked_where_nobody_wants_it() -> None:
+    asked: list[str] = []
+    rule = auto_compaction(lambda name: asked.append(name), table_wants=False)
+    assert (rule.wanted(False), asked) == (False, [PREFIX + "enabled"])
