@@ -157,7 +157,7 @@ READER_FEATURES = {
 }
 
 
-@pytest.mark.cell("features of readers dropped", "both ways")
+@pytest.mark.cell("features of readers dropped", "ping-pong")
 @pytest.mark.parametrize("feature", READER_FEATURES)
 def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path, feature: str) -> None:
     """The same commits and checkpoints; the other engine reads, travels back, writes, and drops what is left."""
@@ -189,7 +189,7 @@ def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path,
             DeltaTable.forPath(engines.spark, path).dropFeatureSupport(feature)
 
 
-@pytest.mark.cell("features of readers dropped, truncated", "both ways")
+@pytest.mark.cell("history truncated", "ping-pong")
 def test_a_history_is_truncated_by_the_other_engine(engines: Engines, tmp_path: Path) -> None:
     """One engine drops and protects; the other truncates, after the time that it has to wait, and protects no more."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
