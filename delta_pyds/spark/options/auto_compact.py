@@ -6,9 +6,12 @@ Invariant: it is read after the commit, so it never fails: a value that is none 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from delta_pyds.commands.layout.auto_compact import AutoCompaction
 from delta_pyds.redaction import safe_logger
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
 
@@ -32,6 +35,9 @@ def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool =
 
     >>> auto_compaction(lambda name: spark.conf.get(name, None))
     """
+    # imported here: tasks, which send the settings, import this module too
+    from delta_pyds.commands.layout.auto_compact import AutoCompaction
+
     enabled = (setting(_ENABLED) or "").strip().lower()
     if enabled not in ("", "true", "false"):
         logger.warning("The session sets %s to %.100r, neither true nor false: it is ignored.", _ENABLED, enabled)
