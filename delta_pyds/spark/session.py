@@ -231,11 +231,8 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     # imported here: it loads what planning needs, and workers import this module too
     from delta_pyds.spark.optimized_write import optimized
 
-    with (
-        active(spark),
-        errors_as_they_were(),
-        optimized(frame, root, options, sure_of_files=sure_of_files) as (rows, kept),
-    ):
+    with active(spark), errors_as_they_were():
+        rows, kept = optimized(frame, root, options, sure_of_files=sure_of_files)
         return _save_rows(rows, root, kept, overwrite=overwrite, sure_of_files=sure_of_files)
 
 

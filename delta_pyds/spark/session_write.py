@@ -15,7 +15,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, ta
 from delta_pyds.commands.write.replace_rows import ReplacedRows
 from delta_pyds.commands.write.write import WritePlan, commit_write, compact_written, plan_write
 from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
-from delta_pyds.spark.options.auto_compact import auto_compaction
+from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
@@ -68,8 +68,9 @@ def _write(
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
     outputs = runner.write(rows, plan.state)
     committed = commit_write(plan, outputs, runner=runner, replaced=replaced, compact=False)
-    rule = auto_compaction(lambda name: frame.sparkSession.conf.get(name, None))
-    compact_written(plan, committed, runner, rule=rule)
+    rule = session_rule(lambda name: frame.sparkSession.conf.get(name, None), table_wants=True)
+    if rule is not None:
+        compact_written(plan, committed, runner, rule=rule)
     return result_of(committed, plan.nothing_to_do)
 
 

@@ -192,6 +192,10 @@ def _in_place_of(before: TableConfiguration, made: TableDefinition) -> TableDefi
         properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
     if before.supports(Feature.ROW_TRACKING):
         properties |= {k: str(v) for k, v in before.configuration.items() if k in _ROW_TRACKING_COLUMNS}
+    protected = before.configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
+    if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):
+        # the history of the table before is that of the new one
+        properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = protected
     metadata = msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration={**properties})
     return replace(made, metadata=metadata, domains=domains)
 

@@ -19,9 +19,16 @@ from delta_pyds.commands.definition.dropped_history import (
     put_checkpoint,
     truncate_history,
     truncate_protected,
+    used_since,
 )
 from delta_pyds.commands.definition.feature_traces import Dropping, has_traces, remove_traces, unset
-from delta_pyds.errors import CommitRetriesExceededError, ConflictError, DeltaError, UserError
+from delta_pyds.errors import (
+    CommitRetriesExceededError,
+    ConflictError,
+    MetadataChangedError,
+    ProtocolChangedError,
+    UserError,
+)
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
 from delta_pyds.protocol.features import FEATURES, Feature, TableFeature, find_feature, weakest_protocol
 from delta_pyds.protocol.properties import Property
@@ -141,7 +148,7 @@ def _run(dropping: Dropping, snapshot: Snapshot, feature: TableFeature, truncate
     if feature.for_readers and not truncates:
         try:
             put_checkpoint(dropping.open_table(), feature.name)
-        except DeltaError as error:  # readers do without
+        except Exception as error:  # readers do without
             logger.warning("%s is dropped, but no checkpoint followed: %s", feature.name, error)
     return committed
 
@@ -149,16 +156,24 @@ def _run(dropping: Dropping, snapshot: Snapshot, feature: TableFeature, truncate
 def _drop_unused(dropping: Dropping, feature: TableFeature, truncates: bool) -> Committed:
     """Commit right after a version that does not use the feature, whatever others append meanwhile."""
     first = snapshot = dropping.open_table()
+    if has_traces(first, feature.name):
+        raise _InUseAgainError
     for left in range(_MOST_ATTEMPTS - 1, -1, -1):
-        same = (snapshot.metadata, snapshot.protocol) == (first.metadata, first.protocol)
-        if not same or has_traces(snapshot, feature.name):
-            raise _InUseAgainError
         try:
             return _drop(snapshot, feature, dropping, truncates)
+        except (MetadataChangedError, ProtocolChangedError):
+            raise _InUseAgainError from None
         except CommitRetriesExceededError:
             if not left:
                 raise
-            snapshot = dropping.open_table()
+        seen, snapshot = snapshot.version, dropping.open_table()
+        # an identity column's mark is in the schema, and changes with each append
+        same = (snapshot.configuration.configuration, snapshot.protocol) == (
+            first.configuration.configuration,
+            first.protocol,
+        )
+        if not same or used_since(snapshot, seen, feature.name):
+            raise _InUseAgainError
     raise AssertionError("unreachable")
 
 

@@ -52,10 +52,10 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
     for _ in range(_CHECKPOINT_ATTEMPTS):
         try:
             checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=_now_ms())
-        except DeltaError as error:  # the checkpoint may be there all the same: the clean-up comes after it
-            reason = f": {error.message}"
+        except Exception as error:  # the checkpoint may be there all the same: the clean-up comes after it
+            reason = f": {error}"
         listing = list_log(snapshot.storage, snapshot.table_root, version, version)
-        if complete_checkpoints(listing):
+        if any(checkpoint.kind in ("classic", "multipart") for checkpoint in complete_checkpoints(listing)):
             return
     raise DeltaError(
         f"the table feature {feature} was not dropped from table {snapshot.table_root}, because no checkpoint of "
@@ -145,6 +145,9 @@ def _retention_ms(snapshot: Snapshot) -> int:
 
 def _is_truncated(snapshot: Snapshot) -> bool:
     protected = protected_before(snapshot.configuration.configuration, snapshot.protocol)
+    if Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION not in snapshot.configuration.configuration:
+        # a replacement of the table has lost the number: all that came before may need protection
+        protected = snapshot.version
     if protected <= 0:
         return True
     listing = list_log(snapshot.storage, snapshot.table_root, 0, snapshot.version)
@@ -162,6 +165,24 @@ def _history_uses(snapshot: Snapshot, feature: str) -> bool:
     if first is not None and has_traces(open_snapshot(snapshot.storage, snapshot.table_root, first), feature):
         return True
     return any(_use(actions, feature) for _, actions in read_commits(snapshot.storage, listing.commits))
+
+
+def used_since(snapshot: Snapshot, version: int, feature: str) -> bool:
+    """Whether the table has come to use the feature after that version, which did not.
+
+    Files are looked at in the commits since, so that a large table that others write to is not read each time.
+    """
+    if feature not in (Feature.DELETION_VECTORS, Feature.ROW_TRACKING):
+        return has_traces(snapshot, feature)
+    commits = list_log(snapshot.storage, snapshot.table_root, version + 1, snapshot.version).commits
+    if [file.version for file in commits] != list(range(version + 1, snapshot.version + 1)):
+        return True
+    return any(
+        line.add is not None
+        and (line.add.deletion_vector if feature == Feature.DELETION_VECTORS else line.add.base_row_id) is not None
+        for _, actions in read_commits(snapshot.storage, commits)
+        for line in actions
+    )
 
 
 def _first_checkpoint(listing: LogListing) -> int | None:

@@ -11,7 +11,7 @@ Protocol: "Deletion Vectors", "Column Mapping", "Type Widening", "V2 Spec", "Row
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.definition.widened_files import forget_type_changes, has_type_changes, rewrite_narrow_files
-from delta_pyds.commands.layout.optimize import plan_purge
+from delta_pyds.commands.layout.optimize import plan_reorg
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.write.layout import encode_path
-from delta_pyds.errors import UserError
+from delta_pyds.errors import ConflictError, UserError
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -46,6 +46,7 @@ VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
 _UNBACKFILL = "ROW TRACKING UNBACKFILL"
 # as the reference: a commit stays of a size that readers take at once
 _FILES_AT_ONCE = 100_000
+_MOST_RUNS = 20
 _PLACE = Place("process", "a feature is dropped")
 _ENABLEMENT = (
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
@@ -116,10 +117,7 @@ def remove_traces(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
         runner = dropping.runner(snapshot.totals.size_bytes)
         remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
     elif feature in (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW):
-        unset(dropping, snapshot, Property.ENABLE_TYPE_WIDENING)
-        rewritten = rewrite_narrow_files(dropping.open_table(), dropping.command, dropping.runner)
-        forgotten = forget_type_changes(dropping.open_table(), dropping.options)
-        return rewritten or forgotten
+        return _without_narrow_files(dropping, snapshot)
     elif feature == Feature.V2_CHECKPOINT:
         _set(snapshot, {Property.CHECKPOINT_POLICY: "classic"}, dropping.options)
     return True
@@ -203,6 +201,31 @@ def _with_ids(snapshot: Snapshot) -> Iterator[AddFile]:
 # --- readers' features
 
 
+def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
+    """The record of type changes goes from the very version whose files all have the table's types.
+
+    A restore may bring narrow files back, and changes no metadata: any file that comes in between is a conflict.
+    """
+    recorded = has_type_changes(snapshot.schema)
+    unset(dropping, snapshot, Property.ENABLE_TYPE_WIDENING)
+    for left in range(_MOST_RUNS - 1, -1, -1):
+        snapshot = dropping.open_table()
+        if rewrite_narrow_files(snapshot, dropping.command, dropping.runner):
+            continue
+        try:
+            forget_type_changes(snapshot, dropping.options)
+            return recorded
+        except ConflictError:
+            if not left:
+                raise
+    raise ConflictError(
+        f"files of table {snapshot.table_root} were written anew {_MOST_RUNS} times, and other writers brought files "
+        "of narrower types again. Let them end, and drop the feature again.",
+        code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+        table=snapshot.table_root,
+    )
+
+
 def _is_mapped(snapshot: Snapshot) -> bool:
     """Whether a field has an id or a physical name."""
     found = False
@@ -234,37 +257,64 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
     """Vectors go by rewriting; the files of those that old versions need are protected from vacuum.
 
     A writer that does not know the feature sees no vector in a tombstone: for it the vector's file has to have a
-    tombstone of its own.
+    tombstone of its own. And it takes the tombstone of a file with a vector for one of the same file without: so a live
+    file that has such a tombstone, as a restore leaves it, is written anew too.
     """
     traces = has_traces(snapshot, Feature.DELETION_VECTORS)
     if traces:
         unset(dropping, snapshot, Property.ENABLE_DELETION_VECTORS)
-        plan = plan_purge(dropping.open_table(), (), dropping.command)
+        snapshot = dropping.open_table()
+    shadowed = _tombstones(snapshot).with_vectors
+
+    def chosen(files: Iterable[AddFile]) -> Iterator[AddFile]:
+        return (file for file in files if file.deletion_vector is not None or file.path in shadowed)
+
+    plan = plan_reorg(snapshot, (), dropping.command, chosen)
+    if plan.bins:
         run_layout(plan, _PLACE, dropping.runner(plan.bytes_to_read))
-    snapshot = dropping.open_table()
-    now_ms = int(time.time() * 1000)
+        snapshot = dropping.open_table()
     transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
     transaction.remove(
-        RemoveFile(path=path, deletion_timestamp=now_ms, data_change=False)
-        for path in _unprotected_vectors(snapshot, now_ms)
+        RemoveFile(path=path, deletion_timestamp=int(time.time() * 1000), data_change=False)
+        for path in _tombstones(snapshot).unprotected
     )
     transaction.commit(Operation(VECTOR_TOMBSTONES, {}), user_metadata=dropping.options.user_metadata)
     return traces
 
 
-def _unprotected_vectors(snapshot: Snapshot, now_ms: int) -> list[str]:
-    """Paths of vector files that a tombstone within its retention needs, and that have none of their own."""
-    needed: set[str] = set()
-    known: set[str] = set()
-    for batch in snapshot.replay.tombstones(now_ms - snapshot.configuration.properties.deleted_file_retention_ms):
-        for path, vector in zip(
-            batch.column("path").to_pylist(), batch.column("deletionVector").to_pylist(), strict=True
-        ):
+@dataclass
+class _Tombstones:
+    """Within their retention. ``with_vectors``: paths of files that left with a vector.
+
+    ``vector_files``, ``others``: when the newest tombstone was written that needs a file of vectors, or that is of a
+    path without one.
+    """
+
+    with_vectors: set[str] = field(default_factory=set)
+    vector_files: dict[str, int] = field(default_factory=dict)
+    others: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unprotected(self) -> list[str]:
+        """Files of vectors that have no tombstone that lasts as long as they are needed."""
+        return sorted(path for path, when in self.vector_files.items() if self.others.get(path, -1) < when)
+
+
+def _tombstones(snapshot: Snapshot) -> _Tombstones:
+    found = _Tombstones()
+    since_ms = int(time.time() * 1000) - snapshot.configuration.properties.deleted_file_retention_ms
+    for batch in snapshot.replay.tombstones(since_ms):
+        columns = (batch.column(name).to_pylist() for name in ("path", "deletionVector", "deletionTimestamp"))
+        for path, vector, removed_ms in zip(*columns, strict=True):
+            when = removed_ms or 0
             if vector is None or vector["storageType"] is None:
-                known.add(path)
-            elif (file := _vector_file(vector)) is not None:
-                needed.add(file)
-    return sorted(needed - known)
+                found.others[path] = max(when, found.others.get(path, 0))
+                continue
+            found.with_vectors.add(path)
+            file = _vector_file(vector)
+            if file is not None:
+                found.vector_files[file] = max(when, found.vector_files.get(file, 0))
+    return found
 
 
 def _vector_file(vector: Mapping[str, Any]) -> str | None:

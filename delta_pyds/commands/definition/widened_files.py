@@ -78,7 +78,10 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
 
 
 def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
-    """The schema without its record of other types; whether there was one."""
+    """The schema without its record of other types; whether there was one.
+
+    Raises: a ConflictError where a file came or went since the snapshot, whose files were looked at.
+    """
     changed = _changed(snapshot.schema)
     if not changed:
         return False
@@ -87,7 +90,7 @@ def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
     )
     metadata = msgspec.structs.replace(snapshot.metadata, schema_string=schema_to_string(schema))
     operation = Operation("DROP FEATURE", {"columns": changed})
-    commit_change(snapshot, DefinitionChange(operation, metadata), options)
+    commit_change(snapshot, DefinitionChange(operation, metadata, depends_on_rows=True), options)
     return True
 
 
@@ -120,36 +123,39 @@ def _is_narrow(snapshot: Snapshot, file: AddFile) -> bool:
     with naming(snapshot.table_root, path):
         parquet = open_parquet(snapshot.storage.parquet_source(path))
         try:
-            return _differ(file_columns(parquet.schema_arrow), snapshot.schema)
+            by_id = snapshot.configuration.column_mapping_mode == "id"
+            return _differ(file_columns(parquet.schema_arrow), snapshot.schema, by_id)
         finally:
             parquet.close(force=True)
 
 
-def _differ(columns: Sequence[FileColumn], struct: StructType) -> bool:
+def _differ(columns: Sequence[FileColumn], struct: StructType, by_id: bool) -> bool:
     """A column that the file does not have is null throughout, whatever its type."""
-    named = {column.name: column for column in columns}
-    numbered = {column.field_id: column for column in columns if column.field_id is not None}
-    return any(_differs(_column_of(f, named, numbered), f.data_type) for f in struct)
+    return any(_differs_from(columns, f, by_id) for f in struct)
 
 
-def _column_of(f: StructField, named: dict[str, FileColumn], numbered: dict[int, FileColumn]) -> FileColumn | None:
-    field_id = f.field_id
-    by_id = None if field_id is None else numbered.get(field_id)
-    return by_id or named.get(f.physical_name)
+def _differs_from(columns: Sequence[FileColumn], f: StructField, by_id: bool) -> bool:
+    """Columns are found as the reader finds them; where it would have to look twice, the file counts as narrow."""
+    if by_id and any(column.has_field_ids() for column in columns):
+        found = [column for column in columns if column.field_id == f.field_id]
+    else:
+        found = [column for column in columns if column.name == f.physical_name]
+        folded = f.physical_name.lower()
+        if not found and any(column.name.lower() == folded for column in columns):
+            return True
+    return len(found) > 1 or any(_differs(column, f.data_type, by_id) for column in found)
 
 
-def _differs(column: FileColumn | None, data_type: DataType) -> bool:
-    if column is None:
-        return False
+def _differs(column: FileColumn, data_type: DataType, by_id: bool) -> bool:
     if isinstance(data_type, StructType):
-        return _differ(column.children, data_type)
+        return _differ(column.children, data_type, by_id)
     if isinstance(data_type, ArrayType):
-        return len(column.children) != 1 or _differs(column.children[0], data_type.element_type)
+        return len(column.children) != 1 or _differs(column.children[0], data_type.element_type, by_id)
     if isinstance(data_type, MapType):
         if len(column.children) != 2:
             return True
         key, value = column.children
-        return _differs(key, data_type.key_type) or _differs(value, data_type.value_type)
+        return _differs(key, data_type.key_type, by_id) or _differs(value, data_type.value_type, by_id)
     if data_type == TIMESTAMP_NTZ:
         # from dates
         return not pt.is_timestamp(column.data_type)

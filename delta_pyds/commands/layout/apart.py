@@ -19,7 +19,8 @@ from delta_pyds.redaction import safe_logger
 
 logger = safe_logger(__name__)
 
-_MAIN = "from delta_pyds.commands.layout.apart import main; main()"
+# the working directory, which -c looks into first, is not where modules come from
+_MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.apart import main; main()"
 
 
 def compact_apart(

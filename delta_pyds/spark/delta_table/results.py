@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_pyds.commands.layout.auto_compact import compact_after
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.options.auto_compact import auto_compaction
+from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.row_changes.handle import AlreadyWrittenError, TableHandle
 from delta_pyds.table.scan.read_report import remember
 
@@ -31,8 +31,8 @@ def once(handle: TableHandle, command: Callable[[], RowChangeResult]) -> RowChan
         result = command()
         if result.version is not None:
             setting = partial(handle.spark.conf.get, default=None)
-            rule = auto_compaction(setting, table_wants=result.auto_compact)
-            if rule.wanted(result.auto_compact):
+            rule = session_rule(setting, table_wants=result.auto_compact)
+            if rule is not None:
                 compact_after(handle.path, result.version, handle.storage_options, rule=rule)
         return result
     except AlreadyWrittenError:

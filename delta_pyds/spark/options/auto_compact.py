@@ -54,6 +54,16 @@ def auto_compaction(setting: Callable[[str], str | None], *, table_wants: bool =
     )
 
 
+def session_rule(setting: Callable[[str], str | None], *, table_wants: bool) -> AutoCompaction | None:
+    """The same after a commit, of a session that may have ended meanwhile; None where nothing is to be compacted."""
+    try:
+        rule = auto_compaction(setting, table_wants=table_wants)
+    except Exception as error:
+        logger.warning("The session does not say whether to compact small files, so they are not: %s", error)
+        return None
+    return rule if rule.wanted(table_wants) else None
+
+
 def _number(setting: Callable[[str], str | None], name: str, default: int) -> int:
     text = (setting(name) or "").strip()
     if not text:
