@@ -225,7 +225,7 @@ def age(path: Path) -> None:
 
 
 def checkpoints(path: Path) -> list[str]:
-    names = (file.name for file in (path / "_delta_log").glob("*.checkpoint.*"))
+    names = (file.name for file in (path / "_delta_log").glob("[0-9]*.checkpoint.*"))
     return sorted({plain(name) for name in names})
 
 

@@ -95,15 +95,14 @@ def forget_type_changes(snapshot: Snapshot, options: DefinitionOptions) -> bool:
 
 
 def _changed(schema: StructType) -> list[dict[str, object]]:
-    """The fields that record another type, as history names them without the record."""
+    """The fields that record another type, as history names them."""
     found: list[dict[str, object]] = []
 
     def within(data_type: DataType, path: tuple[str, ...]) -> None:
         if isinstance(data_type, StructType):
             for f in data_type:
                 if TYPE_CHANGES in f.metadata:
-                    bare = replace(f, metadata={k: v for k, v in f.metadata.items() if k != TYPE_CHANGES})
-                    found.append(logged(bare, (*path, f.name)))
+                    found.append(logged(f, (*path, f.name)))
                 within(f.data_type, (*path, f.name))
         elif isinstance(data_type, ArrayType):
             within(data_type.element_type, (*path, "element"))
