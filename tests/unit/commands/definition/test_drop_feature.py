@@ -276,7 +276,7 @@ def test_two_features_are_dropped_one_after_the_other(tmp_path: Path) -> None:
 
 def test_protected_versions_go_all_together(tmp_path: Path) -> None:
     """No clean-up leaves some of them: whoever reads the oldest one left may not know the feature."""
-    table(tmp_path, feature_vacuumProtocolCheck="supported", logRetentionDuration="interval 1 day")
+    table(tmp_path, feature_vacuumProtocolCheck="supported", logRetentionDuration="interval 7 days")
     drop(tmp_path, "vacuumProtocolCheck")
     dropped = load_snapshot(tmp_path).version
     code = "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION"
@@ -284,14 +284,14 @@ def test_protected_versions_go_all_together(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         drop(tmp_path, "checkpointProtection", truncate_history=True)
     assert error.value.code == "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
-    age(tmp_path, hours=72, last=dropped - 1)
+    age(tmp_path, hours=240, last=dropped - 1)
     maintain.checkpoint(tmp_path)
     assert min(file.version for file in list_log(LocalStorage(), str(tmp_path)).commits) == 0
 
     after = drop(tmp_path, "checkpointProtection", truncate_history=True)
 
     assert after.protocol == Protocol(1, 2)
-    assert dict(after.configuration.configuration) == {"delta.logRetentionDuration": "interval 1 day"}
+    assert dict(after.configuration.configuration) == {"delta.logRetentionDuration": "interval 7 days"}
     listing = list_log(LocalStorage(), str(tmp_path))
     assert min(file.version for file in (*listing.commits, *listing.checkpoints)) == dropped
 
