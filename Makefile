@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format setup clean python java
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -40,7 +40,7 @@ demo-change-feed: java setup ## Read what a merge changed, row by row, and apply
 demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, restore and clone it (examples/maintenance.py)
 	@$(BIN)/python examples/maintenance.py $(ARGS)
 
-test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
+test: java chromium setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
 
 test-exhaustive: java setup ## Take all of what `make test` samples: properties, tests with Spark, predicates, expressions, kills
@@ -96,6 +96,9 @@ bench-peers: java python ## Time this project beside the reference and deltalake
 	@PYSPARK_PYTHON="$(INTEROP_PYTHON)" PYSPARK_DRIVER_PYTHON="$(INTEROP_PYTHON)" \
 	  $(INTEROP_PYTHON) -m tests.bench.peers $(ARGS)
 
+bench-report: setup ## Make the report of a table of a million files: seconds, memory, length of the page (ARGS='1000')
+	@$(BIN)/python -m tests.bench.report $(ARGS)
+
 setup: python $(READY)
 
 # A stamp: installing again only when what is to be installed has changed.
@@ -128,5 +131,21 @@ java:
 	  else found="No java was found on PATH, and JAVA_HOME is not set."; fi; \
 	  echo "Spark needs Java 17 or newer. $$found" >&2; \
 	  echo "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17; or adoptium.net), then run make again." >&2; \
+	  exit 1; \
+	fi
+
+# A real browser shows the pages of reports in the tests. Where this may be done, it is installed from the system's packages.
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null 2>&1 && exit 0; done; \
+	if [ "$$(id -u)" -eq 0 ]; then as_root=""; else as_root="sudo -n"; fi; \
+	if command -v apt-get >/dev/null 2>&1 && $$as_root true 2>/dev/null; then \
+	  echo "Installing Chromium, which tests show pages with (once) ..."; \
+	  install="$$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"; \
+	  $$install install -y --no-install-recommends chromium >/dev/null 2>&1 \
+	    || { $$install update >/dev/null && $$install install -y --no-install-recommends chromium >/dev/null; } \
+	    || { echo "Chromium could not be installed: see the messages of apt-get above." >&2; exit 1; }; \
+	else \
+	  echo "Tests show pages in a real browser, and no chromium, chromium-browser or google-chrome was found on PATH." >&2; \
+	  echo "Install one (Debian: apt install chromium), then run make again." >&2; \
 	  exit 1; \
 	fi

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.4.0"
 
 if TYPE_CHECKING:
-    from delta_pyds.api import explain
+    from delta_pyds.api import explain, report
     from delta_pyds.commands.maintain import checkpoint, compact_log
     from delta_pyds.commands.scan import TableScan, scan
     from delta_pyds.errors import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         MetadataChangedError,
         ProtocolChangedError,
     )
+    from delta_pyds.progress import Progress, ProgressStep, progress_to
     from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
@@ -49,7 +50,11 @@ _EXPORTS = {
     "DeltaTableBuilder": "delta_pyds.spark.delta_table.table_builder",
     "DeltaColumnBuilder": "delta_pyds.spark.delta_table.table_builder",
     "IdentityGenerator": "delta_pyds.spark.delta_table.column_definitions",
+    "Progress": "delta_pyds.progress",
+    "ProgressStep": "delta_pyds.progress",
+    "progress_to": "delta_pyds.progress",
     "explain": "delta_pyds.api",
+    "report": "delta_pyds.api",
     "checkpoint": "delta_pyds.commands.maintain",
     "compact_log": "delta_pyds.commands.maintain",
     "load_snapshot": "delta_pyds.table.snapshot",
@@ -87,6 +92,8 @@ __all__ = [
     "DeltaTableBuilder",
     "IdentityGenerator",
     "MetadataChangedError",
+    "Progress",
+    "ProgressStep",
     "ProtocolChangedError",
     "Snapshot",
     "TableScan",
@@ -97,8 +104,10 @@ __all__ = [
     "error_of",
     "explain",
     "load_snapshot",
+    "progress_to",
     "read",
     "register",
+    "report",
     "scan",
     "verify",
     "write",

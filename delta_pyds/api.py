@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.row_changes.result import RowChangeResult
+from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.read_report import ReadReport, report_of
 from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from delta_pyds.commands.report.page import Checks
 
 
 class SupportsInputFiles(Protocol):
@@ -78,3 +84,64 @@ def explain(
         storage_options=storage_options,
     )
     return plan_scan(snapshot, where=where, columns=columns, time_zone=time_zone).explain()
+
+
+# verify holds an object for each live file
+_MOST_FILES_VERIFIED = 200_000
+
+
+def report(
+    path: PathLike,
+    *,
+    to: str | os.PathLike[str] | None = None,
+    verify: Literal["log", "data"] | bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+) -> str:
+    """One HTML file that shows what a table looks like, and what maintenance would gain. Nothing is changed.
+
+    Sizes and ages of files, partitions, deleted rows, clustering depth, growth and operations, properties and
+    features, findings of ``verify``, and what vacuum and optimize would do. The page asks nobody for anything, is light
+    or dark as the reader's system is, and can be read on a phone. The log is read, and files are listed for vacuum; no
+    data file is opened, but with ``verify="data"``.
+
+    ``to``: a local file to write the page to. ``verify``: True (or ``"log"``) holds the log against the protocol,
+    unless the table has more than 200,000 files; ``"log"`` does so whatever the number, ``"data"`` reads all data too.
+
+    >>> html = delta_pyds.report("/data/events", to="events.html")
+
+    Returns: the page.
+    Raises: what ``load_snapshot`` raises; OSError where ``to`` cannot be written.
+    """
+    from delta_pyds.commands.report.measure import measure
+    from delta_pyds.commands.report.page import page
+
+    if not isinstance(verify, bool) and verify not in ("log", "data"):
+        raise OptionError(f"verify is {verify!r}: give True, False, 'log' or 'data'.", option="verify")
+    snapshot = load_snapshot(path, storage_options=storage_options)
+    measures = measure(snapshot)
+    checks = _checks(path, verify, measures.files.num_files, storage_options)
+    # looked at, not imported: the package's own module names Spark
+    text = page(measures, checks, f"delta_pyds {sys.modules['delta_pyds'].__version__}")
+    if to is not None:
+        # a name out of a log may hold half of a surrogate pair
+        Path(to).write_text(text, encoding="utf-8", errors="backslashreplace")
+    return text
+
+
+def _checks(
+    path: PathLike, how: Literal["log", "data"] | bool, num_files: int, storage_options: Mapping[str, Any] | None
+) -> Checks:
+    from delta_pyds.commands.report.page import Checks
+    from delta_pyds.verification.verify import verify
+
+    if how is False:
+        return Checks(reason="Verify was left out, as it was asked for.")
+    if how is True and num_files > _MOST_FILES_VERIFIED:
+        return Checks(
+            reason=f"Verify was left out, for the table has {num_files:,} files: run deltapy verify --log-only, or ask "
+            "for a report with verify='log'."
+        )
+    found = verify(path, data=how == "data", storage_options=storage_options)
+    _, checked, *_ = str(found).splitlines()
+    findings = tuple((f.severity, f.rule, f.where, f.message) for f in found.findings)
+    return Checks(findings, f"{checked.capitalize()}.")

@@ -93,6 +93,11 @@ def shown_value(value: Any, *, multiline: bool = False) -> Any:
     return value
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a setting of this name holds a secret, as ``fs.s3a.secret.key`` does."""
+    return re.search(rf"(?i){_SECRET_NAME}", name[:MAX_SHOWN]) is not None
+
+
 def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The texts among a file system's options that nobody must see, longest first."""
     found: set[str] = set()

@@ -6,6 +6,7 @@ Invariant: nothing that is printed comes from a log unescaped, but the rows of `
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
@@ -107,6 +108,26 @@ def verify(arguments: argparse.Namespace) -> int:
     else:
         print(report)
     return DONE if report.ok else FOUND
+
+
+def report(arguments: argparse.Namespace) -> int:
+    from delta_pyds.api import report as made
+    from delta_pyds.errors import OptionError
+
+    how = False if arguments.no_verify else arguments.verify or True
+    if arguments.json and arguments.output is None:
+        raise OptionError("a page is no JSON: give --output FILE with --json, or leave --json out.", option="json")
+    try:
+        page = made(arguments.path, to=arguments.output, verify=how, storage_options=arguments.storage_options)
+    except OSError as error:
+        raise OptionError(f"the page cannot be written to {arguments.output}: {error}.", option="output") from error
+    if arguments.output is None:
+        sys.stdout.buffer.write(page.encode(errors="backslashreplace"))
+    elif arguments.json:
+        output.json_line({"output": arguments.output, "bytes": len(page.encode(errors="backslashreplace"))})
+    else:
+        output.text_line(f"The report is in {arguments.output}.")
+    return DONE
 
 
 def checkpoint(arguments: argparse.Namespace) -> int:

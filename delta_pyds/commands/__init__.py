@@ -10,4 +10,5 @@
 - ``maintain``: a checkpoint now, one file in place of several commits
 - ``describe``: history and detail as Arrow tables
 - ``scan``: the rows as an Arrow stream
+- ``report``: one HTML page about a table, and what maintenance would gain
 """

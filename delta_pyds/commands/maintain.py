@@ -8,6 +8,7 @@ from typing import Any
 
 from delta_pyds.errors import UserError
 from delta_pyds.log.compaction import write_compaction
+from delta_pyds.progress import step
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
@@ -28,7 +29,9 @@ def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = No
     snapshot = load_snapshot(path, storage_options=storage_options)
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
-    checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=int(time.time() * 1000))
+    with step("checkpoint", snapshot.table_root, total=1, unit="checkpoints") as advance:
+        checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=int(time.time() * 1000))
+        advance(1)
     return snapshot.version
 
 

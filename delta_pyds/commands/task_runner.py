@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Protocol, TypeVar
 
+from delta_pyds.progress import advance_of_step
 from delta_pyds.tasks.write_state import TaskOutput
 
 T = TypeVar("T")
@@ -57,12 +58,19 @@ class LocalRunner:
         return self._threads
 
     def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+        advance = advance_of_step()
+
+        def run_one(task: T) -> TaskOutput:
+            output = function(task)
+            advance(1)
+            return output
+
         if len(tasks) <= 1:
-            return [function(task) for task in tasks]
+            return [run_one(task) for task in tasks]
         with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix="deltapy-task") as pool:
             futures: list[Future[TaskOutput]] = []
             try:
-                futures.extend(pool.submit(function, task) for task in tasks)
+                futures.extend(pool.submit(run_one, task) for task in tasks)
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
                 for future in futures:
                     if future in done:

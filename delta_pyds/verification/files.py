@@ -18,6 +18,7 @@ from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.read.deletion_vector import DeletedRows, load_deletion_vector
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, ProtocolError, SchemaMismatchError
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import parse_partition_value
@@ -75,12 +76,15 @@ class FileChecks:
                 "files.not-checked", self._state.version, "data files cannot be checked without a schema."
             )
             return
-        for add in self._state.live.values():
-            try:
-                with self._findings.guard("file.unreadable", add.path):
-                    self._file(add, resolve_data_path(self._root, add.path))
-            finally:
-                self.num_files += 1
+        live = self._state.live.values()
+        with step("verification of files", self._root, total=len(live)) as advance:
+            for add in live:
+                try:
+                    with self._findings.guard("file.unreadable", add.path):
+                        self._file(add, resolve_data_path(self._root, add.path))
+                finally:
+                    self.num_files += 1
+                    advance(1)
         self._finish()
 
     def _file(self, add: AddFile, path: str) -> None:

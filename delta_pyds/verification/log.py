@@ -10,6 +10,7 @@ from __future__ import annotations
 from delta_pyds.errors import FileNotFoundInStorageError
 from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
 from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, no_log, not_a_table
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddCDCFile
 from delta_pyds.storage.base import Storage
 from delta_pyds.verification.actions import Actions, parse_actions
@@ -76,9 +77,12 @@ class LogWalk:
         if 0 in self._commits:
             self.state = TableState()
         before: int | None = None
-        for version in sorted(self._commits.keys() | self._checkpoints.keys()):
-            self._step(version, before)
-            before = version
+        versions = sorted(self._commits.keys() | self._checkpoints.keys())
+        with step("verification of the log", self._root, total=len(versions), unit="versions") as advance:
+            for version in versions:
+                self._step(version, before)
+                before = version
+                advance(1)
         self._compactions.finish()
         if self.state is not None:
             self._rules.files.check_live_paths(self.state, self._root)

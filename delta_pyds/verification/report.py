@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from delta_pyds.errors import DeltaError, VerificationError
+from delta_pyds.html_table import table
 from delta_pyds.redaction import shown
 
 Severity = Literal["error", "warning"]
@@ -95,6 +96,11 @@ class VerifyReport:
             f"{c.checksums} checksums, {c.files} files with {c.rows} rows"
         )
         return "\n".join([outcome, checked, *(f"  {finding}" for finding in self.findings)])
+
+    def _repr_html_(self) -> str:
+        outcome, checked = str(self).splitlines()[:2]
+        rows = [(finding.severity, finding.rule, finding.where, finding.message) for finding in self.findings]
+        return table(("", "rule", "where", "what"), rows, caption=f"{outcome}; {checked}")
 
 
 class Findings:

@@ -17,8 +17,8 @@ from delta_pyds.commands.layout.bins import Sizes
 from delta_pyds.protocol.actions import AddFile
 
 PROVIDER = "liquid"
-_ID = "ZCUBE_ID"
-_COLUMNS = "ZCUBE_ZORDER_BY"
+ID_TAG = "ZCUBE_ID"
+COLUMNS_TAG = "ZCUBE_ZORDER_BY"
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,16 @@ class Cube:
 
 def new_cube_tags(columns: Sequence[str]) -> dict[str, str]:
     """The tags of the files of one new cube."""
-    return {_ID: str(uuid.uuid4()), _COLUMNS: json.dumps(list(columns), separators=(",", ":"), ensure_ascii=False)}
+    return {
+        ID_TAG: str(uuid.uuid4()),
+        COLUMNS_TAG: json.dumps(list(columns), separators=(",", ":"), ensure_ascii=False),
+    }
 
 
 def cube_of(file: AddFile) -> Cube | None:
     """The cube of a file; None where its tags name none."""
     tags = file.tags or {}
-    cube, columns = tags.get(_ID), tags.get(_COLUMNS)
+    cube, columns = tags.get(ID_TAG), tags.get(COLUMNS_TAG)
     if cube is None or columns is None:
         return None
     try:
@@ -52,7 +55,9 @@ def files_to_cluster(files: Sequence[AddFile], columns: Sequence[str], sizes: Si
 
     ``full``: those too that were clustered by other columns, or by another provider. One small cube alone stays.
     """
-    ordered = sorted(files, key=lambda file: ((file.tags or {}).get(_ID) is not None, (file.tags or {}).get(_ID) or ""))
+    ordered = sorted(
+        files, key=lambda file: ((file.tags or {}).get(ID_TAG) is not None, (file.tags or {}).get(ID_TAG) or "")
+    )
     ours: list[AddFile] = []
     others: list[AddFile] = []
     for file in ordered:

@@ -10,13 +10,14 @@ from typing import Any
 from delta_pyds.commands.layout.cubes import cube_of
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.html_table import ShownAsTable
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.tasks.write_state import WrittenFile
 
 
 @dataclass(frozen=True)
-class LayoutResult:
+class LayoutResult(ShownAsTable):
     """``version``: that the command made, None where it left all files as they were.
 
     ``metrics``: the struct that the reference returns, as nested dicts of its names.

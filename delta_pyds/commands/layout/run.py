@@ -26,6 +26,7 @@ from delta_pyds.data.layout.cluster import cluster_files
 from delta_pyds.data.layout.compact import compact_files
 from delta_pyds.data.row_changes.files import with_row_ids
 from delta_pyds.errors import CommitOutcomeUnknownError, DeltaError
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.live_files import removal
@@ -38,6 +39,7 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
 logger = safe_logger(__name__)
 
+_STEPS = {"OPTIMIZE": "optimize", "REORG": "purge"}
 # of a narrow row in a file
 _LEAST_ROW_BYTES = 8
 # a bin becomes one file, however its rows compress now
@@ -63,7 +65,8 @@ def run_layout(plan: LayoutPlan, place: Place, runner: TaskRunner | None = None)
     runner = runner or LocalRunner(discard=discard)
     if not plan.bins:
         return LayoutResult(root, None, result_metrics(plan, (), parallelism=runner.parallelism), place)
-    outputs = _run(plan, runner)
+    with step(_STEPS[plan.kind], root, total=len(plan.bins), unit="bins", log=logger):
+        outputs = _run(plan, runner)
     try:
         added = [file for output in outputs for file in output.files]
         _check_rows(plan, outputs)

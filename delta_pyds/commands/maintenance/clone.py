@@ -25,12 +25,15 @@ from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, r
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
 from delta_pyds.commands.maintenance.present_files import file_paths, missing_files
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError, TableNotFoundError, UserError
+from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.segment import latest_version
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
 from delta_pyds.protocol.paths import is_absolute
 from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import scheme_of
@@ -40,6 +43,8 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.row_tracking import high_water_mark
 from delta_pyds.table.transaction.transaction import Transaction
+
+logger = safe_logger(__name__)
 
 # what they say is of the source's history
 _OF_ITS_HISTORY = (
@@ -65,7 +70,7 @@ class CloneOptions:
 
 
 @dataclass(frozen=True)
-class CloneResult:
+class CloneResult(ShownAsTable):
     """``version``: of the target. The numbers are the reference's, under its names; sizes in bytes."""
 
     version: int
@@ -136,7 +141,10 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         # rows that others append to a table that is replaced must not stay beside the source's
         isolation_level="Serializable",
     )
-    return CloneResult(committed.version, *metrics.values())
+    result = CloneResult(committed.version, *metrics.values())
+    spent_ms = time.time_ns() // 1_000_000 - now_ms
+    logger.info("Clone of %s to %s %s, in %.1f s.", source.table_root, target_root, result, spent_ms / 1000)
+    return result
 
 
 def _check_place(root: str, target_root: str) -> None:
@@ -160,7 +168,8 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
     """Whether the target's own storage opens the files: one of them tells, where no vacuum can have deleted any."""
     is_latest = latest_version(source.storage, source.table_root) == source.version
     require_all_allowed(storage, file_paths(target_root, adds))
-    missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
+    with step("look at cloned files", target_root, log=logger):
+        missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
     if missing:
         shown = ", ".join(missing[:_SHOWN])
         raise UserError(

@@ -27,17 +27,21 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
     UserError,
 )
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
 from delta_pyds.protocol.paths import LOG_DIRECTORY, join
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, display
+from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.definition.create import new_table
 from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
+
+logger = safe_logger(__name__)
 
 _THREADS = 8
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
@@ -93,15 +97,20 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
     prefix_length = parse_properties({}).string_prefix_length
 
     def summary(file: _Found) -> ParquetSummary:
-        return summarize(
+        found = summarize(
             storage,
             table_root,
             join(table_root, file.path),
             prefix_length=prefix_length,
             with_statistics=options.collect_statistics,
         )
+        advance(1)
+        return found
 
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool:
+    with (
+        step("reading of footers", table_root, total=len(files), log=logger) as advance,
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool,
+    ):
         try:
             summaries = list(pool.map(summary, files))
         except BaseException:
@@ -130,6 +139,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
         ),
         user_metadata=options.user_metadata,
     )
+    logger.info("%d files of %s are a table now.", len(files), table_root)
     return len(files)
 
 

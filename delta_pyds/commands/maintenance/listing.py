@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.errors import FileNotFoundInStorageError, OptionError
+from delta_pyds.progress import advance_of_step
 from delta_pyds.protocol.paths import LOG_DIRECTORY, is_absolute, join
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
@@ -83,7 +84,7 @@ def list_old_files(
 
     Raises: StorageError for a directory that cannot be listed; nothing is known then.
     """
-    found = FoundFiles()
+    found, advance = FoundFiles(), advance_of_step()
     with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-list") as pool:
         waiting = deque([("", False)])
         running: set[Future[_Listed]] = set()
@@ -95,6 +96,7 @@ def list_old_files(
                     running.add(job)
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for listed in (future.result() for future in done):
+                    advance(1)
                     found.batches += listed.batches
                     found.num_directories += len(listed.directories)
                     waiting.extend(listed.directories)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from delta_pyds.errors import FileNotFoundInStorageError
+from delta_pyds.progress import advance_of_step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
@@ -34,8 +35,11 @@ def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -
         directory, _, name = path.rpartition("/")
         directories[directory].add(name)
 
+    advance = advance_of_step()
+
     def missing(directory: str) -> list[str]:
         names = directories[directory]
+        advance(len(names))
         if len(names) <= _ASKED_ONE_BY_ONE:
             return [f"{directory}/{name}" for name in names if not storage.exists(f"{directory}/{name}")]
         try:

@@ -20,8 +20,10 @@ import msgspec
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.present_files import missing_files
 from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
+from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.listing import list_log
+from delta_pyds.progress import step
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol, SingleAction
 from delta_pyds.protocol.features import Feature, supported_features, supports, weakest_protocol
 from delta_pyds.protocol.properties import Property
@@ -33,6 +35,7 @@ from delta_pyds.protocol.schema import (
     parse_schema,
 )
 from delta_pyds.protocol.temporal import TimeZone
+from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import with_high_water_marks
 from delta_pyds.table.history import version_at
 from delta_pyds.table.scan.live_files import removal
@@ -40,6 +43,8 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.time_travel import time_to_ms
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
+
+logger = safe_logger(__name__)
 
 _SHOWN = 100
 
@@ -59,7 +64,7 @@ class RestoreOptions:
 
 
 @dataclass(frozen=True)
-class RestoreResult:
+class RestoreResult(ShownAsTable):
     """``version``: that the command made. The numbers are the reference's, under its names; sizes in bytes."""
 
     version: int
@@ -85,6 +90,7 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
         UnsupportedOperationError (DELTA_ROW_TRACKING_NOT_READY) where row tracking was dropped since; a ConflictError;
         what opening the version raises.
     """
+    started_s = time.monotonic()
     latest.configuration.check_writable()
     target = open_snapshot(latest.storage, latest.table_root, _version(latest, options))
     _check_row_ids(target, latest)
@@ -118,7 +124,9 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
         user_metadata=options.user_metadata,
         isolation_level="Serializable",
     )
-    return RestoreResult(committed.version, *sizes.values())
+    result = RestoreResult(committed.version, *sizes.values())
+    logger.info("Restore of table %s %s, in %.1f s.", latest.table_root, result, time.monotonic() - started_s)
+    return result
 
 
 def _version(latest: Snapshot, options: RestoreOptions) -> int:
@@ -160,7 +168,8 @@ _RESTORE_CODES = {
 
 
 def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
-    missing = missing_files(target.storage, target.table_root, restored)
+    with step("look at restored files", target.table_root, log=logger):
+        missing = missing_files(target.storage, target.table_root, restored)
     if missing:
         shown = ", ".join(missing[:_SHOWN])
         raise UserError(

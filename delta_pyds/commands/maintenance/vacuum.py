@@ -29,6 +29,8 @@ from delta_pyds.commands.maintenance.needed_files import files_added_since, firs
 from delta_pyds.commands.maintenance.other_tables import without_other_tables
 from delta_pyds.commands.maintenance.removed_files import read_last_vacuum, removed_files, write_last_vacuum
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
+from delta_pyds.html_table import ShownAsTable
+from delta_pyds.progress import step
 from delta_pyds.protocol.paths import join
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
@@ -100,7 +102,7 @@ class VacuumPlan:
 
 
 @dataclass(frozen=True)
-class VacuumResult:
+class VacuumResult(ShownAsTable):
     """``version``: of the last entry in the log, None where none was written."""
 
     num_deleted_files: int
@@ -133,9 +135,10 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     if options.inventory is not None:
         found = files_of_inventory(options.inventory, table_root, before_ms=cutoff_ms, is_hidden=is_hidden)
     elif not options.lite:
-        found = list_old_files(
-            storage, table_root, before_ms=cutoff_ms, is_hidden=is_hidden, threads=_threads(storage, options)
-        )
+        with step("listing", table_root, unit="directories", log=logger):
+            found = list_old_files(
+                storage, table_root, before_ms=cutoff_ms, is_hidden=is_hidden, threads=_threads(storage, options)
+            )
     # read after the listing: whatever is in it and was committed is known now
     snapshot = open_snapshot(storage, table_root)
     _require_same_table(before, snapshot)
@@ -206,11 +209,15 @@ class _Deletion:
     def run(self) -> None:
         """Raises: StorageError with the first of the errors, once all has been tried."""
         plan = self.plan
-        with ThreadPoolExecutor(_threads(plan.storage, plan.options), thread_name_prefix="deltapy-delete") as pool:
+        with (
+            step("deletion of files", plan.table_root, total=plan.files.num_rows, log=logger) as advance,
+            ThreadPoolExecutor(_threads(plan.storage, plan.options), thread_name_prefix="deltapy-delete") as pool,
+        ):
             for start in range(0, plan.files.num_rows, _DELETED_AT_ONCE):
                 files = self._still_unneeded(plan.files.slice(start, _DELETED_AT_ONCE))
                 sizes = files.column("size").to_pylist()
                 for size, done in zip(sizes, pool.map(self._delete, files.column("path").to_pylist()), strict=True):
+                    advance(1)
                     if done:
                         self.files += 1
                         self.bytes += size or 0

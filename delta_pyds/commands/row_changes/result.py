@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from delta_pyds.html_table import ShownAsTable
+
 WhereRun = Literal["process", "tasks", "spark"]
 
 
@@ -47,7 +49,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class RowChangeResult:
+class RowChangeResult(ShownAsTable):
     """``version``: that the command made, None where nothing changed. ``num_files_read``: of the candidate files.
 
     -1 stands for a number of rows that nobody has counted: files left as a whole, and the log does not tell.

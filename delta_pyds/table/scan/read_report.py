@@ -7,11 +7,12 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from delta_pyds.errors import OptionError
+from delta_pyds.html_table import ShownAsTable
 from delta_pyds.redaction import Concealing, shown
 
 
 @dataclass(frozen=True, repr=False)
-class ReadReport(Concealing):
+class ReadReport(ShownAsTable, Concealing):
     """How a DataFrame is read.
 
     ``engine``: ``native``, Spark's own Parquet reader over the planned files, or

@@ -18,6 +18,7 @@ from delta_pyds.columnar.skipping import first_ruling_out, keep
 from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Expr, conjuncts, to_sql
 from delta_pyds.expr.stats_rewrite import skipping
+from delta_pyds.html_table import table as html_table
 from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
 from delta_pyds.protocol.partition_values import WRONG_VALUE
 from delta_pyds.protocol.schema import StructType
@@ -179,6 +180,15 @@ class ScanReport:
         return "\n".join(lines)
 
     __str__ = to_text
+
+    def _repr_html_(self, limit: int = 20) -> str:
+        rows = [
+            (row["path"], row["size_bytes"], "read" if row["kept"] else "skipped", row["ruled_out_by"])
+            for row in self.files.slice(0, limit).to_pylist()
+        ]
+        first, second = self.to_text(limit=0).splitlines()[:2]
+        left = max(0, self.num_files - limit)
+        return html_table(("file", "bytes", "", "ruled out by"), rows, caption=f"{first}: {second}", more=left)
 
 
 def plan_scan(

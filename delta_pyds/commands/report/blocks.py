@@ -1,0 +1,96 @@
+"""Parts of a page: numbers as people read them, figures with their tables, cards.
+
+Invariant: each function takes plain values and escapes them; what it returns is HTML.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from delta_pyds.html_table import Quantity, table, text
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(value: float) -> Quantity:
+    """Bytes with a unit, in three digits."""
+    number, place = float(value), 0
+    while abs(number) >= 1024 and place < len(_UNITS) - 1:
+        number, place = number / 1024, place + 1
+    unit = _UNITS[place]
+    return Quantity(f"{number:.0f} {unit}" if number >= 100 or number == int(number) else f"{number:.1f} {unit}")
+
+
+def count(value: float) -> str:
+    """A number of things, in few characters."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            divided = value / (limit if unit != "k" else 1e3)
+            return f"{divided:.0f}{unit}" if divided >= 100 or divided == int(divided) else f"{divided:.1f}{unit}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
+
+
+def share(value: float) -> str:
+    """A part of 1 in percent."""
+    percent = 100 * value
+    return f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.2g} %"
+
+
+def moment(time_ms: int | None) -> str:
+    """In UTC, to the second; at any distance from today."""
+    if time_ms is None:
+        return "unknown"
+    try:
+        at = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return f"{at.isoformat(sep=' ', timespec='seconds')} UTC"
+
+
+def tile(label: str, value: str, note: str = "", kind: str = "") -> str:
+    small = f"<small>{text(note)}</small>" if note else ""
+    return f'<div class="tile"><dt>{text(label)}</dt><dd class="{kind}">{text(value)}{small}</dd></div>'
+
+
+def card(title: str, note: str, *parts: str) -> str:
+    """A section of the page. ``note``: a sentence; ``parts``: HTML."""
+    below = f'<p class="soft">{text(note, 1000)}</p>' if note else ""
+    return f"<section><h2>{text(title)}</h2>{below}{''.join(parts)}</section>"
+
+
+def grid(*parts: str) -> str:
+    return f'<div class="grid">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+
+
+def figure(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequence[object]], more: str = "") -> str:
+    """A picture, and the same numbers as a table below it."""
+    return (
+        f"<figure><figcaption>{text(title)}</figcaption>{picture}{more}"
+        f"<details><summary>As a table</summary>{scrolling(title, table(names, rows, most=200))}</details></figure>"
+    )
+
+
+def beside(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A picture that stands alone in its card, with its table on the right, or below where there is no room."""
+    drawn = f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
+    return grid(drawn, scrolling(title, table(names, rows)))
+
+
+def scrolling(title: str, inner: str) -> str:
+    """What may be wider than a phone, and can be reached with the keyboard."""
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">{inner}</div>'
+
+
+def advice(title: str, headline: str, note: str) -> str:
+    return (
+        f'<div class="advice"><h3>{text(title)}</h3><strong>{text(headline)}</strong>'
+        f'<span class="soft">{text(note, 1000)}</span></div>'
+    )
+
+
+def tags(values: Sequence[str], most: int = 60) -> str:
+    items = "".join(f"<li>{text(value, 100)}</li>" for value in values[:most])
+    if len(values) > most:
+        items += f"<li>and {len(values) - most} more</li>"
+    return f'<ul class="tags">{items}</ul>'

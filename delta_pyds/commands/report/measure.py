@@ -1,0 +1,131 @@
+"""All numbers of a report, of one version of a table.
+
+Invariants: the log is read a bounded number of times, the data files never; memory is some 40 bytes for each live file,
+and 16 for each column of numbers whose ranges are compared, or one column of texts at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_pyds.commands.report.depth import Depth, depth, depth_columns, read_together
+from delta_pyds.commands.report.files import Bars, ages, deletions, read_files, sizes, total
+from delta_pyds.commands.report.gains import (
+    OptimizeGain,
+    VacuumGain,
+    is_clustered,
+    optimize_gain,
+    purge_gain,
+    vacuum_gain,
+)
+from delta_pyds.commands.report.partitions import Partitions, partitions
+from delta_pyds.commands.report.versions import Versions, versions
+from delta_pyds.protocol.schema import display
+from delta_pyds.redaction import safe_logger
+from delta_pyds.table.detail import TableDetail, table_detail
+from delta_pyds.table.snapshot import Snapshot
+
+logger = safe_logger(__name__)
+
+
+@dataclass(frozen=True)
+class FileNumbers:
+    """Of the live files. ``num_rows``: without deleted ones, of the files that say how many they have.
+
+    ``num_uncounted``: files that do not. ``num_deleted``: rows that ``num_vectors`` deletion vectors mark;
+    ``num_deleted_counted``: those in files that say how many rows they have.
+    """
+
+    num_files: int
+    size_bytes: int
+    median_bytes: int
+    num_rows: int
+    num_uncounted: int
+    num_deleted: int
+    num_deleted_counted: int
+    num_vectors: int
+    sizes: Bars
+    ages: Bars
+    deletions: Bars
+
+    @property
+    def deletion_ratio(self) -> float:
+        """Deleted rows over all rows of the files that say how many they have; 0 where none does."""
+        rows = self.num_rows + self.num_deleted_counted
+        return self.num_deleted_counted / rows if rows else 0.0
+
+
+@dataclass(frozen=True)
+class TableMeasures:
+    """``columns``: name, type and whether it may be null, of each. ``partitions``: None without partition columns."""
+
+    detail: TableDetail
+    version: int
+    now_ms: int
+    files: FileNumbers
+    partitions: Partitions | None
+    depths: tuple[Depth, ...]
+    versions: Versions
+    optimize: OptimizeGain
+    purge: OptimizeGain
+    vacuum: VacuumGain
+    columns: tuple[tuple[str, str, bool], ...]
+
+
+def measure(snapshot: Snapshot, *, now_ms: int | None = None) -> TableMeasures:
+    """Measure a version. Nothing is changed; for what vacuum would delete the table's files are listed.
+
+    Raises: what reading the log raises.
+    """
+    started = time.monotonic()
+    now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+    wanted = depth_columns(snapshot)
+    first, *others = read_together(wanted)
+    files, ranges = read_files(snapshot, first, tags=is_clustered(snapshot))
+    partition = files.column("partition")
+    clustering = {path: clustered for path, _, clustered in wanted}
+    found = {path: depth(path, ranges[path], partition, clustering=clustering[path]) for path in first}
+    del ranges
+    for (path,) in others:
+        again, texts = read_files(snapshot, (path,))
+        found[path] = depth(path, texts[path], again.column("partition"), clustering=clustering[path])
+    numbers = file_numbers(files, now_ms)
+    measures = TableMeasures(
+        detail=table_detail(snapshot),
+        version=snapshot.version,
+        now_ms=now_ms,
+        files=numbers,
+        partitions=partitions(files, snapshot.configuration.partition_columns),
+        depths=tuple(found[path] for path, _, _ in wanted),
+        versions=versions(snapshot, numbers.num_files, numbers.size_bytes),
+        optimize=optimize_gain(snapshot, files),
+        purge=purge_gain(files),
+        vacuum=vacuum_gain(snapshot),
+        columns=tuple((field.name, display(field.data_type), field.nullable) for field in snapshot.schema),
+    )
+    seconds = time.monotonic() - started
+    logger.info("Measured %d files of table %s in %.1f s.", numbers.num_files, snapshot.table_root, seconds)
+    return measures
+
+
+def file_numbers(files: pa.Table, now_ms: int) -> FileNumbers:
+    """``files``: as ``read_files`` gives them."""
+    rows, deleted = files.column("rows"), files.column("deleted")
+    median = pc.quantile(files.column("size"), 0.5)[0].as_py() if files.num_rows else 0
+    return FileNumbers(
+        num_files=files.num_rows,
+        size_bytes=total(files.column("size")),
+        median_bytes=int(median),
+        num_rows=max(0, total(pc.subtract(rows, deleted))),
+        num_uncounted=rows.null_count,
+        num_deleted=total(deleted),
+        num_deleted_counted=total(deleted.filter(rows.is_valid())),
+        num_vectors=int(pc.sum(files.column("vector")).as_py() or 0),
+        sizes=sizes(files),
+        ages=ages(files, now_ms),
+        deletions=deletions(files),
+    )
