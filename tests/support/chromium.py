@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.limits import ONLY_A_HANG_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 # what a browser does by itself is no request of the page
@@ -99,8 +102,9 @@ class Chromium:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", session, features=[scheme])
         self._events.clear()
-        self._call("Page.navigate", session, url=page.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+        self._call("Page.setLifecycleEventsEnabled", session, enabled=True)
+        loader = self._call("Page.navigate", session, url=page.as_uri())["loaderId"]
+        while not any(_is_loaded(event, loader) for event in self._events):
             self._events.append(self._message())
         view = View()
         script = (
@@ -137,12 +141,21 @@ class Chromium:
 
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], ONLY_A_HANG_S)
+            if not ready:
+                raise TimeoutError("Chromium does not answer")
             more = os.read(self._from, 1 << 16)
             if not more:
                 raise EOFError("Chromium has ended")
             self._buffer += more
         line, _, self._buffer = self._buffer.partition(b"\0")
         return dict(json.loads(line))
+
+
+def _is_loaded(event: dict[str, Any], loader: str) -> bool:
+    """Whether this is the page that was asked for, and not the empty one before."""
+    told = event.get("params", {})
+    return event.get("method") == "Page.lifecycleEvent" and (told["name"], told["loaderId"]) == ("load", loader)
 
 
 def _chromium() -> str:
