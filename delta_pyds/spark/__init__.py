@@ -7,6 +7,7 @@
 - ``optimized_write``: rows put together before they are written, so that there are fewer files
 - ``worker_python``: the Python that Spark runs its workers with
 - ``active_session``: the session of a thread, in which Spark looks a source up
+- ``job_description``: what Spark's UI calls the jobs of a command
 - ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it
 - ``row_changes``: delete, update and merge where Spark finds the rows
 - ``task_runner``: tasks of a command in the executors of a session

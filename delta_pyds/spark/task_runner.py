@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from delta_pyds.progress import advance_of_step, name_of_step
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.job_description import described
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -52,7 +54,13 @@ class SparkRunner:
             return []
         # Spark deals the rows out to as many partitions as run at once
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
-        return collected(self._spark.createDataFrame(rows).mapInArrow(_run, OUTPUT_DDL))
+        advance = advance_of_step()
+        outputs = collected(
+            self._spark.createDataFrame(rows).mapInArrow(_run, OUTPUT_DDL),
+            name_of_step() or function.__name__.replace("_", " "),
+        )
+        advance(len(tasks))
+        return outputs
 
     def write(self, frame: DataFrame, state: WriteState) -> list[TaskOutput]:
         """Write the rows of a DataFrame to new files of a table, each partition in a task of its own."""
@@ -71,7 +79,7 @@ class SparkRunner:
 
         # PySpark looks each column up by its name, and takes a dot in it for a nested field
         numbered = frame.toDF(*(f"c{n}" for n in range(len(names))))
-        return collected(numbered.mapInArrow(write_partition, OUTPUT_DDL))
+        return collected(numbered.mapInArrow(write_partition, OUTPUT_DDL), f"new files of {state.table_root}")
 
 
 def session_parallelism(spark: SparkSession) -> int:
@@ -100,8 +108,9 @@ def output_row(number: int, output: TaskOutput) -> pa.RecordBatch:
     )
 
 
-def collected(frame: DataFrame) -> list[TaskOutput]:
-    """Run the tasks. Returns: their outputs, by number."""
-    rows = frame.toArrow()
+def collected(frame: DataFrame, step: str) -> list[TaskOutput]:
+    """Run the tasks, which Spark's UI calls by the step. Returns: their outputs, by number."""
+    with described(frame.sparkSession, step):
+        rows = frame.toArrow()
     outputs = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     return [pickle.loads(outputs[number]) for number in sorted(outputs)]

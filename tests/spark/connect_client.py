@@ -16,6 +16,7 @@ from pyspark.sql.functions import col, expr, udf
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import ConstraintViolationError, OptionError, TableNotFoundError, TimeTravelError, UserError
+from delta_pyds.spark.job_description import described
 from delta_pyds.spark.task_runner import session_parallelism
 
 
@@ -32,6 +33,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     tables(spark, path, written)
     changes(spark, path + "-changed")
     definitions(spark, path + "-defined")
+    names_of_jobs(spark)
     stream(spark, written, path)
     print("all is well", flush=True)
     spark.stop()
@@ -55,6 +57,15 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def names_of_jobs(spark: Any) -> None:
+    spark.addTag("mine")
+    with described(spark, "one, two"):
+        assert spark.getTags() == {"mine", "delta_pyds: one; two"}, spark.getTags()
+        assert spark.range(1).toArrow().num_rows == 1
+    assert spark.getTags() == {"mine"}, spark.getTags()
+    spark.removeTag("mine")
 
 
 def changes(spark: Any, path: str) -> None:

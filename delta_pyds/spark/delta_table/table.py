@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from delta_pyds.errors import TableNotFoundError
+from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
-from delta_pyds.spark.delta_table.descriptions import detail_frame, history_frame
+from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
 from delta_pyds.spark.delta_table.identifiers import is_table, path_of_name, storage_options_of
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
@@ -237,6 +238,13 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._handle.path!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            return detail_html(self._handle.open())
+        except Exception as error:
+            # a notebook shows whatever stands last in a cell, and must not fail for it
+            return pairs([("path", self._handle.path), ("cannot be opened", str(error))], caption="Delta table")
 
     def _now(self) -> TableHandle:
         """The handle of one command. Raises: OptionError for settings of the session that are none."""

@@ -58,7 +58,8 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
             yield output_row(session.partition_id, output)
 
     tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
-    outputs = collected(_arranged(frame, state, tasks).mapInArrow(take, OUTPUT_DDL))
+    arranged = _arranged(frame, state, tasks).mapInArrow(take, OUTPUT_DDL)
+    outputs = collected(arranged, f"rows that change in {state.write.table_root}")
     logger.debug("%s tasks changed rows of %s.", len(outputs), state.write.table_root)
     return outputs
 

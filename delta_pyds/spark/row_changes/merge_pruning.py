@@ -40,6 +40,7 @@ from delta_pyds.expr.nodes import (
 from delta_pyds.expr.types import is_integral, is_total_cast
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.job_description import described
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.expressions import padded_columns
@@ -133,7 +134,8 @@ def _ends(on: JoinCondition, source: MergeSource) -> list[pa.Array | None]:
     for i, column in plain.items():
         value = source.original[quoted(*column.path[1:])]
         asked += [F.min(value).alias(f"l{i}"), F.max(value).alias(f"g{i}")]
-    found = source.frame.agg(*asked).toArrow()
+    with described(source.frame.sparkSession, "keys of the source of a merge"):
+        found = source.frame.agg(*asked).toArrow()
     ends: list[pa.Array | None] = []
     for i in range(len(on.keys)):
         if i not in plain:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812 - the same
 
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.job_description import described
 from delta_pyds.spark.row_changes.stand_in import has_other_aliases, stand_in
 from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN
 
@@ -86,7 +87,8 @@ def _small(source: DataFrame, small_bytes: int) -> pa.Table | None:
     most = max(1, min(_MOST_ROWS, small_bytes // sum(_width(data_type) for data_type in types)))
     names = [f"c{i}" for i in range(len(types))]
     try:
-        rows = source.toDF(*names).limit(most + 1).toArrow()
+        with described(source.sparkSession, "source of a merge"):
+            rows = source.toDF(*names).limit(most + 1).toArrow()
     except pa.ArrowInvalid:
         # PySpark 4.2 cannot bring a null struct whose fields may not be null
         return None

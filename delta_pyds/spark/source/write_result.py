@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StringType, StructField, StructType
 
 from delta_pyds.errors import OptionError
+from delta_pyds.html_table import ShownAsTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ _UNKNOWN = "the write is done, but what it did was not told; the table's history
 
 
 @dataclass(frozen=True)
-class WriteResult:
+class WriteResult(ShownAsTable):
     """What one ``delta_pyds.write`` did.
 
     ``version``: the version that the table has by it; None where it committed nothing, and ``reason`` says why.

@@ -1,0 +1,67 @@
+"""What Spark's UI calls the jobs of a command: each step by its name, and nothing of it afterwards.
+
+Invariant: a description that the user has set is there again when the step is over, and until then it stands before
+ours. What names a step never makes it fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.redaction import safe_logger, shown
+from delta_pyds.spark.active_session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = safe_logger(__name__)
+
+_DESCRIPTION = "spark.job.description"
+_LONGEST = 300
+
+
+@contextmanager
+def described(spark: SparkSession, text: str) -> Iterator[None]:
+    """Jobs within are called so: on a classic session by their description, on Spark Connect by a tag.
+
+    >>> with described(spark, "optimize of /data/events"):
+    ...     frame.toArrow()
+    """
+    undo = _describe(spark, shown(text, limit=_LONGEST))
+    try:
+        yield
+    finally:
+        try:
+            undo()
+        except Exception as error:
+            # a session that is gone: what the step says of it must go up
+            logger.debug("Jobs of Spark are still called %r: %s: %s", text, type(error).__name__, error)
+
+
+def _describe(spark: Any, text: str) -> Any:
+    try:
+        return _tagged(spark, text) if is_remote(spark) else _named(spark.sparkContext, text)
+    except Exception as error:
+        logger.debug("Jobs of Spark are not called %r: %s: %s", text, type(error).__name__, error)
+        return _nothing
+
+
+def _named(context: Any, text: str) -> Any:
+    before = context.getLocalProperty(_DESCRIPTION)
+    ours = f"delta_pyds: {text}"
+    context.setLocalProperty(_DESCRIPTION, ours if before is None else f"{before}: {ours}")
+    return lambda: context.setLocalProperty(_DESCRIPTION, before)
+
+
+def _tagged(spark: Any, text: str) -> Any:
+    tag = f"delta_pyds: {text}".replace(",", ";")
+    if tag in spark.getTags():
+        return _nothing
+    spark.addTag(tag)
+    return lambda: spark.removeTag(tag)
+
+
+def _nothing() -> None:
+    return None
