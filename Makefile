@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-browser test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -40,11 +40,14 @@ demo-change-feed: java setup ## Read what a merge changed, row by row, and apply
 demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, restore and clone it (examples/maintenance.py)
 	@$(BIN)/python examples/maintenance.py $(ARGS)
 
-test: java chromium setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
+test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
 
 test-exhaustive: java setup ## Take all of what `make test` samples: properties, tests with Spark, predicates, expressions, kills
 	@EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 tests/property tests/spark tests/concurrency/test_kill.py $(ARGS)
+
+test-browser: chromium setup ## Show reports in a real Chromium, light and dark, wide and narrow
+	@$(BIN)/python -m pytest tests/browser $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)

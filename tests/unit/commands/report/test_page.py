@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 import delta_pyds
 from delta_pyds.cli.main import main
 from delta_pyds.commands.report.pictures import MOST_BINS, curve, lying, stacked
-from tests.support.chromium import Chromium, png_size
 from tests.support.table_builder import TableBuilder, generate_large
 
 _NO_END = {"meta", "link"}
@@ -154,27 +152,3 @@ def test_the_command_writes_a_file(
 def test_the_command_prints_the_page(many_sided: TableBuilder, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["report", str(many_sided.path), "--no-verify"]) == 0
     assert capfdbinary.readouterr().out.startswith(b"<!DOCTYPE html>")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chromium]:
-    with Chromium() as browser:
-        yield browser
-
-
-@pytest.mark.parametrize("kind", ["many_sided", "hostile"])
-def test_a_browser_shows_it(kind: str, request: pytest.FixtureRequest, tmp_path: Path, chromium: Chromium) -> None:
-    """Light is not dark; nothing is asked for but the page; nobody complains; a phone needs no scrolling sideways."""
-    table = request.getfixturevalue(kind)
-    page = tmp_path / "page.html"
-    delta_pyds.report(table if isinstance(table, Path) else table.path, to=page)
-    views = [chromium.open(page, width=width, dark=dark) for width in (390, 1280) for dark in (False, True)]
-    for view in views:
-        assert view.requests == [page.as_uri()] or view.requests == [page.as_uri(), "data:,"]
-        assert view.complaints == []
-        content, window = view.widths
-        assert content <= window
-        assert "What maintenance would gain" in view.text and view.elements > 20
-    assert views[0].picture != views[1].picture and views[2].picture != views[3].picture
-    assert [next(png_size(view.picture)) for view in views] == [390, 390, 1280, 1280]
-    assert next(png_size(views[0].picture)) == 390
