@@ -57,7 +57,8 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     return Constant(pa.scalar(value, arrow_type(field.data_type)))
 
 
-_NO_NUMBERS = pa.array([], pa.int64())
+# of nulls: an array of a list would load pandas
+_NO_NUMBERS = pa.nulls(0, pa.int64())
 
 
 class RowNumbers:

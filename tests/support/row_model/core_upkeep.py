@@ -10,6 +10,7 @@ from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.commands.definition.constraints import drop_constraint
 from delta_pyds.commands.definition.drop_feature import drop_feature
+from delta_pyds.commands.definition.feature_traces import Dropping
 from delta_pyds.commands.definition.properties import enables_row_tracking, removes_mapping, set_properties
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.definition.unmapping import remove_mapping
@@ -116,7 +117,7 @@ def _turn(table: _Table, step: Turn, _: Model) -> None:
 def _drop_feature(table: _Table, step: DropFeature, _: Model) -> None:
     if step.feature == "checkConstraints":
         table.change(lambda snapshot: drop_constraint(snapshot, CONSTRAINT_NAME))
-    drop_feature(table.open, step.feature, _OPTIONS)
+    drop_feature(Dropping(table.open, _OPTIONS), step.feature)
 
 
 _STEPS: dict[type, Any] = {

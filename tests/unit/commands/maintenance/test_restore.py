@@ -11,6 +11,7 @@ import pytest
 import delta_pyds
 from delta_pyds.commands.definition.change import DefinitionOptions
 from delta_pyds.commands.definition.drop_feature import drop_feature
+from delta_pyds.commands.definition.feature_traces import Dropping
 from delta_pyds.commands.definition.properties import set_properties
 from delta_pyds.commands.definition.row_tracking import backfill
 from delta_pyds.commands.maintenance.restore import RestoreOptions, RestoreResult, restore
@@ -257,7 +258,7 @@ def test_row_ids_that_were_dropped_do_not_come_back(tmp_path: Path) -> None:
     tracked = {"delta.enableRowTracking": "true"}
     write_rows(path, {"id": "long"}, [[{"id": 1}], [{"id": 2}]], properties=tracked)
     write_rows(path, {"id": "long"}, [], mode="overwrite", replace_where="id = 1")
-    drop_feature(lambda: load_snapshot(str(path)), "rowTracking", DefinitionOptions())
+    drop_feature(Dropping(lambda: load_snapshot(str(path))), "rowTracking")
     dropped = load_snapshot(str(path)).version
     for _ in range(2):
         with pytest.raises(UnsupportedOperationError, match="rowTracking was dropped") as caught:
