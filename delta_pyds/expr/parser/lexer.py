@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from delta_pyds.errors import ExpressionError
 
-_BLANK = re.compile(r"[ \t\r\n\f\v]+|--[^\r\n]*")
+# a backslash at its end lets a comment go on in the next line
+_BLANK = re.compile(r"[ \t\r\n\f\v]+|--(?:\\\n|[^\r\n])*")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _STRING = re.compile(r"""'(?:''|\\.|[^'\\])*'|"(?:""|\\.|[^"\\])*\"""", re.DOTALL)
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")

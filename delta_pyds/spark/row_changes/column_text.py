@@ -82,7 +82,7 @@ def _sql(node: _Node, levels: int) -> str:
     if node.kind == "constant":
         return _constant(node.value)
     if node.kind == "sql":
-        return f"({node.value}\n)"  # a comment ends with its line
+        return f"({node.value}\n\n)"  # a comment ends with its line, or with the next behind a backslash
     parts = [_sql(child, levels - 1) for child in node.children]
     if node.kind == "alias":
         return parts[0]

@@ -96,7 +96,7 @@ def prunable(
             parse_predicate(plain, schema, time_zone=time_zone)
         except DeltaError:
             continue
-        known.append(f"({plain}\n)")  # a comment ends with its line
+        known.append(f"({plain}\n\n)")  # a comment ends with its line, or with the next behind a backslash
     return " AND ".join(known) or None
 
 
