@@ -4,7 +4,8 @@
 
 Invariants: no data file is read beyond its footer, and none is changed; each file that is not hidden is in the table,
 with the partition values that its path says; either the table is there with all of them, or nothing is. What is there
-and cannot be in the table, a link or another table, is refused and not left out.
+and cannot be in the table, a link or another table, is refused and not left out. Of a footer that was read only the
+entry of the log is kept: its length goes by the columns that have statistics, not by those that the file has.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Partition Value Serialization".
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from delta_pyds.commands.maintenance.parquet_summary import ParquetSummary, summarize
@@ -44,6 +46,8 @@ from delta_pyds.table.transaction.transaction import Transaction
 logger = safe_logger(__name__)
 
 _THREADS = 8
+# footers that are read before their turn
+_AHEAD = 2 * _THREADS
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 
 
@@ -94,38 +98,15 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
             code="DELTA_EMPTY_DIRECTORY",
             table=table_root,
         )
-    prefix_length = parse_properties({}).string_prefix_length
-
-    def summary(file: _Found) -> ParquetSummary:
-        found = summarize(
-            storage,
-            table_root,
-            join(table_root, file.path),
-            prefix_length=prefix_length,
-            with_statistics=options.collect_statistics,
-        )
-        advance(1)
-        return found
-
-    with (
-        step("reading of footers", table_root, total=len(files), log=logger) as advance,
-        ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool,
-    ):
-        try:
-            summaries = list(pool.map(summary, files))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    schema, adds = _taken_over(storage, table_root, files, options)
     partitions = options.partition_schema.names
-    schema = _schema(table_root, files, summaries, options.partition_schema)
     definition = new_table(table_root, schema, partition_columns=partitions, properties={})
-    wanted = set(statistics_columns(schema, parse_properties({}), partitions))
     transaction = Transaction(storage, table_root, None)
     # the rows were there before: no append
     transaction.record_whole_table()
     transaction.set_metadata(definition.metadata)
     transaction.set_protocol(definition.protocol)
-    transaction.add(_add(file, one, wanted, options) for file, one in zip(files, summaries, strict=True))
+    transaction.add(adds)
     transaction.commit(
         Operation(
             "CONVERT",
@@ -143,18 +124,6 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
     return len(files)
 
 
-def _add(file: _Found, summary: ParquetSummary, wanted: set[tuple[str, ...]], options: ConvertOptions) -> AddFile:
-    statistics = [column for column in summary.statistics if column[0] in wanted]
-    return AddFile(
-        path=encode_path(file.path),
-        partition_values=file.values,
-        size=file.size_bytes,
-        modification_time=file.modification_time_ms,
-        data_change=True,
-        stats=statistics_json(summary.num_rows, statistics) if options.collect_statistics else None,
-    )
-
-
 # --- the files
 
 
@@ -169,6 +138,7 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
     while waiting:
         directory = waiting.pop()
         prefix = f"{directory}/" if directory else ""
+        values: dict[str, str | None] | None = None
         try:
             for entry in storage.list_directory(join(root, directory) if directory else root):
                 if directory and entry.name == LOG_DIRECTORY:
@@ -178,7 +148,7 @@ def _files(storage: Storage, root: str, options: ConvertOptions) -> Iterator[_Fo
                 if entry.kind == "directory":
                     waiting.append(prefix + entry.name)
                 elif entry.kind == "file":
-                    values = _values(root, directory, options)
+                    values = _values(root, directory, options) if values is None else values
                     found.append(_Found(prefix + entry.name, entry.size_bytes, entry.modification_time_ms, values))
                 else:
                     raise _no_file(root, prefix + entry.name)
@@ -263,23 +233,113 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
 
 
+# --- the footers
+
+
+def _taken_over(
+    storage: Storage, root: str, files: Sequence[_Found], options: ConvertOptions
+) -> tuple[StructType, list[AddFile]]:
+    """The columns of the table, and its files, in their order.
+
+    Raises: UserError for files whose columns do not go together; what reading a footer raises.
+    """
+    columns = _Columns(root, options.partition_schema)
+    prefix_length = parse_properties({}).string_prefix_length
+
+    def read(file: _Found) -> ParquetSummary:
+        found = summarize(
+            storage,
+            root,
+            join(root, file.path),
+            prefix_length=prefix_length,
+            statistics_of=columns.known if options.collect_statistics else _no_statistics,
+        )
+        advance(1)
+        return found
+
+    adds = []
+    with (
+        step("reading of footers", root, total=len(files), log=logger) as advance,
+        ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool,
+    ):
+        try:
+            for file, summary in _in_turn(pool, read, files):
+                indexed = columns.take(file.path, summary.columns)
+                adds.append(_add(file, summary, indexed, options))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return columns.schema, adds
+
+
+def _in_turn(
+    pool: ThreadPoolExecutor, read: Callable[[_Found], ParquetSummary], files: Sequence[_Found]
+) -> Iterator[tuple[_Found, ParquetSummary]]:
+    """What the files' footers say, of not more than ``_AHEAD`` files at once."""
+    waiting: deque[tuple[_Found, Future[ParquetSummary]]] = deque()
+    for file in files:
+        if len(waiting) == _AHEAD:
+            first, future = waiting.popleft()
+            yield first, future.result()
+        waiting.append((file, pool.submit(read, file)))
+    while waiting:
+        first, future = waiting.popleft()
+        yield first, future.result()
+
+
+def _no_statistics(_columns: tuple[StructField, ...]) -> Set[tuple[str, ...]]:
+    return frozenset()
+
+
+def _add(file: _Found, summary: ParquetSummary, indexed: Set[tuple[str, ...]], options: ConvertOptions) -> AddFile:
+    statistics = (column for column in summary.statistics if column[0] in indexed)
+    return AddFile(
+        path=encode_path(file.path),
+        partition_values=file.values,
+        size=file.size_bytes,
+        modification_time=file.modification_time_ms,
+        data_change=True,
+        stats=statistics_json(summary.num_rows, statistics) if options.collect_statistics else None,
+    )
+
+
 # --- the schema
 
 
-def _schema(
-    root: str, files: Sequence[_Found], summaries: Sequence[ParquetSummary], partitions: StructType
-) -> StructType:
-    """The columns of all files, in the order in which they come first, and the partition columns at the end."""
-    names = {field.name.lower() for field in partitions}
-    merged = StructType(())
-    seen: tuple[StructField, ...] | None = None
-    for file, summary in zip(files, summaries, strict=True):
-        if summary.columns == seen:
-            continue  # mostly all of them
-        seen = summary.columns
-        own = StructType(tuple(field for field in seen if field.name.lower() not in names))
-        merged = _merged(merged, own, root, file.path)
-    return StructType((*merged.fields, *(replace(field, nullable=True) for field in partitions)))
+class _Columns:
+    """The columns of the files, in the order in which they come first, and which of them have statistics.
+
+    That is decided as each file has its turn. A column that has none then has none in the end either: columns that come
+    later only move others back.
+    """
+
+    def __init__(self, root: str, partitions: StructType) -> None:
+        self._root = root
+        self._partitions = partitions
+        self._names = {field.name.lower() for field in partitions}
+        self._merged = StructType(())
+        # of the last file, whose columns are mostly those of the next ones
+        self._last: tuple[tuple[StructField, ...], Set[tuple[str, ...]]] | None = None
+
+    @property
+    def schema(self) -> StructType:
+        """With the partition columns at the end."""
+        return StructType((*self._merged.fields, *(replace(field, nullable=True) for field in self._partitions)))
+
+    def known(self, columns: tuple[StructField, ...]) -> Set[tuple[str, ...]] | None:
+        """Which columns of a file have statistics, where a file with the same columns had its turn. For any thread."""
+        last = self._last
+        return last[1] if last is not None and last[0] == columns else None
+
+    def take(self, path: str, columns: tuple[StructField, ...]) -> Set[tuple[str, ...]]:
+        """The columns of the next file; which of them have statistics. Raises: UserError."""
+        indexed = self.known(columns)
+        if indexed is None:
+            own = StructType(tuple(field for field in columns if field.name.lower() not in self._names))
+            self._merged = _merged(self._merged, own, self._root, path)
+            indexed = frozenset(statistics_columns(self._merged, parse_properties({}), self._partitions.names))
+            self._last = columns, indexed
+        return indexed
 
 
 def _merged(left: StructType, right: StructType, root: str, path: str) -> StructType:

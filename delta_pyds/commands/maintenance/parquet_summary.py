@@ -8,7 +8,7 @@ Protocol: "Schema Serialization Format", "Per-file Statistics".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,15 +57,23 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ParquetSummary:
-    """``columns``: all nullable. ``statistics``: of every leaf outside of lists and maps."""
+    """``columns``: all nullable. ``statistics``: of the leaves outside of lists and maps that were asked for."""
 
     columns: tuple[StructField, ...]
     num_rows: int
     statistics: tuple[ColumnStatistics, ...]
 
 
-def summarize(storage: Storage, root: str, path: str, *, prefix_length: int, with_statistics: bool) -> ParquetSummary:
-    """Read the footer of a file. ``prefix_length``: of strings in bounds.
+def summarize(
+    storage: Storage,
+    root: str,
+    path: str,
+    *,
+    prefix_length: int,
+    statistics_of: Callable[[tuple[StructField, ...]], Set[tuple[str, ...]] | None],
+) -> ParquetSummary:
+    """Read the footer of a file. ``prefix_length``: of strings in bounds. ``statistics_of``: which leaves of these
+    columns have statistics; None for all.
 
     Raises: CorruptDataFileError for what is no Parquet file; UnsupportedOperationError for a column of a type that no
         table has.
@@ -76,9 +84,11 @@ def summarize(storage: Storage, root: str, path: str, *, prefix_length: int, wit
             metadata = parquet.metadata
             columns = file_columns(parquet.schema_arrow)
             fields = _fields(path, columns, metadata)
-            statistics: tuple[ColumnStatistics, ...] = ()
-            if with_statistics:
-                statistics = tuple(_statistics(path, columns, fields, metadata, prefix_length))
+            bindings = dict(_bindings(path, columns, fields, ()))
+            chosen = statistics_of(fields)
+            if chosen is not None:
+                bindings = {leaf: binding for leaf, binding in bindings.items() if leaf in chosen}
+            statistics = tuple(_statistics(bindings, metadata, prefix_length))
             return ParquetSummary(fields, int(metadata.num_rows), statistics)
         finally:
             parquet.close(force=True)
@@ -172,9 +182,8 @@ def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationEr
 
 
 def _statistics(
-    path: str, columns: tuple[FileColumn, ...], fields: tuple[StructField, ...], metadata: Any, prefix_length: int
+    bindings: Mapping[tuple[str, ...], Binding], metadata: Any, prefix_length: int
 ) -> Iterator[ColumnStatistics]:
-    bindings = dict(_bindings(path, columns, fields, ()))
     marks = metadata.metadata or {}
     groups = [RowGroup(i, 0, metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups)]
     statistics = RowGroupStatistics(

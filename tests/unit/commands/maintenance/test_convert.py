@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import os
+import tracemalloc
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -132,6 +134,51 @@ def test_only_the_first_columns_have_statistics(tmp_path: Path) -> None:
     put(tmp_path, "x.parquet", [{f"c{n:02}": n for n in range(40)}])
     run(tmp_path)
     assert len(statistics(tmp_path)["minValues"]) == 32
+
+
+def test_of_a_footer_only_the_entry_of_the_log_is_kept(tmp_path: Path) -> None:
+    """Statistics of all columns of all files would not fit into the memory of those who have many."""
+    files = 60
+    first = put(tmp_path, "00.parquet", [{f"c{n:02}": "some text" for n in range(100)}])
+    for n in range(1, files):
+        os.link(first, tmp_path / f"{n:02}.parquet")
+    kept = 0
+
+    class Watched(LocalStorage):
+        def parquet_source(self, path: str) -> Any:
+            nonlocal kept
+            if path.endswith("/25.parquet"):
+                tracemalloc.start()
+            elif path.endswith("/59.parquet"):
+                gc.collect()
+                kept = tracemalloc.get_traced_memory()[0]
+            return super().parquet_source(path)
+
+    try:
+        assert convert(Watched(), str(tmp_path), ConvertOptions()) == files
+    finally:
+        tracemalloc.stop()
+    [stats, *others] = [file.stats for file in live_files(plan_scan(load_snapshot(str(tmp_path))))]
+    assert stats is not None and len(json.loads(stats)["minValues"]) == 32 and set(others) == {stats}
+    # with those that are read ahead; of all columns it would be 60,000 bytes a file more
+    assert kept / (59 - 25) < 30_000
+
+
+def test_columns_that_come_later_take_no_statistics_from_others(tmp_path: Path) -> None:
+    """Which columns have statistics is known when a file has its turn, in the order of the table's columns then."""
+    names = [f"c{n:02}" for n in range(40)]
+    put(tmp_path, "1.parquet", [{"n": {"a": 1}, **dict.fromkeys(names, 1)}])
+    put(tmp_path, "2.parquet", [dict.fromkeys(reversed(names), 2) | {"n": {"b": 2}}])
+    put(tmp_path, "3.parquet", [{"n": {"a": 3}, **dict.fromkeys(names, 3)}])
+    run(tmp_path)
+    files = live_files(plan_scan(load_snapshot(str(tmp_path))))
+    found = {file.path: json.loads(file.stats or "{}")["minValues"] for file in files}
+    # n.b comes into the table with the second file, before all but n.a
+    assert found["1.parquet"] == {"n": {"a": 1}, **dict.fromkeys(names[:31], 1)}
+    assert found["2.parquet"] == {"n": {"b": 2}, **dict.fromkeys(names[:30], 2)}
+    assert found["3.parquet"] == {"n": {"a": 3}, **dict.fromkeys(names[:30], 3)}
+    assert [row["c00"] for row in read_rows(tmp_path, where="c39 = 2 and n.b = 2")] == [2]
+    assert not delta_pyds.verify(str(tmp_path)).errors
 
 
 def test_no_statistics_where_none_are_wanted(tmp_path: Path) -> None:
