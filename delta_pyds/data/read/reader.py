@@ -38,6 +38,7 @@ __all__ = ["OpenRows", "open_rows", "output_schema", "read"]
 
 # decoding does not profit from more, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
+_ROWS_PER_DECISION = 1 << 16
 # what a footer is believed where no column is decoded; more may be true, of values that repeat
 _ROWS_PER_BYTE = 64
 # so few that no width of theirs is worth a look ahead
@@ -157,8 +158,9 @@ class _FileReader:
             groups = self._plan.kept(groups)
         if self._live is not None:
             groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
-        # with a predicate every row group is decided on its own, unless it is tiny
-        rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else self._state.batch_rows
+        # with a predicate every row group is decided on its own, unless it is tiny, however long batches may be
+        few = min(self._state.batch_rows, _ROWS_PER_DECISION)
+        rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else few
         for run in runs([g for g in groups if g.num_rows], rows_per_run):
             for rows in self._late(run) if self._plan.late.leaves else self._early(run):
                 if rows.count:

@@ -103,6 +103,17 @@ def test_the_rest_of_a_row_group_is_decoded_only_when_a_row_is_left(
     assert decoded == [((0,), (0,)), ((1,), (0,)), ((2,), (0,)), ((2,), (1, 2)), ((3,), (0,))]
 
 
+def test_long_batches_decide_no_two_row_groups_together(
+    tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> None:
+    rows = pa.table({"a": pa.array(range(120_000)), "s": pa.repeat(pa.scalar("v"), 120_000)})
+    output = struct(("a", LONG), ("s", STRING))
+    file = write(tmp_path / "f", rows, row_group_size=40_000)
+    state = state_of(tmp_path, output, inputs=output, predicate=_compare("a", "=", 90_000), batch_rows=1 << 18)
+    assert scan(state, file).to_pylist() == [{"a": 90_000, "s": "v"}]
+    assert {groups for groups, leaves in decoded if leaves == (1,)} == {(2,)}
+
+
 def test_row_groups_are_ruled_out_by_their_footers(
     tmp_path: Path, decoded: list[tuple[tuple[int, ...], tuple[int, ...]]]
 ) -> None:
