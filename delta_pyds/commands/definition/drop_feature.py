@@ -82,7 +82,8 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
         DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; DeltaError with ..._CHECKPOINT_FAILED; a ConflictError where other
         writers were first, time after time (..._CONFLICT_REVALIDATION_FAIL where they use the feature).
     """
-    for left in range(_MOST_RUNS - 1, -1, -1):
+    lost: ConflictError | None = None
+    for _ in range(_MOST_RUNS):
         snapshot = dropping.open_table()
         snapshot.configuration.check_writable()
         snapshot.storage.require_put_if_absent(snapshot.table_root)
@@ -91,16 +92,19 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
             return _run(dropping, snapshot, feature, truncate_history)
         except _InUseAgainError:
             logger.info("Another writer changed %s while %s was dropped.", snapshot.table_root, feature.name)
-        except CommitRetriesExceededError:
-            if not left:
-                raise
+        except ConflictError as error:
+            # each step is a commit of its own, so the next run goes on from the last of them
+            logger.info("A step of dropping %s from %s lost a race: %s", feature.name, snapshot.table_root, error)
+            lost = error
     raise ConflictError(
         f"the table feature {feature.name} was not dropped from table {snapshot.table_root}: other writers use it, or "
-        f"changed the table's definition, {_MOST_RUNS} times. Let them end first.",
+        f"changed the table's definition, {_MOST_RUNS} times. Let them end first, and drop it again. What was turned "
+        "off for it stays off till then (of rowTracking: delta.enableRowTracking=false, "
+        "delta.rowTrackingSuspended=true).",
         code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         table=snapshot.table_root,
         feature=feature.name,
-    )
+    ) from lost
 
 
 def _droppable(configuration: TableConfiguration, name: str, truncate_history: bool) -> TableFeature:

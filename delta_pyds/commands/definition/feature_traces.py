@@ -20,7 +20,7 @@ import msgspec
 import pyarrow.compute as pc
 
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
-from delta_pyds.commands.definition.unmapping import remove_mapping
+from delta_pyds.commands.definition.unmapping import bare_field, remove_mapping
 from delta_pyds.commands.definition.widened_files import forget_type_changes, has_type_changes, rewrite_narrow_files
 from delta_pyds.commands.layout.optimize import plan_reorg
 from delta_pyds.commands.layout.run import run_layout
@@ -33,17 +33,19 @@ from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
-from delta_pyds.protocol.schema import StructField, change_fields
+from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
+from delta_pyds.table.transaction.conflict import UNBACKFILL
 from delta_pyds.table.transaction.transaction import Transaction
 
 VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
-_UNBACKFILL = "ROW TRACKING UNBACKFILL"
 # as the reference: a commit stays of a size that readers take at once
 _FILES_AT_ONCE = 100_000
 _MOST_RUNS = 20
@@ -80,7 +82,7 @@ def has_traces(snapshot: Snapshot, feature: str) -> bool:
     if feature == Feature.DELETION_VECTORS:
         return properties.deletion_vectors or _has_vectors(snapshot)
     if feature == Feature.COLUMN_MAPPING:
-        return configuration.column_mapping_mode != "none" or _is_mapped(snapshot)
+        return configuration.column_mapping_mode != "none" or _has_stray_ids(snapshot)
     if feature in (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW):
         return properties.type_widening or has_type_changes(snapshot.schema)
     if feature == Feature.V2_CHECKPOINT:
@@ -114,8 +116,7 @@ def remove_traces(dropping: Dropping, snapshot: Snapshot, feature: str) -> bool:
     elif feature == Feature.ROW_TRACKING:
         _without_row_ids(dropping, snapshot)
     elif feature == Feature.COLUMN_MAPPING:
-        runner = dropping.runner(snapshot.totals.size_bytes)
-        remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
+        _without_mapping(dropping, snapshot)
     elif feature in (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW):
         return _without_narrow_files(dropping, snapshot)
     elif feature == Feature.V2_CHECKPOINT:
@@ -170,14 +171,16 @@ def _without_timestamps(snapshot: Snapshot, options: DefinitionOptions) -> None:
 
 
 def _without_row_ids(dropping: Dropping, snapshot: Snapshot) -> None:
-    properties = snapshot.configuration.properties
-    if properties.row_tracking or not properties.row_tracking_suspended:
-        # no writer gives ids from here on
-        off = {Property.ENABLE_ROW_TRACKING: "false", Property.ROW_TRACKING_SUSPENDED: "true"}
-        _set(snapshot, off, dropping.options)
-        snapshot = dropping.open_table()
     batches = 0
-    while files := list(islice(_with_ids(snapshot), _FILES_AT_ONCE)):
+    while has_traces(snapshot, Feature.ROW_TRACKING):
+        properties = snapshot.configuration.properties
+        if properties.row_tracking or not properties.row_tracking_suspended:
+            # no writer gives ids from here on
+            off = {Property.ENABLE_ROW_TRACKING: "false", Property.ROW_TRACKING_SUSPENDED: "true"}
+            _set(snapshot, off, dropping.options)
+            snapshot = dropping.open_table()
+            continue
+        files = list(islice(_with_ids(snapshot), _FILES_AT_ONCE))
         transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
         transaction.record_files(file.path for file in files)
         transaction.add(
@@ -185,7 +188,7 @@ def _without_row_ids(dropping: Dropping, snapshot: Snapshot) -> None:
             for file in files
         )
         transaction.commit(
-            Operation(_UNBACKFILL, {"batchId": str(batches)}), user_metadata=dropping.options.user_metadata
+            Operation(UNBACKFILL, {"batchId": str(batches)}), user_metadata=dropping.options.user_metadata
         )
         batches += 1
         snapshot = dropping.open_table()
@@ -226,17 +229,39 @@ def _without_narrow_files(dropping: Dropping, snapshot: Snapshot) -> bool:
     )
 
 
-def _is_mapped(snapshot: Snapshot) -> bool:
-    """Whether a field has an id or a physical name."""
-    found = False
+def _without_mapping(dropping: Dropping, snapshot: Snapshot) -> None:
+    if snapshot.configuration.column_mapping_mode != "none":
+        runner = dropping.runner(snapshot.totals.size_bytes)
+        remove_mapping(snapshot, runner, dropping.options, dropping.command, keep_mode=False)
+        return
+    # what is left in the schema of a table that was mapped once, or never: no file goes by it
+    bare = change_fields(_logged_schema(snapshot), bare_field)
+    gone = (Property.COLUMN_MAPPING_MODE, Property.COLUMN_MAPPING_MAX_COLUMN_ID)
+    kept = {key: value for key, value in snapshot.configuration.configuration.items() if key not in gone}
+    metadata = msgspec.structs.replace(
+        snapshot.metadata, schema_string=schema_to_string(bare), configuration=dict(kept)
+    )
+    operation = Operation("UNSET TBLPROPERTIES", {"properties": list(gone), "ifExists": True})
+    commit_change(snapshot, DefinitionChange(operation, metadata), dropping.options)
+
+
+def _has_stray_ids(snapshot: Snapshot) -> bool:
+    """Whether a field has an id or a physical name, which a table without mapping pays no heed to."""
+    found = Property.COLUMN_MAPPING_MAX_COLUMN_ID in snapshot.configuration.configuration
 
     def look(f: StructField) -> StructField:
         nonlocal found
-        found |= any(key in f.metadata for key in MAPPING_KEYS)
+        found |= not MAPPING_KEYS.isdisjoint(f.metadata)
         return f
 
-    change_fields(snapshot.schema, look)
+    change_fields(_logged_schema(snapshot), look)
     return found
+
+
+def _logged_schema(snapshot: Snapshot) -> StructType:
+    """As the log has it: the snapshot's own has no ids where the table is not mapped."""
+    text = snapshot.metadata.schema_string
+    return snapshot.schema if text is None else parse_schema(text)
 
 
 def _has_v2_checkpoint(snapshot: Snapshot) -> bool:
@@ -311,14 +336,19 @@ def _tombstones(snapshot: Snapshot) -> _Tombstones:
                 found.others[path] = max(when, found.others.get(path, 0))
                 continue
             found.with_vectors.add(path)
-            file = _vector_file(vector)
+            file = _vector_file(snapshot.table_root, vector)
             if file is not None:
                 found.vector_files[file] = max(when, found.vector_files.get(file, 0))
     return found
 
 
-def _vector_file(vector: Mapping[str, Any]) -> str | None:
-    """None for one that is inline, or at an absolute path, where no vacuum of this table looks."""
+def _vector_file(root: str, vector: Mapping[str, Any]) -> str | None:
+    """None for one that is inline, or at an absolute path elsewhere, where no vacuum of this table looks."""
+    if vector["storageType"] == "p":
+        # a clone of a clone may name a file of its own root so
+        path = normalize_table_root(resolve_data_path(root, vector["pathOrInlineDv"]))
+        below = join(root, "")
+        return encode_path(path.removeprefix(below)) if path.startswith(below) else None
     if vector["storageType"] != "u":
         return None
     return encode_path(DeletionVectorDescriptor("u", vector["pathOrInlineDv"], 0, 0).relative_path())

@@ -66,7 +66,7 @@ def remove_mapping(
         del configuration[Property.COLUMN_MAPPING_MODE]
     metadata = msgspec.structs.replace(
         snapshot.metadata,
-        schema_string=schema_to_string(change_fields(before.schema, _bare)),
+        schema_string=schema_to_string(change_fields(before.schema, bare_field)),
         configuration=configuration,
     )
     after = load_configuration(snapshot.table_root, before.version + 1, snapshot.protocol, metadata)
@@ -106,7 +106,8 @@ def remove_mapping(
         raise
 
 
-def _bare(f: StructField) -> StructField:
+def bare_field(f: StructField) -> StructField:
+    """The field without the id and the physical name that column mapping has given it."""
     return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
 
 

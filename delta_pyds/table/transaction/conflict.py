@@ -53,7 +53,8 @@ from delta_pyds.table.transaction.adoption import (
 IsolationLevel = Literal["Serializable", "WriteSerializable", "SnapshotIsolation"]
 
 BACKFILL = "ROW TRACKING BACKFILL"
-_RENUMBERING = (BACKFILL, "ROW TRACKING UNBACKFILL")
+UNBACKFILL = "ROW TRACKING UNBACKFILL"
+RENUMBERING = (BACKFILL, UNBACKFILL)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class WinningCommit:
     @property
     def renumbers(self) -> bool:
         """Whether the commit only assigned or removed row ids: the files and their rows are the same as before."""
-        return self.operation in _RENUMBERING
+        return self.operation in RENUMBERING
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def _check_applications(current: TransactionInfo, winner: WinningCommit) -> None
 def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
     if current.blind_append or current.isolation == "SnapshotIsolation" or not winner.adds:
         return
-    if current.operation in _RENUMBERING or winner.renumbers:
+    if current.operation in RENUMBERING or winner.renumbers:
         return
     if current.isolation == "WriteSerializable" and winner.is_blind_append and not current.changes_metadata:
         return
@@ -293,8 +294,8 @@ def _check_added_files(current: TransactionInfo, winner: WinningCommit) -> None:
 def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> None:
     if not winner.removes:
         return
-    # a backfill leaves out the files that others took or committed again
-    read_files = frozenset() if current.operation == BACKFILL else current.read_files
+    # it leaves out the files that others took or committed again
+    read_files = frozenset() if current.operation in RENUMBERING else current.read_files
     read = next((r for r in winner.removes if r.path in read_files), None)
     if read is not None or current.read_whole_table:
         found = read or winner.removes[0]

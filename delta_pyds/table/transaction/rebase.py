@@ -23,7 +23,7 @@ from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.protocol.schema import TYPE_CHANGES
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.transaction.conflict import BACKFILL, Adopted, WinningCommit
+from delta_pyds.table.transaction.conflict import BACKFILL, RENUMBERING, Adopted, WinningCommit
 from delta_pyds.table.transaction.row_tracking import high_water_mark
 
 
@@ -74,7 +74,7 @@ def advance(
     domain = (winner.domains or {}).get(ROW_TRACKING_DOMAIN)
     numbered = {a.path: a for a in winner.adds} if winner.operation == BACKFILL else {}
     settled: set[str] = set()
-    if operation == BACKFILL:
+    if operation in RENUMBERING:
         settled = {a.path for a in winner.adds} | {r.path for r in winner.removes}
     return replace(
         latest,

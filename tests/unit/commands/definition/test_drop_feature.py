@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from delta_pyds.commands.row_changes.commit_rows import local_runner
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
-from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.errors import ConflictError, DeltaError, UserError
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.listing import list_log
 from delta_pyds.log.segment import complete_checkpoints
@@ -78,6 +79,48 @@ def test_row_tracking_leaves_nothing_behind(tmp_path: Path) -> None:
     assert commit_info(tmp_path, -2)["operation"] == "ROW TRACKING UNBACKFILL"
     write_rows(tmp_path, IDS, [])
     assert drop(tmp_path, "domainMetadata").protocol == Protocol(1, 2)
+
+
+def test_rows_that_go_meanwhile_do_not_stop_it(tmp_path: Path) -> None:
+    """Ids are taken from the files that are left, in the first run."""
+    table(tmp_path, enableRowTracking="true")
+    write_rows(tmp_path, IDS, [{"id": 3}])
+
+    def open_table() -> Snapshot:
+        snapshot = load_snapshot(tmp_path)
+        if operations(tmp_path)[-1] == "SET TBLPROPERTIES":
+            delete(tmp_path, "id = 3")
+        return snapshot
+
+    drop_feature(Dropping(open_table), "rowTracking")
+
+    done = operations(tmp_path)
+    assert done[-3:] == ["DELETE", "ROW TRACKING UNBACKFILL", "DROP FEATURE"]
+    assert done.count("SET TBLPROPERTIES") == 1
+    assert not verify(str(tmp_path)).findings
+    assert [row["id"] for row in read_rows(tmp_path)] == [1, 2]
+
+
+def test_a_step_that_loses_a_race_is_made_again(tmp_path: Path) -> None:
+    """And where they never end, it is said what is turned off now."""
+    table(tmp_path, enableRowTracking="true")
+    races = 0
+
+    def open_table() -> Snapshot:
+        nonlocal races
+        snapshot = load_snapshot(tmp_path)
+        if races < most and operations(tmp_path)[-1] != "DROP FEATURE":
+            races += 1
+            alter(tmp_path, lambda s: set_properties(s, {"delta.appendOnly": str(bool(races % 2)).lower()}))
+        return snapshot
+
+    most = 1000
+    with pytest.raises(ConflictError, match="rowTrackingSuspended") as error:
+        drop_feature(Dropping(open_table), "rowTracking")
+    assert error.value.code == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    most = races + 2
+    drop_feature(Dropping(open_table), "rowTracking")
+    assert operations(tmp_path)[-1] == "DROP FEATURE" and not verify(str(tmp_path)).findings
 
 
 def test_in_commit_timestamps_end(tmp_path: Path) -> None:
@@ -386,6 +429,44 @@ def test_a_restore_between_brings_no_narrow_file_into_a_table_without_the_featur
     [file] = live_files(plan_scan(load_snapshot(tmp_path)))
     assert restored and str(pq.read_schema(tmp_path / file.path).field("id").type) == "int64"
     assert not verify(str(tmp_path)).findings
+
+
+def test_a_vector_that_is_named_by_an_absolute_path_below_the_root_is_kept_too(tmp_path: Path) -> None:
+    """As a table has it that was replaced by a clone of its own clone."""
+    table(tmp_path, enableDeletionVectors="true")
+    write_rows(tmp_path, IDS, [{"id": 3}, {"id": 4}])
+    delete(tmp_path, "id = 3")
+    [vector] = tmp_path.glob("*.bin")
+    log = tmp_path / "_delta_log"
+    commit = log / f"{load_snapshot(tmp_path).version:020}.json"
+    odd = re.sub(r'"u","pathOrInlineDv":"[^"]*"', f'"p","pathOrInlineDv":"file:{vector}"', commit.read_text())
+    commit.write_text(odd)
+    for file in log.glob("*.crc"):
+        file.unlink()
+    delete(tmp_path, "id = 4")
+
+    drop(tmp_path, "deletionVectors")
+
+    tombstones = load_snapshot(tmp_path).replay.tombstones(0)
+    assert vector.name in {path for batch in tombstones for path in batch.column("path").to_pylist()}
+
+
+def test_ids_that_no_mapping_asks_for_go_with_the_feature(tmp_path: Path) -> None:
+    table(tmp_path, feature_columnMapping="supported")
+    log = tmp_path / "_delta_log"
+    commit = log / f"{0:020}.json"
+    stray = '"metadata":{"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"x"}'.replace('"', '\\"')
+    text = commit.read_text()
+    assert text.count('\\"metadata\\":{}') == 1
+    commit.write_text(text.replace('\\"metadata\\":{}', stray))
+    for file in log.glob("*.crc"):
+        file.unlink()
+
+    after = drop(tmp_path, "columnMapping")
+
+    assert "columnMapping" not in str(after.metadata.schema_string)
+    assert "REMOVE COLUMN MAPPING" not in operations(tmp_path)
+    protected(tmp_path, ["appendOnly", "invariants"])
 
 
 def test_a_live_file_whose_path_has_a_tombstone_with_a_vector_is_written_anew(tmp_path: Path) -> None:

@@ -484,6 +484,13 @@ def test_a_removed_file_that_we_read_conflicts(isolation: IsolationLevel) -> Non
 
 
 @ALL
+@pytest.mark.parametrize("operation", ["ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"])
+def test_who_only_gives_or_takes_row_ids_leaves_removed_files_out(isolation: IsolationLevel, operation: str) -> None:
+    mine = TransactionInfo(operation, "/t", isolation, SCHEMA, read_files=frozenset({"x"}))
+    assert run(mine, winner(RemoveFile("x")))
+
+
+@ALL
 def test_any_removed_file_conflicts_with_a_read_of_the_whole_table(isolation: IsolationLevel) -> None:
     with pytest.raises(ConcurrentDeleteReadError):
         run(current(isolation, read_whole_table=True), winner(RemoveFile("y", data_change=False)))

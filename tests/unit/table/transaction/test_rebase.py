@@ -55,10 +55,11 @@ def test_only_a_backfill_tells_row_ids_of_files_that_were_there() -> None:
     assert followed(winner("ROW TRACKING BACKFILL", numbered)).row_ids == {"a": numbered}
 
 
-def test_only_a_backfill_of_ours_keeps_what_winners_did_with_files() -> None:
+@pytest.mark.parametrize("operation", ["ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"])
+def test_only_a_backfill_of_ours_keeps_what_winners_did_with_files(operation: str) -> None:
     won = winner("DELETE", file("new"), removes=(RemoveFile("gone"),))
     assert followed(won).settled == frozenset()
-    assert followed(won, operation="ROW TRACKING BACKFILL").settled == {"new", "gone"}
+    assert followed(won, operation=operation).settled == {"new", "gone"}
 
 
 def test_the_time_of_the_last_commit_is_the_winners() -> None:
