@@ -19,6 +19,8 @@ from delta_pyds.redaction import safe_logger
 
 logger = safe_logger(__name__)
 
+# the writer waits; what hangs so long is no compaction
+_MOST_SECONDS = 3600
 # the working directory, which -c looks into first, is not where modules come from
 _MAIN = "import sys; sys.path[:1] = []; from delta_pyds.commands.layout.apart import main; main()"
 
@@ -43,6 +45,7 @@ def compact_apart(
             env={**os.environ, "PYTHONPATH": modules},
             stdout=subprocess.DEVNULL,
             check=False,
+            timeout=_MOST_SECONDS,
         )
         if done.returncode:
             raise OSError(f"its process ended with the code {done.returncode}")

@@ -118,6 +118,18 @@ def test_a_process_that_is_killed_fails_no_write(
     assert "ended with the code -9" in caplog.text
 
 
+def test_a_process_that_hangs_holds_no_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(3):
+        write_rows(tmp_path, SCHEMA, [{"id": n, "p": 0}], properties=WANTED)
+    monkeypatch.setattr(apart, "_MOST_SECONDS", 0.5)
+    monkeypatch.setattr(apart, "_MAIN", "import time; time.sleep(600)")
+    compact_apart(str(tmp_path), 2, {}, rule=AutoCompaction(min_files=3))
+    assert load_snapshot(str(tmp_path)).version == 2
+    assert "timed out" in caplog.text
+
+
 def test_times_that_only_a_session_explains_do_not_move(tmp_path: Path) -> None:
     """Partition timestamps without a zone are those of a session, which nobody names after a commit."""
     builder = TableBuilder(tmp_path, {"id": "long", "ts": "timestamp"}, partition_columns=["ts"], properties=WANTED)
