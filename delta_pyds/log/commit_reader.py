@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -164,7 +165,8 @@ def _find_commit_info(data: bytes, path: str) -> tuple[bool, CommitInfo | None]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    # one after the other: a list of a long commit's lines would be several times as large as it
+    for number, line in enumerate(BytesIO(data), start=1):
         stripped = line.strip()
         if stripped:
             yield number, stripped

@@ -54,6 +54,10 @@ def test_a_result_is_a_table(value: object) -> None:
     assert "<script" not in shown and "\u202e" not in shown
 
 
+def test_a_number_that_python_does_not_write_is_described() -> None:
+    assert text(10**5000) == "a number of 16610 bits"
+
+
 def test_names_of_fields_are_words() -> None:
     shown = VacuumResult(3, 0, 700, 1, None)._repr_html_()
     assert '<th scope="row">deleted files</th><td class="n">3</td>' in shown

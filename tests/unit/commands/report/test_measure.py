@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from delta_pyds.commands.report.depth import depth
 from delta_pyds.commands.report.files import Ranges
 from delta_pyds.commands.report.gains import optimize_gain
 from delta_pyds.commands.report.measure import TableMeasures, measure, read_files
+from delta_pyds.commands.report.versions import versions
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
@@ -122,6 +124,24 @@ def test_a_commit_that_cannot_be_read_leaves_older_sizes_unknown(tmp_path: Path)
     (tmp_path / "_delta_log" / f"{2:020d}.json").write_text('{"add":')
     shown = _measures(tmp_path).versions.shown
     assert [(v.version, v.num_files) for v in shown if v.num_files is not None] == [(2, 2), (3, 3), (4, 4)]
+
+
+def test_a_long_commit_is_counted_line_by_line(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder.create()
+    builder.append([{"id": 1}])
+    builder.checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_bytes(b"{}\n" * 100_000)
+    snapshot = load_snapshot(tmp_path)
+    tracemalloc.start()
+    try:
+        shown = versions(snapshot, 1, 7).shown
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [version.files_added for version in shown] == [0, 1]
+    # a list of its lines would take 4 MB
+    assert peak < 2_000_000
 
 
 def _add(path: str, **more: Any) -> str:

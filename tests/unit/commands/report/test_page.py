@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import delta_pyds
 from delta_pyds.cli.main import main
 from delta_pyds.commands.report.pictures import MOST_BINS, curve, lying, stacked
+from delta_pyds.errors import OptionError
 from tests.support.table_builder import TableBuilder, generate_large
 
 _NO_END = {"meta", "link"}
@@ -71,6 +73,12 @@ def test_markup_of_others_is_text(hostile: Path) -> None:
 def test_what_verify_reads_is_the_callers_choice(many_sided: TableBuilder, how: bool, text: str) -> None:
     page = delta_pyds.report(many_sided.path, verify=how)
     assert text in page.partition("Findings of verify")[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize("how", [0, 1, "all", None])
+def test_what_verify_reads_is_named(many_sided: TableBuilder, how: Any) -> None:
+    with pytest.raises(OptionError, match="'log' or 'data'"):
+        delta_pyds.report(many_sided.path, verify=how)
 
 
 def test_findings_are_listed(tmp_path: Path) -> None:
