@@ -31,7 +31,9 @@ from delta_pyds.errors import (
     UnsupportedFeatureError,
     UserError,
 )
+from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import shown
+from delta_pyds.storage.table_path import absolute_table_path
 
 _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
     (TableNotFoundError, 3),
@@ -45,6 +47,7 @@ _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
 # of an error whose class says less than its code
 _STATUSES_BY_CODE = {"DELTA_CANNOT_RESTORE_TABLE_VERSION": 3}
 _BROKEN = 6
+_WRONG = 2
 # what a count of Arrow's may be
 _MOST = 2**63 - 1
 _INTERRUPTED = 130
@@ -60,6 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # a terminal of another encoding than the table's texts
         sys.stdout.reconfigure(errors="backslashreplace")
     given.storage_options = dict(given.storage_options or ())
+    try:
+        absolute_table_path(given.path)
+    except DeltaError as e:
+        # no store was asked yet
+        print(f"deltapy: {e}", file=sys.stderr)
+        return _WRONG
     try:
         status: int = given.verb(given)
         sys.stdout.flush()
@@ -110,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     _selection(command("explain", "Which files a read would open, and why not the others"))
     verify = command("verify", "Hold the table against every rule of the protocol")
     verify.add_argument("--log-only", action="store_true", help="leave the data files unread")
-    verify.add_argument("--time-zone", metavar="ZONE", help="of the sessions that wrote the table")
+    verify.add_argument("--time-zone", metavar="ZONE", type=_zone, help="of the sessions that wrote the table")
     report = command("report", "One HTML page: files, partitions, clustering, growth, findings, what upkeep would gain")
     report.add_argument("-o", "--output", metavar="FILE", help="write the page here, and not to the standard output")
     checks = report.add_mutually_exclusive_group()
@@ -124,7 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     vacuum.add_argument("--unsafe-retention", action="store_true", help="take less hours than the table's own")
     optimize = command("optimize", "Make few files of many small ones; cluster a clustered table")
     optimize.add_argument("--where", metavar="PREDICATE", action="append", default=[], help="of partition columns")
-    optimize.add_argument("--time-zone", metavar="ZONE", help="of the sessions that wrote timestamps as partitions")
+    zone_help = "of the sessions that wrote timestamps as partitions"
+    optimize.add_argument("--time-zone", metavar="ZONE", type=_zone, help=zone_help)
     way = optimize.add_mutually_exclusive_group()
     way.add_argument("--zorder-by", metavar="NAMES", type=_names, help="write all files anew, along these columns")
     way.add_argument("--purge", action="store_true", help="write files anew that have deleted rows")
@@ -133,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     which = restore.add_mutually_exclusive_group(required=True)
     which.add_argument("--version", metavar="N", type=_number)
     which.add_argument("--timestamp", metavar="TIME", help="the last version that is not after it")
-    restore.add_argument("--time-zone", metavar="ZONE", default="UTC", help="of a time that names none (UTC)")
+    restore.add_argument("--time-zone", metavar="ZONE", type=_zone, default="UTC", help="of a time without one (UTC)")
     cat = command("cat", "The rows, as CSV or as JSON")
     _selection(cat)
     cat.add_argument("--limit", type=_number, metavar="N", help="at most so many rows")
@@ -146,7 +156,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     version = parser.add_mutually_exclusive_group()
     version.add_argument("--version", metavar="N", type=_number)
     version.add_argument("--timestamp", metavar="TIME", help="the last version that is not after it")
-    parser.add_argument("--time-zone", metavar="ZONE", default="UTC", help="of times that name none (UTC)")
+    parser.add_argument("--time-zone", metavar="ZONE", type=_zone, default="UTC", help="of times that name none (UTC)")
 
 
 def _names(text: str) -> list[str]:
@@ -158,6 +168,15 @@ def _number(text: str) -> int:
     if not 0 <= number <= _MOST:
         raise argparse.ArgumentTypeError(f"{number} is not between 0 and {_MOST}")
     return number
+
+
+def _zone(text: str) -> str:
+    """Checked before anything is done: a table without a time would never ask for it."""
+    try:
+        TimeZone(text)
+    except DeltaError as e:
+        raise argparse.ArgumentTypeError(e.message) from None
+    return text
 
 
 def _key_and_value(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -87,7 +88,7 @@ def explain(arguments: argparse.Namespace) -> int:
         "filesRead": report.num_kept,
     }
     output.json_line({**summary, "bytes": report.total_bytes, "bytesRead": report.kept_bytes})
-    output.json_rows(report.files.to_batches())
+    output.json_rows(report.files.rename_columns([_camel(name) for name in report.files.column_names]).to_batches())
     return DONE
 
 
@@ -152,9 +153,11 @@ def vacuum(arguments: argparse.Namespace) -> int:
     )
     plan = plan_vacuum(resolve_storage(root, arguments.storage_options), root, options)
     if arguments.dry_run:
-        for path in plan.paths.to_pylist():
+        # directories, which come last, have no size
+        sizes = plan.files.column("size").to_pylist()
+        for path, size in zip_longest(plan.paths.to_pylist(), sizes):
             if arguments.json:
-                output.json_line({"path": path})
+                output.json_line({"path": path, "size": size})
             else:
                 output.text_line(path)
         return DONE
@@ -206,10 +209,16 @@ def restore(arguments: argparse.Namespace) -> int:
 
 def _say(arguments: argparse.Namespace, result: Any) -> int:
     if arguments.json:
-        output.json_line(asdict(result))
+        output.json_line({_camel(name): value for name, value in asdict(result).items()})
     else:
         output.text_line(str(result))
     return DONE
+
+
+def _camel(name: str) -> str:
+    """As the reference's history has its names, so all of ``--json`` is of one spelling."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def cat(arguments: argparse.Namespace) -> int:

@@ -97,6 +97,18 @@ def test_a_time_of_the_log_that_is_none_is_not_shown(tmp_path: Path, capsys: pyt
     assert _json_lines(capsys)[0]["createdAt"] is None
 
 
+def test_sizes_that_cannot_be_meant_are_summed_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder.create()
+    (add,) = builder.append([{"id": 1}])
+    for n in range(3):
+        builder.commit([{"add": {**add["add"], "path": f"{n}.parquet", "size": 2**62}}])
+    assert main(["detail", str(tmp_path), "--json"]) == 0
+    assert _json_lines(capsys)[0]["sizeInBytes"] is None
+    assert main(["explain", str(tmp_path), "--json"]) == 0
+    assert _json_lines(capsys)[0]["bytes"] == 3 * 2**62 + add["add"]["size"]
+
+
 def test_a_terminal_of_another_encoding_shows_escapes(tmp_path: Path) -> None:
     write_rows(tmp_path, {"s": "string"}, [{"s": "漢"}])
     command = [sys.executable, "-m", "delta_pyds.cli.main", "cat", str(tmp_path)]
@@ -133,7 +145,7 @@ def test_history_and_detail(table: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_explain(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(table), "--where", "id > 7", "--json"]) == 0
     summary, file = _json_lines(capsys)
-    assert (summary["files"], summary["filesRead"], file["ruled_out_by"]) == (1, 0, "id > 7")
+    assert (summary["files"], summary["filesRead"], file["ruledOutBy"]) == (1, 0, "id > 7")
     assert main(["explain", str(table)]) == 0
     assert "1 of 1 files read" in capsys.readouterr().out
 
@@ -172,11 +184,14 @@ def test_optimize_restore_and_vacuum(table: Path, capsys: pytest.CaptureFixture[
     assert main(["vacuum", str(table), "--dry-run"]) == 0
     assert capsys.readouterr().out == ""
     assert main(["vacuum", str(table), "--hours", "0"]) == 2
-    assert "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT" in error and "--unsafe-retention" in error
     assert main(["vacuum", str(table), "--hours", "0", "--unsafe-retention", "--dry-run", "--json"]) == 0
-    assert len(_json_lines(capsys)) == 4
+    planned = _json_lines(capsys)
+    assert {Path(str(file["path"])).stat().st_size for file in planned} == {file["size"] for file in planned}
+    assert len(planned) == 4
     assert main(["vacuum", str(table), "--hours", "0", "--unsafe-retention", "--json"]) == 0
-    assert _json_lines(capsys)[0]["num_deleted_files"] == 4
+    assert _json_lines(capsys)[0]["numDeletedFiles"] == 4
     assert len(list(table.glob("*.parquet"))) == 2
 
 
@@ -193,6 +208,8 @@ def test_a_partition_that_is_a_time_needs_a_zone(tmp_path: Path, capsys: pytest.
     [
         (["cat", "{t}/nothing"], 3, "Check the path"),
         (["cat", "{t}", "--version", "7"], 3, "7"),
+        (["cat", " "], 2, "empty"),
+        (["detail", "file://elsewhere/t"], 2, "elsewhere"),
         (["restore", "{t}", "--version", "7"], 3, "7"),
         (["cat", "{t}", "--where", "id ==="], 4, "id ==="),
         (["cat", "{t}", "--columns", "nothing"], 4, "nothing"),
@@ -209,7 +226,8 @@ def test_a_failure_is_a_sentence_and_a_status(
 
 @pytest.mark.parametrize(
     "arguments", [[], ["nothing"], ["cat"], ["cat", "t", "--limit", "-1"], ["cat", "t", "--limit", "9" * 20],
-                  ["cat", "t", "--storage-option", "x"],
+                  ["cat", "t", "--storage-option", "x"], ["cat", "t", "--time-zone", "Nowhere/X"],
+                  ["optimize", "t", "--time-zone", "Nowhere"], ["restore", "t", "--version", "1", "--time-zone", "X"],
                   ["cat", "t", "--version", "1", "--timestamp", "2026-01-01"]]
 )  # fmt: skip
 def test_arguments_that_are_none(arguments: list[str]) -> None:
