@@ -8,6 +8,7 @@ What a scan is made of:
 - ``cast``: decoded columns to exactly these types
 - ``scan_files``: the files of a scan as Arrow rows
 - ``statistics_json``: the statistics of the log, JSON text, as Arrow columns
+- ``exact_sum``: sums of what a log claims
 - ``skipping``: conditions on statistics, evaluated for many files at once
 - ``roaring``: the bitmap inside a deletion vector
 - ``key_index``: rows by the values of their keys, for a join

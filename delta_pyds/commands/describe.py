@@ -77,7 +77,7 @@ def detail_table(detail: TableDetail, location: str | None = None) -> pa.Table:
         "partitionColumns": list(detail.partition_columns),
         "clusteringColumns": list(detail.clustering_columns),
         "numFiles": detail.num_files,
-        "sizeInBytes": detail.size_bytes,
+        "sizeInBytes": detail.size_bytes if _is_long(detail.size_bytes) else None,
         "properties": list(detail.properties.items()),
         "minReaderVersion": detail.min_reader_version,
         "minWriterVersion": detail.min_writer_version,

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import FileExistsInStorageError
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.checksum import (
@@ -95,7 +96,7 @@ def compute_checksum(
     deleted = file_size_histogram(cardinalities, DELETED_RECORD_BOUNDARIES).file_counts
     return VersionChecksum(
         txn_id=txn_id,
-        table_size_bytes=pc.sum(sizes).as_py() or 0,
+        table_size_bytes=exact_sum(sizes),
         num_files=len(sizes),
         num_metadata=1,
         num_protocol=1,
@@ -105,7 +106,7 @@ def compute_checksum(
         metadata=replay.metadata,
         protocol=replay.protocol,
         file_size_histogram=file_size_histogram(sizes, SIZE_BOUNDARIES),
-        num_deleted_records_opt=(pc.sum(cardinalities).as_py() or 0) if with_vectors else None,
+        num_deleted_records_opt=exact_sum(cardinalities) if with_vectors else None,
         num_deletion_vectors_opt=vectors if with_vectors else None,
         deleted_record_counts_histogram_opt=DeletedRecordCountsHistogram(deleted) if with_vectors else None,
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, OptionError, TimeTravelError
 from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
 from delta_pyds.log.checksum import ReplayedState, read_checksum, verify_checksum
@@ -104,7 +105,7 @@ class Snapshot:
         files = size = 0
         for batch in self.adds(AddRequest(columns=("size",))):
             files += batch.files.num_rows
-            size += pc.sum(batch.files.column("size")).as_py() or 0
+            size += exact_sum(batch.files.column("size"))
         return TableTotals(files, size)
 
     def verify_checksum(self) -> bool:
@@ -123,7 +124,7 @@ class Snapshot:
             column = batch.files.column("deletionVector")
             present = pc.and_(column.is_valid(), column.field("storageType").is_valid())
             vectors += present.true_count
-            deleted += pc.sum(column.field("cardinality").filter(present)).as_py() or 0
+            deleted += exact_sum(column.field("cardinality").filter(present))
         verify_checksum(
             checksum,
             ReplayedState(

@@ -103,13 +103,14 @@ def _filled(files: Sequence[AddFile], room: int) -> list[Bin]:
     some: list[AddFile] = []
     total = 0
     for file in files:
-        if some and total + file.size > room:
+        if some and total + _size(file) > room:
             found.append(Bin(tuple(some)))
             some, total = [], 0
         some.append(file)
-        total += file.size
+        total += _size(file)
     return [*found, Bin(tuple(some))] if some else found
 
 
 def _size(file: AddFile) -> int:
-    return file.size
+    """A size that is none counts as nothing: else a bin would take any number of files."""
+    return max(file.size, 0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.file_table import FILE_COLUMNS, KEY_COLUMNS, file_keys
 from delta_pyds.protocol.actions import AddFile
@@ -37,7 +38,7 @@ class FileKeys:
         size = 0
         for batch in snapshot.adds(AddRequest(columns=(*KEY_COLUMNS, "size"))):
             chunks.append(file_keys(batch.files))
-            size += pc.sum(batch.files.column("size")).as_py() or 0
+            size += exact_sum(batch.files.column("size"))
         return FileKeys(pa.chunked_array(chunks, pa.string()), size)
 
     def __len__(self) -> int:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
 from delta_pyds.commands.maintenance.other_tables import without_other_tables
@@ -92,7 +93,7 @@ class VacuumPlan:
 
     @property
     def size_bytes(self) -> int:
-        return pc.sum(self.files.column("size")).as_py() or 0
+        return exact_sum(self.files.column("size"))
 
     @property
     def paths(self) -> pa.ChunkedArray:
@@ -284,7 +285,8 @@ def _retention_ms(options: VacuumOptions, table_ms: int, table_root: str) -> int
             f"a vacuum of table {table_root} with a retention of {hours:g} hours may delete files that readers and "
             f"writers at work still need, for the table keeps removed files for {table_ms / _HOUR_MS:g} hours "
             "(delta.deletedFileRetentionDuration). If nobody works on the table, and no stream reads it, set "
-            "spark.databricks.delta.retentionDurationCheck.enabled=false for this session; else give more hours.",
+            "spark.databricks.delta.retentionDurationCheck.enabled=false for the session (in the command deltapy: "
+            "--unsafe-retention); else give more hours.",
             code="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
             table=table_root,
         )

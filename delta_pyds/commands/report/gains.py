@@ -111,7 +111,8 @@ def _filled(table: pa.Table, room: int) -> Iterator[tuple[int, int]]:
     number = size = 0
     current = None
     for codes, values in zip(chunks(table.column("code")), chunks(table.column("size")), strict=True):
-        for code, value in zip(codes, values, strict=True):
+        for code, size_bytes in zip(codes, values, strict=True):
+            value = max(size_bytes, 0)
             if number and (code != current or size + value > room):
                 yield number, size
                 number = size = 0

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.columnar.skipping import first_ruling_out, keep
 from delta_pyds.errors import ProtocolError
@@ -158,12 +159,12 @@ class ScanReport:
 
     @property
     def total_bytes(self) -> int:
-        return int(pc.sum(self.files.column("size_bytes")).as_py() or 0)
+        return exact_sum(self.files.column("size_bytes"))
 
     @property
     def kept_bytes(self) -> int:
         sizes = self.files.filter(self.files.column("kept")).column("size_bytes")
-        return int(pc.sum(sizes).as_py() or 0)
+        return exact_sum(sizes)
 
     def to_text(self, limit: int = 20) -> str:
         """The totals and the first ``limit`` files, for people."""

@@ -7,6 +7,8 @@ from bisect import bisect_left
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.exact_sum import exact_sum
+
 
 class Budget:
     """The remaining limits of a batch.
@@ -44,7 +46,7 @@ class Budget:
         if self._taken:
             if self._files is not None and len(sizes) > self._files:
                 return False
-            if self._bytes is not None and _total(sizes) > self._bytes:
+            if self._bytes is not None and exact_sum(sizes) > self._bytes:
                 return False
         self._spend(len(sizes), sizes)
         return True
@@ -54,8 +56,4 @@ class Budget:
         if self._files is not None:
             self._files -= count
         if self._bytes is not None:
-            self._bytes -= _total(sizes)
-
-
-def _total(sizes: pa.Int64Array) -> int:
-    return int(pc.sum(sizes).as_py() or 0)
+            self._bytes -= exact_sum(sizes)
