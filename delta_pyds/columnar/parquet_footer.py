@@ -54,7 +54,7 @@ _PLAIN = {
 _MAGIC_BYTES = 4
 # a ColumnOrder whose field 1, TYPE_ORDER, is set
 _BY_TYPE = b"\x1c\x00\x00"
-_FILE_SCHEMA, _FILE_ROW_GROUPS, _FILE_COLUMN_ORDERS = 2, 4, 7
+_FILE_ROW_GROUPS, _FILE_COLUMN_ORDERS = 4, 7
 _GROUP_COLUMNS = 1
 _CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
 (
@@ -184,24 +184,6 @@ class ParquetFooter:
             raise pa.ArrowInvalid(
                 f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
             ) from e
-
-    def has_schema(self, schema: bytes) -> bool:
-        """Whether the file has the very columns of another one, byte for byte: ``schema`` is that one's."""
-        return self._bytes.startswith(schema)
-
-    @cached_property
-    def schema(self) -> bytes:
-        """The beginning of the footer, as Arrow writes it, to the end of its schema."""
-        data, at, number = self._bytes, _MAGIC_BYTES, 0
-        try:
-            while number < _FILE_SCHEMA:
-                number, kind, at = field_header(data, at, number)
-                if not kind:
-                    raise ThriftError("it has no schema")
-                at = skip(data, at, kind)
-        except (ThriftError, TypeError) as e:
-            raise pa.ArrowInvalid(f"its footer cannot be read: {e}") from e
-        return data[:at]
 
     def check_names(self) -> None:
         """Make sure that columns are called the same in both places that name them: damage to one is noticed.

@@ -24,7 +24,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.file_schema import FileColumn, file_columns
-from delta_pyds.data.read.data_file import naming
+from delta_pyds.data.read.data_file import Naming
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import (
@@ -119,7 +119,7 @@ def _changed(schema: StructType) -> list[dict[str, object]]:
 
 def _is_narrow(snapshot: Snapshot, file: AddFile) -> bool:
     path = resolve_data_path(snapshot.table_root, file.path)
-    with naming(snapshot.table_root, path):
+    with Naming(snapshot.table_root, path):
         parquet = open_parquet(snapshot.storage.parquet_source(path))
         try:
             by_id = snapshot.configuration.column_mapping_mode == "id"

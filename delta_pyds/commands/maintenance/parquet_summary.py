@@ -21,7 +21,7 @@ from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.data.file_schema import FileColumn, file_columns
 from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.read.data_file import naming
+from delta_pyds.data.read.data_file import Naming
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics
 from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import Binding
@@ -78,7 +78,7 @@ def summarize(
     Raises: CorruptDataFileError for what is no Parquet file; UnsupportedOperationError for a column of a type that no
         table has.
     """
-    with naming(root, path):
+    with Naming(root, path):
         parquet = open_parquet(storage.parquet_source(path))
         try:
             metadata = parquet.metadata

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from delta_pyds.data.read.concurrent import read_numbered
+from delta_pyds.data.read.concurrent import read_numbered, threads_worth
 from delta_pyds.data.row_changes.files import write_files
 from delta_pyds.tasks.layout import CompactFiles
 from delta_pyds.tasks.row_changes import TableFile
@@ -58,8 +58,9 @@ class LiveRows:
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         self._counts = [0] * len(self._files)
-        files = (file.scan for file in self._files)
-        with closing(read_numbered(self._scan, files, threads=self._threads, ahead_bytes=AHEAD_BYTES)) as numbered:
+        files = [file.scan for file in self._files]
+        threads = threads_worth(self._scan, files, self._threads)
+        with closing(read_numbered(self._scan, files, threads=threads, ahead_bytes=AHEAD_BYTES)) as numbered:
             for number, batch in numbered:
                 self._counts[number] += batch.num_rows
                 yield batch

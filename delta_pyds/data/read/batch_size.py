@@ -7,7 +7,8 @@ batches of the size that was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,28 @@ _DECODED = 8
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 
 
+@dataclass(frozen=True)
+class Widths:
+    """What a schema says of the width of a row. ``varying``: leaves of which it says nothing, or that repeat."""
+
+    fixed_bytes: int
+    varying: Mapping[int, int | None]
+
+    @classmethod
+    def of(cls, schema: Any, leaves: Iterable[int]) -> Widths:
+        """``schema``: the file's ``pyarrow.parquet.ParquetSchema``."""
+        fixed = 0
+        varying: dict[int, int | None] = {}
+        for leaf in leaves:
+            column = schema.column(leaf)
+            width = _WIDTHS.get(column.physical_type)
+            if width is None or column.max_repetition_level:
+                varying[leaf] = width
+            else:
+                fixed += width
+        return cls(fixed, varying)
+
+
 class BatchSizer:
     """Estimates the width of a row from the footer, and learns from the batches that come.
 
@@ -32,23 +55,14 @@ class BatchSizer:
     promises decides how many rows are asked for at once, never how much memory is asked for.
     """
 
-    def __init__(self, metadata: Any, footer: ParquetFooter, leaves: Sequence[int], batch_rows: int) -> None:
-        schema = metadata.schema
+    def __init__(self, metadata: Any, footer: ParquetFooter, widths: Widths, batch_rows: int) -> None:
         self._metadata = metadata
         self._footer = footer
         self._batch_rows = max(1, batch_rows)
         self._seen_bytes_per_row = 0.0
         self._probed: set[tuple[int, ...]] = set()
-        self._fixed_bytes = 0
-        # leaves of whose width the schema says nothing
-        self._varying: dict[int, int | None] = {}
-        for leaf in leaves:
-            column = schema.column(leaf)
-            width = _WIDTHS.get(column.physical_type)
-            if width is None or column.max_repetition_level:
-                self._varying[leaf] = width
-            else:
-                self._fixed_bytes += width
+        self._fixed_bytes = widths.fixed_bytes
+        self._varying = widths.varying
 
     def rows(self, row_groups: Sequence[RowGroup]) -> int:
         """Rows to decode at once from these row groups."""

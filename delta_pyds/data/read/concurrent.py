@@ -1,7 +1,7 @@
 """Several files at once: their batches in the order of the files, in bounded memory.
 
-Invariant: at most ``threads`` files are open, and each holds no more decoded batches ahead of the one that consumes
-them than its share of ``ahead_bytes``, and one batch. Files are taken from their iterator as they are needed.
+Invariant: at most ``threads`` files are open, and each thread holds no more decoded batches ahead of the one that
+consumes them than its share of ``ahead_bytes``, and one batch. Files are taken from their iterator as they are needed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.read.shared_plans import SharedPlans
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
@@ -25,12 +26,24 @@ _MOST_THREADS = 16
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
 _SMALL_BYTES = 1 << 20
+# of short local files one thread reads several: to hand one over takes as long as to decode it
+_SHORT_FILE_BYTES = 256 * 1024
+_SHORT_FILES = 64
 
 
 def default_threads() -> int:
     """As many as there are processors that this process may use."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(_MOST_THREADS, allowed)
+
+
+def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:
+    """Of that many threads those that read these files the sooner: one where all are short and local.
+
+    Most of the work on such a file is Python's, which runs one thread at a time.
+    """
+    is_quick = scheme_of(state.table_root) == "file" and all(f.size_bytes <= _SHORT_FILE_BYTES for f in files)
+    return 1 if is_quick else threads
 
 
 def read_concurrently(
@@ -56,15 +69,31 @@ def read_numbered(
             for batch in read(state, file, plans):
                 yield number, batch
         return
-    pieces = (_Piece(number, piece) for number, file in enumerate(files) for piece in _pieces(file))
-    readers = _Readers(lambda piece: read(state, piece, plans), pieces, threads, ahead_bytes // threads)
+    together = _SHORT_FILES if scheme_of(state.table_root) == "file" else 1
+    readers = _Readers(lambda file: read(state, file, plans), _pieces(files, together), threads, ahead_bytes // threads)
     try:
         yield from readers.batches()
     finally:
         readers.close()
 
 
-def _pieces(file: ScanFile) -> Iterator[ScanFile]:
+def _pieces(files: Iterable[ScanFile], together: int) -> Iterator[_Piece]:
+    """Parts of long files, and up to ``together`` short ones that follow each other."""
+    short: list[tuple[int, ScanFile]] = []
+    for number, file in enumerate(files):
+        is_short = file.size_bytes <= _SHORT_FILE_BYTES
+        if short and (not is_short or len(short) >= together):
+            yield _Piece(short)
+            short = []
+        if is_short:
+            short.append((number, file))
+        else:
+            yield from (_Piece([(number, part)]) for part in _parts(file))
+    if short:
+        yield _Piece(short)
+
+
+def _parts(file: ScanFile) -> Iterator[ScanFile]:
     """A long file in parts that cover it: row groups belong to the part in which their middle lies."""
     number = min(-(-file.size_bytes // _PIECE_BYTES), _MOST_PIECES)
     if number <= 1:
@@ -78,11 +107,10 @@ def _pieces(file: ScanFile) -> Iterator[ScanFile]:
 
 @dataclass(eq=False)
 class _Piece:
-    """A part of the stream, of the file of that number: what is decoded and not yet consumed."""
+    """A part of the stream, of files with their numbers: what is decoded and not yet consumed."""
 
-    number: int
-    file: ScanFile
-    batches: deque[tuple[pa.RecordBatch, int]] = field(default_factory=deque)
+    files: Sequence[tuple[int, ScanFile]]
+    batches: deque[tuple[int, pa.RecordBatch, int]] = field(default_factory=deque)
     held_bytes: int = 0
     ended: bool = False
     error: BaseException | None = None
@@ -93,12 +121,12 @@ class _Readers:
 
     def __init__(
         self,
-        read_piece: Callable[[ScanFile], Iterator[pa.RecordBatch]],
+        read_file: Callable[[ScanFile], Iterator[pa.RecordBatch]],
         pieces: Iterator[_Piece],
         threads: int,
         share_bytes: int,
     ) -> None:
-        self._read = read_piece
+        self._read = read_file
         self._pieces = pieces
         self._share_bytes = share_bytes
         self._changed = threading.Condition()
@@ -112,9 +140,9 @@ class _Readers:
         self._plan()
         while self._order:
             piece = self._order[0]
-            batch = self._next_of(piece)
-            if batch is not None:
-                yield piece.number, batch
+            decoded = self._next_of(piece)
+            if decoded:
+                yield from decoded
                 continue
             if piece.error is not None:
                 raise piece.error
@@ -143,15 +171,20 @@ class _Readers:
                 self._threads.append(thread)
                 thread.start()
 
-    def _next_of(self, piece: _Piece) -> pa.RecordBatch | None:
+    def _next_of(self, piece: _Piece) -> list[tuple[int, pa.RecordBatch]]:
+        """The next batches, none at the end of the piece: one, or several that are small."""
+        found: list[tuple[int, pa.RecordBatch]] = []
         with self._changed:
             self._changed.wait_for(lambda: piece.batches or piece.ended)
-            if not piece.batches:
-                return None
-            batch, size = piece.batches.popleft()
-            piece.held_bytes -= size
-            self._changed.notify_all()
-            return batch
+            taken = 0
+            while piece.batches and taken <= _SMALL_BYTES:
+                number, batch, size = piece.batches.popleft()
+                taken += size
+                found.append((number, batch))
+            piece.held_bytes -= taken
+            if found:
+                self._changed.notify_all()
+        return found
 
     def _work(self) -> None:
         while True:
@@ -170,15 +203,16 @@ class _Readers:
                 self._changed.notify_all()
 
     def _fill(self, piece: _Piece) -> None:
-        for batch in self._read(piece.file):
-            size = _size_of(batch)
-            with self._changed:
-                self._changed.wait_for(lambda: piece.held_bytes < self._share_bytes or self._closed)
-                if self._closed:
-                    return
-                piece.batches.append((batch, size))
-                piece.held_bytes += size
-                self._changed.notify_all()
+        for number, file in piece.files:
+            for batch in self._read(file):
+                size = _size_of(batch)
+                with self._changed:
+                    self._changed.wait_for(lambda: piece.held_bytes < self._share_bytes or self._closed)
+                    if self._closed:
+                        return
+                    piece.batches.append((number, batch, size))
+                    piece.held_bytes += size
+                    self._changed.notify_all()
 
 
 def _size_of(batch: pa.RecordBatch) -> int:

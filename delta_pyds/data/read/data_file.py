@@ -47,7 +47,7 @@ class DataFile:
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
-        with naming(self.table, self.path):
+        with Naming(self.table, self.path):
             columns = file_columns(self.parquet.schema_arrow)
         leaves = columns[-1].last_leaf if columns else 0
         if leaves != self.metadata.num_columns:
@@ -61,7 +61,7 @@ class DataFile:
 
     @cached_property
     def footer(self) -> ParquetFooter:
-        """What the footer says of the columns of each row group; to be asked within ``naming``."""
+        """What the footer says of the columns of each row group; to be asked within ``Naming``."""
         return ParquetFooter(self.metadata)
 
     @cached_property
@@ -75,12 +75,12 @@ class DataFile:
 
     def size_of(self, leaf: int) -> int:
         """Bytes of a leaf column on disk, in the first row group."""
-        with naming(self.table, self.path):
+        with Naming(self.table, self.path):
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
     def check_names(self) -> None:
         """To be asked where the file lacks a column. Raises: CorruptDataFileError where a name was damaged."""
-        with naming(self.table, self.path):
+        with Naming(self.table, self.path):
             self.footer.check_names()
 
     def smallest_leaf(self) -> int:
@@ -94,7 +94,7 @@ class DataFile:
 
         Of many rows, text comes as a dictionary where the file has little of it (see ``dictionaries``).
         """
-        with naming(self.table, self.path):
+        with Naming(self.table, self.path):
             promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
             names: Sequence[str] = ()
             parquet = self.parquet
@@ -105,7 +105,7 @@ class DataFile:
                 batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
             )
         while True:
-            with naming(self.table, self.path):
+            with Naming(self.table, self.path):
                 batch = next(batches, None)
                 if batch is None:
                     break
@@ -138,7 +138,7 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
     Raises: FileNotFoundInStorageError, CorruptDataFileError when it is not the
         Parquet file that the log promises, UnsupportedFeatureError when it is encrypted.
     """
-    with naming(state.table_root, file.path):
+    with Naming(state.table_root, file.path):
         source = storage.parquet_source(file.path)
         if not isinstance(source, pa.NativeFile):
             # all who decode share its lock: a place is sought, and then read from
@@ -204,32 +204,44 @@ def _too_large(table: str, path: str, problem: str) -> DeltaError:
     )
 
 
-@contextmanager
-def naming(table: str, path: str) -> Iterator[None]:
-    """Turn whatever a library raises about the file into an error that names it."""
-    try:
-        yield
-    except DeltaError as e:
-        if isinstance(e, FileNotFoundInStorageError):
-            raise _missing(table, path) from None
-        raise
-    except FileNotFoundError:
+class Naming:
+    """Within it, whatever a library raises about the file becomes an error that names it.
+
+    A class: each file of a scan enters it a dozen times, and a generator takes five times as long to enter.
+    """
+
+    __slots__ = ("_path", "_table")
+
+    def __init__(self, table: str, path: str) -> None:
+        self._table = table
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            _raise_named(error, self._table, self._path)
+
+
+def _raise_named(error: BaseException, table: str, path: str) -> None:
+    """Raise what names the file; what is none of its business goes on as it is."""
+    if isinstance(error, FileNotFoundInStorageError | FileNotFoundError):
         raise _missing(table, path) from None
-    except pa.ArrowCancelled:
-        raise
-    except pa.ArrowNotImplementedError as e:
+    if isinstance(error, DeltaError | pa.ArrowCancelled):
+        return
+    if isinstance(error, pa.ArrowNotImplementedError):
         raise UnsupportedFeatureError(
-            f"the data file '{path}' of the table '{table}' holds something that this version cannot read: {e}.",
+            f"the data file '{path}' of the table '{table}' holds something that this version cannot read: {error}.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=table,
             path=path,
-        ) from e
-    except (MemoryError, pa.ArrowCapacityError) as e:
-        raise _too_large(table, path, str(e).rstrip(".")) from e
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as e:
-        if isinstance(e, OSError) and e.errno is not None:
-            raise StorageError(f"the data file '{path}' could not be read: {e}.", table=table, path=path) from e
-        text = str(e)
+        ) from error
+    if isinstance(error, MemoryError | pa.ArrowCapacityError):
+        raise _too_large(table, path, str(error).rstrip(".")) from error
+    if isinstance(error, OSError) and error.errno is not None:
+        raise StorageError(f"the data file '{path}' could not be read: {error}.", table=table, path=path) from error
+    if isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError | OverflowError):
+        text = str(error)
         if "encrypt" in text.lower() or "decrypt" in text.lower():
             raise UnsupportedFeatureError(
                 f"the data file '{path}' of the table '{table}' is encrypted, which is not supported.",
@@ -237,7 +249,7 @@ def naming(table: str, path: str) -> Iterator[None]:
                 feature="parquetEncryption",
                 path=path,
             ) from None
-        raise _corrupt(table, path, text.rstrip(".")) from e
+        raise _corrupt(table, path, text.rstrip(".")) from error
 
 
 def _missing(table: str, path: str) -> FileNotFoundInStorageError:

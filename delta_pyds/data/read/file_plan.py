@@ -19,6 +19,7 @@ from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.data.columns import Constant, null_column, record_batch
 from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read import calendar, change_type
+from delta_pyds.data.read.batch_size import Widths
 from delta_pyds.data.read.data_file import DataFile
 from delta_pyds.data.read.dictionaries import made_plain
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics, kept_row_groups
@@ -56,7 +57,7 @@ class FilePlan:
     """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
 
     ``returns_early``: something of the first pass is returned, not just the rows chosen by it.
-    ``lacks``: the file lacks a column or a part of one, which reads as null.
+    ``widths``: of what is decoded. ``lacks``: the file lacks a column or a part of one, which reads as null.
     ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
     are the materialised columns, None where the file has none. ``change_type``:
     of a change data file the column of this name, None where it is among the outputs.
@@ -86,6 +87,7 @@ class FilePlan:
             self.late = Selection(self._leaves(late), data.columns)
         else:
             self.early, self.late = Selection(self._leaves(returned), data.columns), Selection([], data.columns)
+        self.widths = Widths.of(data.metadata.schema, [*self.early.leaves, *self.late.leaves])
         self.outputs = [self._source(b, f.nullable) for b, f in zip(outputs, state.output.fields, strict=True)]
         self._inputs = [self._source(b, True) for b in inputs]
         self.row_id = None if row_id is None else self._source(row_id, True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.evaluate import matches
 from delta_pyds.data.columns import Constant, record_batch
 from delta_pyds.data.read.batch_size import PROBE_ROWS, BatchSizer
-from delta_pyds.data.read.data_file import DataFile, naming, open_data_file
+from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
@@ -31,7 +32,6 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, may_fail
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 __all__ = ["OpenRows", "open_rows", "output_schema", "read"]
@@ -83,7 +83,8 @@ class OpenRows:
 @contextmanager
 def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> Iterator[OpenRows]:
     """For who asks more of a file than its rows. Raises: what ``read`` raises."""
-    storage = resolve_storage(state.table_root, state.storage_options)
+    plans = plans or SharedPlans(state)
+    storage = plans.storage
     deleted = _loaded(storage, state, file.deletion_vector)
     selected = _loaded(storage, state, file.selected)
     with open_data_file(storage, state, file) as data:
@@ -91,8 +92,8 @@ def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None
             if vector is not None:
                 vector.check_within(data.num_rows, file.path)
         live = deleted if selected is None else SelectedRows.of(selected, deleted)
-        with naming(state.table_root, file.path):
-            reader = _FileReader(plans or SharedPlans(state), file, data, live)
+        with Naming(state.table_root, file.path):
+            reader = _FileReader(plans, file, data, live)
         yield OpenRows(deleted, reader)
 
 
@@ -145,10 +146,8 @@ class _FileReader:
         self._live = live
         self._plan, self._is_shared = plans.plan_of(file, data)
         self._schema = plans.schema
-        self._path = Constant(pa.scalar(file.path, pa.string()))
         self._numbers = RowNumbers()
-        leaves = [*self._plan.early.leaves, *self._plan.late.leaves]
-        self._sizer = BatchSizer(data.metadata, data.footer, leaves, state.batch_rows)
+        self._sizer = BatchSizer(data.metadata, data.footer, self._plan.widths, state.batch_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         file = self._file
@@ -177,7 +176,7 @@ class _FileReader:
         return sum(b.num_rows for b in self._data.decode(groups, [self._data.smallest_leaf()], PROBE_ROWS))
 
     def _naming(self) -> AbstractContextManager[None]:
-        return naming(self._state.table_root, self._file.path)
+        return Naming(self._state.table_root, self._file.path)
 
     # --- which rows
 
@@ -260,6 +259,10 @@ class _FileReader:
             yield batch.columns, batch.num_rows
 
     # --- which columns
+
+    @cached_property
+    def _path(self) -> Constant:
+        return Constant(pa.scalar(self._file.path, pa.string()))
 
     def _output(self, rows: _Rows) -> pa.RecordBatch:
         try:

@@ -1,26 +1,30 @@
 """Plans that files share: of a scan of many small files most are alike, and planning one takes longer than reading it.
 
-Invariant: a plan serves another file only if both have the same columns, byte for byte, the same key-value pairs and
-partition values, and nothing is decided by the footers of their row groups. What it then says of a file in an error is
-of the file that it was made for: who uses a plan that was shared makes the file's own before an error goes up.
+Invariant: a plan serves another file only if both have the same columns in all that Parquet says of them, the same
+key-value pairs and partition values, and nothing is decided by the footers of their row groups. What it then says of a
+file in an error is of the file that it was made for: who uses a plan that was shared makes the file's own before an
+error goes up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from delta_pyds.columnar.parquet_footer import ParquetFooter
-from delta_pyds.data.read.data_file import DataFile, naming
+from delta_pyds.data.read.data_file import DataFile, Naming
 from delta_pyds.data.read.file_plan import FilePlan
 from delta_pyds.data.read.output import output_schema
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 
 @dataclass(frozen=True)
 class _Last:
     values: tuple[str | None, ...]
-    footer: ParquetFooter
+    schema: Any  # pyarrow.parquet.ParquetSchema
     key_values: Mapping[bytes, bytes]
     plan: FilePlan
 
@@ -40,18 +44,24 @@ class SharedPlans:
         self._may_share = state.predicate is None and state.skip is None
         self._last: _Last | None = None
 
+    @cached_property
+    def storage(self) -> Storage:
+        """Where the files are."""
+        return resolve_storage(self.state.table_root, self.state.storage_options)
+
     def plan_of(self, file: ScanFile, data: DataFile) -> tuple[FilePlan, bool]:
         """The plan of a file, and whether it was made for another one. Raises: what ``FilePlan`` raises."""
         if not self._may_share or file.change_data:
             return FilePlan(self.state, file, data), False
         last = self._last
         if last is not None and last.values == file.partition_values:
-            with naming(self.state.table_root, file.path):
-                alike = data.key_values == last.key_values and data.footer.has_schema(last.footer.schema)
+            with Naming(self.state.table_root, file.path):
+                # names, types, repetition and field ids, without an object of Python for any of them
+                alike = data.metadata.schema.equals(last.schema) and data.key_values == last.key_values
             if alike:
                 if last.plan.lacks:
                     data.check_names()
                 return last.plan, True
         plan = FilePlan(self.state, file, data)
-        self._last = _Last(file.partition_values, data.footer, data.key_values, plan)
+        self._last = _Last(file.partition_values, data.metadata.schema, data.key_values, plan)
         return plan, False

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
 from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
-from delta_pyds.data.read.data_file import DataFile, naming, open_data_file
+from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.transform import Binding, FileColumnBinder
 from delta_pyds.protocol.schema import (
     TIMESTAMP,
@@ -104,7 +104,7 @@ class _FooterCheck:
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
-            with naming(self._state.table_root, file.path):
+            with Naming(self._state.table_root, file.path):
                 return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
 
 

@@ -110,7 +110,8 @@ def table_and_inventory(settings: PeerSettings, size: int) -> tuple[Path, Path, 
         known = names.drop_null()
         every = pa.concat_arrays([known, pa.array([f"part-{n:05d}-nobody.parquet" for n in range(orphans)])])
         listing = {
-            "path": pc.binary_join_element_wise(str(table), every, "/"),
+            # the reference knows paths by their scheme alone
+            "path": pc.binary_join_element_wise(f"file:{table}", every, "/"),
             "length": pa.repeat(pa.scalar(1_000, pa.int64()), len(every)),
             "isDir": pa.repeat(pa.scalar(False), len(every)),
             "modificationTime": pa.repeat(pa.scalar(_OLD_MS, pa.int64()), len(every)),

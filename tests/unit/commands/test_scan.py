@@ -114,6 +114,7 @@ def test_long_files_are_read_in_parts_by_several_threads(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(concurrent, "read", noted)
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 20_000)
+    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
     assert delta_pyds.scan(tmp_path, threads=2).to_table().column("id").to_pylist() == list(range(20_000))
     assert len(opened) > 3 and sorted(opened)[-1][1] is None
 
@@ -124,10 +125,37 @@ def test_a_batch_says_of_which_file_it_is(table: Path, threads: int, monkeypatch
     files = list(planned.files())
     expected = [sum(batch.num_rows for batch in concurrent.read(planned.state, file)) for file in files]
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
+    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
     counts = [0] * len(files)
     for number, batch in concurrent.read_numbered(planned.state, files, threads=threads):
         counts[number] += batch.num_rows
     assert counts == expected and sum(counts) == len(_live())
+
+
+@pytest.mark.parametrize("together", [1, 2, 64])
+@pytest.mark.parametrize("short", [0, "between", 1 << 20])
+def test_short_files_are_read_together_and_in_order(
+    table: Path, together: int, short: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = delta_pyds.scan(table)._scan
+    files = list(planned.files())
+    between = sorted(file.size_bytes for file in files)[FILES // 2]
+    monkeypatch.setattr(concurrent, "_SHORT_FILES", together)
+    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", between if isinstance(short, str) else short)
+    expected = [(n, batch) for n, file in enumerate(files) for batch in concurrent.read(planned.state, file)]
+    assert list(concurrent.read_numbered(planned.state, files, threads=3)) == expected
+
+
+def test_rows_before_a_short_file_that_is_gone_are_told_first(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path / "t", {"id": "long"})
+    builder.create()
+    adds = [builder.append([{"id": n}])[0] for n in range(5)]
+    builder.data_file(adds[3]).unlink()
+    found = []
+    with pytest.raises(DeltaError, match=builder.data_file(adds[3]).name):
+        for batch in delta_pyds.scan(tmp_path / "t", threads=2).to_batches():
+            found += batch.column("id").to_pylist()
+    assert found == [0, 1, 2]
 
 
 def test_one_thread_opens_a_file_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +168,7 @@ def test_one_thread_opens_a_file_once(table: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(concurrent, "read", noted)
     monkeypatch.setattr(concurrent, "_PIECE_BYTES", 1_000)
+    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 0)
     delta_pyds.scan(table, threads=1).to_table()
     assert len(opened) == len(set(opened)) == FILES
 

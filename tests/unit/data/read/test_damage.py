@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds.data.read import reader
-from delta_pyds.data.read.data_file import DataFile, naming
+from delta_pyds.data.read import shared_plans
+from delta_pyds.data.read.data_file import DataFile, Naming
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import (
     CorruptDataFileError,
@@ -108,7 +108,7 @@ def test_null_in_a_not_null_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_errors_of_the_disk_keep_their_reason() -> None:
-    with pytest.raises(StorageError, match=r"part-1.*I/O"), naming("table", "part-1"):
+    with pytest.raises(StorageError, match=r"part-1.*I/O"), Naming("table", "part-1"):
         raise OSError(5, "I/O error")
 
 
@@ -125,7 +125,7 @@ class _Remote(LocalStorage):
 
 def test_streams_are_read_like_local_files_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remote = _Remote()
-    monkeypatch.setattr(reader, "resolve_storage", lambda *_: remote)
+    monkeypatch.setattr(shared_plans, "resolve_storage", lambda *_: remote)
     file = write(tmp_path / "f", TABLE, row_group_size=100)
     assert scan(state_of(tmp_path, SCHEMA), file).equals(TABLE)
     (tmp_path / "g").write_bytes(b"nonsense")
