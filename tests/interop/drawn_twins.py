@@ -1,5 +1,7 @@
 """A drawn program on one table, of which each command runs on copies: by the reference, and by us in several places.
 
+Steps that keep a table run by the reference and by our core.
+
 Invariants: every command begins on copies of the same files, so their accounts differ in nothing but sizes and times.
 The table goes on as a copy that the reference changed and as one that we did, in turn. The model of rows says what must
 come out, so copies that are like it are alike. The core reads every copy, and the reference one of ours.
@@ -7,6 +9,8 @@ come out, so copies that are like it are alike. The core reads every copy, and t
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.changed_alike import assert_same_info, info, same_protocol
+from tests.interop.changed_alike import assert_same_info, info, same_protocol, without_predicates
 from tests.interop.changing_engines import ReferenceEngine
 from tests.support.change_feed import applied, change_rows
 from tests.support.change_feed import bag as feed_bag
+from tests.support.row_model.core_engine import CoreEngine
+from tests.support.row_model.core_upkeep import keep
 from tests.support.row_model.delta_table_engine import DeltaTableEngine
 from tests.support.row_model.harness import (
     Counts,
@@ -28,24 +34,28 @@ from tests.support.row_model.harness import (
     code_of,
     create,
     read_all,
+    same_feed,
     take_as_core,
 )
 from tests.support.row_model.model import Effect, Model, ModelRow, bag, key_of
 from tests.support.row_model.programs import Program
-from tests.support.row_model.steps import Append, Delete, Layout, Merge, Update
+from tests.support.row_model.steps import Append, Delete, Layout, Merge, Update, Upkeep
+from tests.support.row_model.upkeep import DropColumn, LayoutStep, RenameColumn, Restore
 
 if TYPE_CHECKING:
     from tests.interop.engines import Engines
 
 Command = Delete | Update | Merge
 REFERENCE = "reference"
+# files are of other sizes by each writer, and so are their percentiles
+_OWN_METRICS = r"Size|Bytes|TimeMs$"
 _ROW_IDS = ("_metadata.row_id AS _row_id", "_metadata.row_commit_version AS _row_commit_version")
 
 
 class Twins:
     """A table, its model, and every engine that a command runs by.
 
-    ``places``: of us, for each step that is a command.
+    ``places``: of us, for each step that is a command; one without is run by our core, and compared with the model.
     """
 
     def __init__(self, engines: Engines, folder: Path, program: Program, places: Sequence[Sequence[str]]) -> None:
@@ -56,33 +66,84 @@ class Twins:
         self._row_ids = RowIds()
         self._path = folder / "table"
         self._turn = 0
+        self._whole_feed = program.layout.change_feed
 
     def run(self) -> None:
         """Raises: AssertionError where a copy is not as the model, or two are not alike."""
         create(self._path, self._model)
         self._write(Append(self._program.first))
         for step, places in zip(self._program.steps, self._places, strict=True):
-            if isinstance(step, Command):
+            if isinstance(step, Command) and places:
                 self._command(step, places)
+            elif isinstance(step, Upkeep):
+                self._upkeep(step)
             else:
                 self._write(step)
-        if self._program.layout.change_feed:
+        if self._whole_feed:
             rows = feed_bag(self._model.values(), sorted(self._model.columns))
             assert applied([], change_rows(self._path)) == rows
 
     def _write(self, step: Any) -> None:
         """By the core. What breaks the constraint is left out."""
         effect = self._model.effect(step)
-        if not effect.errors:
+        if effect.errors:
+            return
+        if isinstance(step, Delete | Update):
+            core = CoreEngine()
+            core.delete(self._path, step) if isinstance(step, Delete) else core.update(self._path, step)
+        else:
             take_as_core(self._path, self._model, step)
-            self._take(effect)
+        self._take(effect)
 
     def _take(self, effect: Effect) -> None:
         """The table is what the step has made of it."""
+        before = self._model.now()
         self._model.take(effect)
-        if self._program.layout.row_tracking:
-            rows, version = read_all(self._path, row_ids=True), load_snapshot(str(self._path)).version
-            self._row_ids.check(self._model, rows, version)
+        self._whole_feed &= not effect.forgets and same_feed(before, self._model.now())
+        self._model.version = load_snapshot(str(self._path)).version
+        if self._model.layout.row_tracking:
+            self._row_ids.check(self._model, read_all(self._path, row_ids=True), self._model.version)
+
+    def _upkeep(self, step: Upkeep) -> None:
+        effect = self._model.effect(step)
+        if effect.impossible:
+            return
+        self._turn += 1
+        before = load_snapshot(str(self._path)).version
+        theirs, ours = (shutil.copytree(self._path, self._folder / f"{self._turn}-{who}") for who in (REFERENCE, "us"))
+        for name, copy in ((REFERENCE, theirs), ("us", ours)):
+            try:
+                if name == REFERENCE:
+                    for statement in step.statements(f"delta.`{copy}`", self._model):
+                        self._engines.sql(statement).collect()
+                else:
+                    keep(copy, step, self._model)
+            except Exception as error:
+                if not effect.errors:
+                    raise
+                assert code_of(error) in effect.errors, f"{name} refused {step} with {error}"
+            else:
+                assert not effect.errors, f"{name} did not refuse {step}, though {effect.errors}"
+        version = load_snapshot(str(theirs)).version
+        assert load_snapshot(str(ours)).version == version, f"{step} made other versions"
+        if not effect.errors:
+            for made in range(before + 1, version + 1):
+                assert _told(step, ours, made) == _told(step, theirs, made)
+            after = effect.layout or self._model.layout
+            changed = _Changed(
+                effect,
+                after,
+                self._model.rows,
+                self._row_ids,
+                before,
+                version,
+                any_changes=isinstance(step, Restore | RenameColumn | DropColumn),
+            )
+            for name, copy in ((REFERENCE, theirs), ("us", ours)):
+                changed.check(f"{name}: {step}", copy)
+            changed.judge(f"us, as the reference reads it: {step}", ours, self._engines)
+            self._path = (ours, theirs)[self._turn % 2]
+            self._take(effect)
 
     def _command(self, step: Command, places: Sequence[str]) -> None:
         self._turn += 1
@@ -95,7 +156,7 @@ class Twins:
         versions = {name: load_snapshot(str(copy)).version for name, copy in copies.items()}
         assert len(set(versions.values())) == 1, f"{step} made these versions: {versions}"
         version = versions[REFERENCE]
-        changed = _Changed(effect, self._program.layout, self._model.rows, self._row_ids, before, version)
+        changed = _Changed(effect, self._model.layout, self._model.rows, self._row_ids, before, version)
         judged = places[self._turn % len(places)]
         for name, copy in copies.items():
             changed.check(f"{name}: {step}", copy)
@@ -110,7 +171,7 @@ class Twins:
 
     def _compare(self, step: Command, theirs: Path, ours: Path, version: int) -> None:
         """What both say of the commit. Without vectors the reference rewrites files too of which rows only matched."""
-        rewrites_more = isinstance(step, Merge) and not self._program.layout.deletion_vectors
+        rewrites_more = isinstance(step, Merge) and not self._model.layout.deletion_vectors
         assert_same_info(theirs, ours, version, same_files=not rewrites_more)
         if rewrites_more:
             a, b = (info(path, version)["operationMetrics"] for path in (theirs, ours))
@@ -136,12 +197,40 @@ class Twins:
                 assert told in (None, right), f"{name} told of {counts}, which are {effect.counts}, for {step}"
 
 
+def _told(step: Upkeep, path: Path, version: int) -> Any:
+    """What a commit says of itself, without sizes and times; metrics where they count what both must have done."""
+    found = info(path, version)
+    parameters = without_predicates(found["operationParameters"])
+    told = [found["operation"], {name: _parsed(value) for name, value in parameters.items()}]
+    if isinstance(step, LayoutStep | Restore):
+        metrics = found.get("operationMetrics", {})
+        told.append({name: value for name, value in metrics.items() if not re.search(_OWN_METRICS, name)})
+    return told
+
+
+def _parsed(value: Any) -> Any:
+    """JSON in a text, in whatever order its writer put it."""
+    return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
+
+
 class _Changed:
-    """What one command must have made of any copy. Of a row that it inserted the id is the engine's choice."""
+    """What one command must have made of any copy. Of a row that it inserted the id is the engine's choice.
+
+    ``any_changes``: it may tell the change feed whatever it likes, or be refused there for the columns that it lost.
+    """
 
     def __init__(
-        self, effect: Effect, layout: Layout, rows: Sequence[ModelRow], row_ids: RowIds, before: int, version: int
+        self,
+        effect: Effect,
+        layout: Layout,
+        rows: Sequence[ModelRow],
+        row_ids: RowIds,
+        before: int,
+        version: int,
+        *,
+        any_changes: bool = False,
     ) -> None:
+        self._has_feed = layout.change_feed and not any_changes
         self._layout, self._row_ids, self._before, self._version = layout, row_ids, before, version
         self._columns = effect.columns
         self._changes = effect.changes
@@ -164,7 +253,7 @@ class _Changed:
         assert report.findings == (), f"{what}: {report}"
         if self._version == self._before:
             assert not self._changes, f"{what}: nothing was committed."
-        elif self._layout.change_feed:
+        elif self._has_feed:
             self._check_changes(what, change_rows(copy, self._version, self._version))
 
     def judge(self, what: str, copy: Path, engines: Engines) -> None:
@@ -172,7 +261,7 @@ class _Changed:
         frame = engines.reference(copy)
         tracked = frame.selectExpr("*", *_ROW_IDS) if self._layout.row_tracking else frame
         self._check_rows(what, tracked.toArrow().to_pylist())
-        if self._layout.change_feed and self._version > self._before:
+        if self._has_feed and self._version > self._before:
             version = str(self._version)
             feed = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
             self._check_changes(what, engines.reference(copy, **feed).toArrow().to_pylist())

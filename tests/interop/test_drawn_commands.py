@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.interop.drawn_twins import Twins
 from tests.interop.engines import Engines
 from tests.support.row_model.programs import PAIRS_OF_FEATURES, drawn_programs
-from tests.support.row_model.steps import DELETES, MERGES, MERGES_IN_PROCESS, OTHERS, UPDATES
+from tests.support.row_model.steps import DELETES, MERGES, MERGES_IN_PROCESS, OTHERS, UPDATES, Layout
+from tests.support.row_model.upkeep import DEFINITIONS_OF_BOTH, LAYOUT_STEPS, LIFE_STEPS, AddColumn
 from tests.support.sampling import seed
 
 _EVERYWHERE = ("process", "tasks", "spark")
@@ -30,6 +31,11 @@ _STEPS: tuple[tuple[Any, Sequence[str]], ...] = (
 )
 # of each kind of table; in a bounded run one
 _PROGRAMS = int(os.environ.get("INTEROP_PROGRAMS", "3"))
+_LIVES = {
+    "all but partitions": Layout(deletion_vectors=True, change_feed=True, mapped=True, row_tracking=True),
+    "no features": Layout(),
+    "all six features": PAIRS_OF_FEATURES["all six features"],
+}
 _BOUNDED = ("changes, row tracking, constraint", "all six features")
 
 
@@ -49,3 +55,24 @@ def test_drawn_commands(engines: Engines, tmp_path: Path, name: str, pytestconfi
         folder = tmp_path / str(number)
         folder.mkdir()
         Twins(engines, folder, program, [places for _, places in _STEPS]).run()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[
+                pytest.mark.cell(f"drawn upkeep: {name}", "ping-pong"),
+                *[pytest.mark.also_bounded] * (name == "all but partitions"),
+            ],
+        )
+        for name in _LIVES
+    ],
+)
+def test_drawn_upkeep(engines: Engines, tmp_path: Path, name: str) -> None:
+    """What keeps a table, between writes of our core: each step by both, and the table goes on as either's."""
+    writes = st.one_of(UPDATES, DELETES)
+    steps = [writes, LAYOUT_STEPS, st.builds(AddColumn), OTHERS, LAYOUT_STEPS, LIFE_STEPS, writes, DEFINITIONS_OF_BOTH]
+    (program,) = drawn_programs(1, f"{seed()} upkeep {name}", st.just(_LIVES[name]), [*steps, OTHERS, LIFE_STEPS])
+    Twins(engines, tmp_path, program, [()] * len(program.steps)).run()

@@ -13,7 +13,9 @@ from tests.support.row_model.harness import Harness
 from tests.support.row_model.steps import Append, Delete, Layout, Step, Update
 from tests.support.row_model.upkeep import (
     AddColumn,
+    Clone,
     Cluster,
+    Convert,
     DropColumn,
     DropFeature,
     Optimize,
@@ -96,6 +98,23 @@ LIVES: dict[str, tuple[Layout, list[Step]]] = {
         [Cluster(("k",)), append(10, 11), Optimize(), Restore(9), Optimize(), Restore(3), append(12, 13), Cluster(()),
          Optimize(), Cluster(("n", "s")), delete(10), Optimize(), Vacuum(), append(14), Optimize(), AddColumn(),
          RenameColumn(), Restore(3), Optimize()],
+    ),
+    "clones of clones": (
+        ALL,
+        [update(1), delete(2), Clone(1), append(10, 11), update(3), Optimize(), Clone(0), DropColumn(), Restore(1),
+         AddColumn(), append(12), Vacuum(), delete(10), Turn("row_tracking", False), Clone(0),
+         Turn("row_tracking", True), Cluster(("k",)), Purge(), Clone(2), Turn("mapped", False), append(13), Vacuum()],
+    ),
+    "clones and vectors": (
+        Layout(partitioned=True, deletion_vectors=True, change_feed=True, constrained=True),
+        [delete(1), Clone(0), delete(2), Clone(0), Restore(0), Purge(), Vacuum(), delete(3), Clone(1),
+         Turn("deletion_vectors", False), update(4), append(7, 8, n=7), ZOrder(("n",)), Restore(9)],
+    ),
+    "converted": (
+        Layout(partitioned=True, mapped=True, deletion_vectors=True, row_tracking=True),
+        [append(10), AddColumn(), delete(1), Convert(), append(11, 12), Turn("row_tracking", True), update(2),
+         Turn("mapped", True), AddColumn(), Clone(0), RenameColumn(), append(13), Convert(), Optimize(), Vacuum(),
+         update(3), Turn("change_feed", True), delete(4)],
     ),
     "partitions": (
         Layout(partitioned=True, deletion_vectors=True, change_feed=True, mapped=True, row_tracking=True),

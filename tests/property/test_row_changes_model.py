@@ -27,9 +27,11 @@ from tests.support.row_model.steps import (
     Rows,
     Step,
 )
+from tests.support.row_model.upkeep import UPKEEP
 from tests.support.sampling import examples
 
 KINDS = {"delete": DELETES, "update": UPDATES, "merge": MERGES_IN_PROCESS}
+_CHANGES = st.one_of(*KINDS.values(), OTHERS)
 
 
 def run(layout: Layout, first: tuple[Rows, ...], steps: Sequence[Step]) -> None:
@@ -48,6 +50,12 @@ def test_a_command_does_what_the_model_does(kind: str, data: st.DataObject, layo
 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
-@given(layout=LAYOUTS, first=TASKS, steps=st.lists(st.one_of(*KINDS.values(), OTHERS), min_size=1, max_size=8))
+@given(layout=LAYOUTS, first=TASKS, steps=st.lists(_CHANGES, min_size=1, max_size=8))
 def test_commands_one_after_another(layout: Layout, first: tuple[Rows], steps: list[Step]) -> None:
+    run(layout, first, steps)
+
+
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
+@given(layout=LAYOUTS, first=TASKS, steps=st.lists(st.one_of(_CHANGES, UPKEEP, UPKEEP), min_size=2, max_size=10))
+def test_a_life_of_a_table(layout: Layout, first: tuple[Rows], steps: list[Step]) -> None:
     run(layout, first, steps)

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_pyds.columnar.schema import arrow_schema
 from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.commands.definition.constraints import drop_constraint
@@ -17,6 +21,8 @@ from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.layout.cluster_by import cluster_by
 from delta_pyds.commands.layout.optimize import plan_optimize, plan_purge, plan_zorder
 from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
+from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.plan import CommandOptions
@@ -26,13 +32,16 @@ from delta_pyds.protocol.schema import LONG, StructField
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.row_model.model import Model
-from tests.support.row_model.steps import Upkeep, next_column
+from tests.support.row_model.steps import Upkeep, next_column, schema_of
 from tests.support.row_model.upkeep import (
     CONSTRAINT_NAME,
     AddColumn,
+    Clone,
     Cluster,
+    Convert,
     DropColumn,
     DropFeature,
+    Move,
     Optimize,
     Purge,
     RenameColumn,
@@ -40,16 +49,41 @@ from tests.support.row_model.upkeep import (
     Turn,
     Vacuum,
     ZOrder,
+    moved,
 )
+from tests.support.table_writes import read_rows, struct
 
 _HERE = Place("process", "a test says so.")
 _COMMAND = CommandOptions()
 _OPTIONS = DefinitionOptions()
 
 
-def keep(path: Path, step: Upkeep, model: Model) -> None:
-    """Take the step. ``model``: of the table, which has not taken it yet."""
+def keep(path: Path, step: Upkeep, model: Model) -> Path:
+    """Take the step. ``model``: of the table, which has not taken it yet. Returns: where the table is then."""
+    if isinstance(step, Convert):
+        export(path, model)
     _STEPS[type(step)](_Table(path), step, model)
+    return moved(path) if isinstance(step, Move) else path
+
+
+def export(path: Path, model: Model) -> None:
+    """The rows of the table as Parquet files, in the directories that Spark gives partitions."""
+    names = [name for name in model.columns if not (model.layout.partitioned and name == "p")]
+    schema = arrow_schema(struct(schema_of(names)))
+    by_directory: dict[str, list[dict[str, Any]]] = {}
+    for row in read_rows(path):
+        directory = f"p={_hive_value(row['p'])}" if model.layout.partitioned else ""
+        by_directory.setdefault(directory, []).append(row)
+    for directory, rows in by_directory.items():
+        folder = moved(path) / directory
+        folder.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "part-0.parquet", row_group_size=2)
+
+
+def _hive_value(value: str | None) -> str:
+    if value is None:
+        return "__HIVE_DEFAULT_PARTITION__"
+    return "".join(f"%{ord(c):02X}" if c in "/=%" else c for c in value)
 
 
 class _Table:
@@ -91,6 +125,16 @@ def _restore(table: _Table, step: Restore, model: Model) -> None:
     restore(table.open(), RestoreOptions(version=step.target(model).version))
 
 
+def _clone(table: _Table, step: Clone, model: Model) -> None:
+    source = load_snapshot(table.path, version=step.target(model).version)
+    shallow_clone(source, LocalStorage(), str(moved(Path(table.path))), CloneOptions())
+
+
+def _convert(table: _Table, _: Convert, model: Model) -> None:
+    partitions = struct({"p": "string"}) if model.layout.partitioned else struct({})
+    assert convert(LocalStorage(), str(moved(Path(table.path))), ConvertOptions(partitions))
+
+
 def _add(table: _Table, _: AddColumn, model: Model) -> None:
     new = NewColumn(StructField(next_column(model.columns), LONG))
     table.change(lambda snapshot: add_columns(snapshot, [new]))
@@ -127,6 +171,8 @@ _STEPS: dict[type, Any] = {
     Cluster: _cluster,
     Vacuum: _vacuum,
     Restore: _restore,
+    Clone: _clone,
+    Convert: _convert,
     AddColumn: _add,
     RenameColumn: _rename,
     DropColumn: _drop,

@@ -36,7 +36,7 @@ from tests.support.row_model.steps import (
     Upkeep,
     schema_of,
 )
-from tests.support.row_model.upkeep import DropFeature, Restore, Vacuum
+from tests.support.row_model.upkeep import DropFeature, Move, Restore, Vacuum
 from tests.support.table_writes import write_rows
 
 Counts = tuple[int | None, int | None, int | None]
@@ -60,17 +60,32 @@ class RowIds:
 
     def __init__(self) -> None:
         self.used: set[int] = set()
+        self._has_foreign_versions = False
 
-    def check(self, model: Model, rows: Sequence[Mapping[str, Any]], version: int, *, any_new: bool = False) -> None:
+    def forget(self, model: Model) -> None:
+        """Only those of rows that are there count: the table lost the mark of those that it gave, or has none yet."""
+        self.used = {row.row_id for row in model.rows if row.row_id is not None}
+
+    def check(
+        self,
+        model: Model,
+        rows: Sequence[Mapping[str, Any]],
+        version: int,
+        *,
+        any_new: bool = False,
+        any_version: bool = False,
+    ) -> None:
         """A row keeps its id while it is there, and its commit version while it is not changed; new ids are new.
 
-        The model learns what it does not know yet. ``any_new``: ids that it does not know may be old.
+        The model learns what it does not know yet. ``any_new``: ids that it does not know may be old. ``any_version``:
+        versions that it does not know may be any, as in a clone, whose files say of some rows what they were elsewhere.
         """
         ids = [row["_row_id"] for row in rows]
         assert None not in ids and len(set(ids)) == len(ids), "row ids are not unique."
         there = defaultdict(dict)
         for row in rows:
             there[key_of(row, model.columns)][row["_row_id"]] = row["_row_commit_version"]
+        self._has_foreign_versions |= any_version
         highest = max(self.used, default=-1)
         for row in sorted(model.rows, key=lambda r: r.row_id is None):
             found = there[key_of(row.values, model.columns)]
@@ -82,7 +97,8 @@ class RowIds:
                 assert any_new or row.row_id > highest, f"the row id {row.row_id} of {row.values} was another row's."
             expected = version if row.commit_version is None else row.commit_version
             if any_new:
-                assert committed <= version
+                assert committed <= version or self._has_foreign_versions
+            if any_new or any_version:
                 expected = committed
             assert committed == expected, f"{row.values} is of version {committed}, not of {expected}"
             row.commit_version = committed
@@ -136,9 +152,9 @@ class Harness:
             assert told in (None, known), f"{step} told of {counts}, which are {effect.counts}"
         if effect.forgets:
             self.history.clear()
-        if isinstance(step, DropFeature):
-            self._row_ids.used.clear()  # as is the mark of the ids that were given
-        self.check(new_ids=effect.new_ids)
+        if isinstance(step, DropFeature | Move):
+            self._row_ids.forget(self.model)
+        self.check(new_ids=effect.new_ids, new_versions=effect.new_versions)
         one_feed = not effect.forgets and same_feed(was, self.model.now())
         if not one_feed:
             self._feed_from = self.model.now()
@@ -158,14 +174,14 @@ class Harness:
             return self.engine.merge(self.path, step, self.model.columns)
         if isinstance(step, Upkeep):
             time.sleep(0.005)  # a vacuum of all that is old needs files that are older than it
-            keep(self.path, step, self.model)
+            self.path = keep(self.path, step, self.model)
             return None, None, None
         take_as_core(self.path, self.model, step)
         return None, None, None
 
     # --- what must hold
 
-    def check(self, *, new_ids: bool = False) -> None:
+    def check(self, *, new_ids: bool = False, new_versions: bool = False) -> None:
         """Rows, row ids, and every rule of the protocol."""
         model = self.model
         rows = read_all(self.path, row_ids=self.layout.row_tracking)
@@ -173,7 +189,7 @@ class Harness:
         assert not rows or {name for name in rows[0] if not name.startswith("_")} == set(model.columns)
         model.version = load_snapshot(str(self.path)).version
         if self.layout.row_tracking:
-            self._row_ids.check(self.model, rows, model.version, any_new=new_ids)
+            self._row_ids.check(self.model, rows, model.version, any_new=new_ids, any_version=new_versions)
         report = verify(str(self.path))
         assert report.findings == (), str(report)
         self.history[model.version] = model.now()

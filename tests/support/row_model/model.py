@@ -68,6 +68,7 @@ class Effect:
     ``changes``: of the change feed, as kind and values. ``columns``: of the table afterwards, as is ``layout`` where it
     is another one. ``impossible``: the step means nothing for this table. ``births``: of columns that come back.
     ``forgets``: versions before are no longer read, nor their changes. ``new_ids``: rows get ids that no one knows yet.
+    ``new_versions``: as do the versions in which they last changed.
     """
 
     columns: list[str]
@@ -80,6 +81,7 @@ class Effect:
     births: Mapping[str, int] = field(default_factory=dict)
     forgets: bool = False
     new_ids: bool = False
+    new_versions: bool = False
 
     def count(self, kind: str) -> int:
         return sum(found == kind for found, _ in self.changes)

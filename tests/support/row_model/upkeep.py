@@ -1,12 +1,13 @@
 """Steps that keep a table: they lay its rows out anew, clean up, go back, and alter what the table is.
 
-Invariant: none of them changes a row, but that a restore brings back those that were there. Statements are what an
-engine that speaks SQL runs for a step on the table that a model is of.
+Invariant: none of them changes a row, but that a restore brings back those that were there, as does a clone. Statements
+are what an engine that speaks SQL runs for a step on the table that a model is of.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ PROPERTIES: dict[Switch, tuple[str, str, str]] = {
     "row_tracking": ("delta.enableRowTracking", "true", "false"),
 }
 CONSTRAINT_NAME = "never_seven"
+_MOVED = "-moved"
 
 
 def same(model: Model, *errors: str) -> Effect:
@@ -141,6 +143,62 @@ class Restore(Upkeep):
         return [f"RESTORE TABLE {table} TO VERSION AS OF {self.target(model).version}"]
 
 
+class Move(Upkeep):
+    """The table goes on in another place, beside it, and has no history there."""
+
+
+def moved(path: Path) -> Path:
+    """Where a table is after it was moved."""
+    return path.with_name(f"{path.name}{_MOVED}")
+
+
+@dataclass(frozen=True)
+class Clone(Move):
+    """A shallow clone of the table as it was: ``back`` as of ``Restore``. Rows keep their ids; versions are others."""
+
+    back: int
+
+    def target(self, model: Model) -> Past:
+        return Restore(self.back).target(model)
+
+    def effect(self, model: Model) -> Effect:
+        past = self.target(model)
+        rows = [row.copy() for row in past.rows]
+        for row in rows:
+            row.commit_version = None
+        return Effect(
+            past.columns,
+            rows,
+            layout=past.layout,
+            births=past.births,
+            forgets=True,
+            new_versions=past.layout.row_tracking,
+        )
+
+    def statements(self, table: str, model: Model) -> list[str]:
+        version = self.target(model).version
+        return [f"CREATE TABLE {_moved_name(table)} SHALLOW CLONE {table} VERSION AS OF {version}"]
+
+
+@dataclass(frozen=True)
+class Convert(Move):
+    """The rows as Parquet files, which then are a table: one without features. Whoever takes the step exports them."""
+
+    def effect(self, model: Model) -> Effect:
+        if not model.rows:
+            return _impossible(model)
+        rows = [ModelRow(row.values) for row in model.rows]
+        return Effect(list(model.columns), rows, layout=Layout(partitioned=model.layout.partitioned), forgets=True)
+
+    def statements(self, table: str, model: Model) -> list[str]:
+        by = " PARTITIONED BY (p STRING)" if model.layout.partitioned else ""
+        return [f"CONVERT TO {_moved_name(table).replace('.', ' parquet.', 1)}{by}"]
+
+
+def _moved_name(table: str) -> str:
+    return f"{table.removesuffix('`')}{_MOVED}`"
+
+
 @dataclass(frozen=True)
 class AddColumn(Upkeep):
     def effect(self, model: Model) -> Effect:
@@ -240,7 +298,7 @@ class DropFeature(Upkeep):
 
     def statements(self, table: str, _: Model) -> list[str]:
         drop = f"ALTER TABLE {table} DROP FEATURE {self.feature}"
-        constraint = f"ALTER TABLE {table} DROP CONSTRAINT_NAME {CONSTRAINT_NAME}"
+        constraint = f"ALTER TABLE {table} DROP CONSTRAINT {CONSTRAINT_NAME}"
         return [constraint, drop] if self.feature == "checkConstraints" else [drop]
 
 
@@ -284,4 +342,8 @@ DEFINITION_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Turn, st.sampled_from(list(PROPERTIES)), st.booleans()),
     st.builds(DropFeature, st.sampled_from(["rowTracking", "checkConstraints"])),
 )
-UPKEEP: st.SearchStrategy[Step] = st.one_of(LAYOUT_STEPS, LIFE_STEPS, DEFINITION_STEPS)
+CLONES: st.SearchStrategy[Step] = st.builds(Clone, st.integers(0, 9))
+MOVES: st.SearchStrategy[Step] = st.one_of(CLONES, CLONES, CLONES, st.builds(Convert))
+UPKEEP: st.SearchStrategy[Step] = st.one_of(
+    LAYOUT_STEPS, LAYOUT_STEPS, LIFE_STEPS, LIFE_STEPS, DEFINITION_STEPS, DEFINITION_STEPS, MOVES
+)
