@@ -54,7 +54,8 @@ _OF_ITS_HISTORY = (
 )
 _ROW_ID_COLUMNS = (Property.MATERIALIZED_ROW_ID_COLUMN_NAME, Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME)
 _NO_FILES = FileKeys.none()
-_SHOWN = 100
+# in the sentence; and as the error's paths
+_SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
@@ -171,14 +172,14 @@ def _check_files(source: Snapshot, storage: Storage, target_root: str, adds: Seq
     with step("look at cloned files", target_root, log=logger):
         missing = missing_files(storage, target_root, adds[:1] if is_latest else adds)
     if missing:
-        shown = ", ".join(missing[:_SHOWN])
+        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"version {source.version} of table {source.table_root} cannot be cloned: {len(missing)} of its files are "
             f"no longer there, which a vacuum has probably deleted. Clone a later version. Missing are: {shown}",
             code="DELTA_FILE_NOT_FOUND_DETAILED",
             table=source.table_root,
             version=source.version,
-            paths=tuple(missing[:_SHOWN]),
+            paths=tuple(missing[:_GIVEN]),
         )
 
 

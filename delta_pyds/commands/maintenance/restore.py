@@ -46,7 +46,8 @@ from delta_pyds.table.transaction.transaction import Transaction
 
 logger = safe_logger(__name__)
 
-_SHOWN = 100
+# in the sentence; and as the error's paths
+_SHOWN, _GIVEN = 10, 100
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
     with step("look at restored files", target.table_root, log=logger):
         missing = missing_files(target.storage, target.table_root, restored)
     if missing:
-        shown = ", ".join(missing[:_SHOWN])
+        shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise UserError(
             f"table {target.table_root} cannot be restored to version {target.version}: {len(missing)} of its files "
             "are no longer there, which a vacuum has probably deleted. Restore a later version. To have what is left "
@@ -179,7 +180,7 @@ def _check_files(target: Snapshot, restored: Sequence[AddFile]) -> None:
             code="DELTA_RESTORE_MISSING_FILES",
             table=target.table_root,
             version=target.version,
-            paths=tuple(missing[:_SHOWN]),
+            paths=tuple(missing[:_GIVEN]),
         )
 
 
