@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from delta_pyds.commands.maintenance.parquet_summary import ParquetSummary, summarize
+from delta_pyds.commands.maintenance.parquet_summary import ParquetSummaries, ParquetSummary
 from delta_pyds.data.write.layout import NULL_DIRECTORY, encode_path
 from delta_pyds.data.write.statistics import statistics_json
 from delta_pyds.errors import (
@@ -244,16 +244,15 @@ def _taken_over(
     Raises: UserError for files whose columns do not go together; what reading a footer raises.
     """
     columns = _Columns(root, options.partition_schema)
-    prefix_length = parse_properties({}).string_prefix_length
+    summaries = ParquetSummaries(
+        storage,
+        root,
+        prefix_length=parse_properties({}).string_prefix_length,
+        statistics_of=columns.known if options.collect_statistics else _no_statistics,
+    )
 
     def read(file: _Found) -> ParquetSummary:
-        found = summarize(
-            storage,
-            root,
-            join(root, file.path),
-            prefix_length=prefix_length,
-            statistics_of=columns.known if options.collect_statistics else _no_statistics,
-        )
+        found = summaries.of(join(root, file.path))
         advance(1)
         return found
 

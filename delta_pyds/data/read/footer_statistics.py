@@ -20,8 +20,8 @@ from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import Binding
 
 # shorter than any writer cuts a maximum; these writers never cut, or round up
-_UNCUT_BYTES = 16
-_EXACT_WRITERS = ("parquet-cpp-arrow", "parquet-mr")
+UNCUT_BYTES = 16
+EXACT_WRITERS = ("parquet-cpp-arrow", "parquet-mr")
 
 
 class RowGroupStatistics:
@@ -42,7 +42,7 @@ class RowGroupStatistics:
         self._bind = bind
         self._partition = partition
         self._julian = julian
-        self._exact = str(metadata.created_by or "").startswith(_EXACT_WRITERS)
+        self._exact = str(metadata.created_by or "").startswith(EXACT_WRITERS)
 
     @property
     def num_files(self) -> int:
@@ -91,7 +91,7 @@ class RowGroupStatistics:
         raw = [None if c is None else getattr(c, which) for c in self._chunks(binding)]
         if physical == "BYTE_ARRAY":
             if not cut_is_fine and not self._exact:
-                raw = [v if v is not None and len(v) < _UNCUT_BYTES else None for v in raw]
+                raw = [v if v is not None and len(v) < UNCUT_BYTES else None for v in raw]
             return _strings(raw) if pt.is_string(target) else pa.array(raw, pa.binary())
         values = pa.array(raw, through)
         if pt.is_decimal(target):
