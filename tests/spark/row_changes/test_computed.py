@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 import delta_pyds
-from delta_pyds.errors import ColumnNotFoundError, ConstraintViolationError, DeltaError, ExpressionError
+from delta_pyds.errors import ColumnNotFoundError, ConstraintViolationError, DeltaError, ExpressionError, OptionError
 from delta_pyds.table.definition.session_expressions import parse_session_expression
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
@@ -296,6 +296,8 @@ def test_a_query_finds_the_rows_that_are_replaced_where_only_spark_knows_the_pre
     assert str(caught.value).splitlines()[1:4] == [" - id : 6", " - odd.name : x new", " - p : 0"]
     with pytest.raises(ColumnNotFoundError, match="the option replaceWhere"):
         delta_pyds.write(new, tmp_path, mode="overwrite", replace_where="zz = 1")
+    with pytest.raises(OptionError, match="a variable"):
+        delta_pyds.write(new, tmp_path, mode="overwrite", replace_where=predicate + " AND `odd.name` <> '${a}'")
     assert delta_pyds.DeltaTable.forPath(spark, str(tmp_path)).history(1).collect()[0]["version"] == 1
 
 
