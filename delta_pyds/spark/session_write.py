@@ -14,7 +14,7 @@ from delta_pyds.commands.commit import reopen
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
 from delta_pyds.commands.write.write import WritePlan, commit_write, compact_written, plan_write
-from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError, OptionError
+from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
 from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
@@ -78,12 +78,6 @@ def _replaced(plan: WritePlan, spark: SparkSession, time_zone: str) -> ReplacedR
     """The rows for which ``replaceWhere`` is true, by a query of Spark. Nothing is written for it."""
     request, target = plan.request, plan.target
     assert target is not None and request.replace_where is not None
-    if "${" in request.replace_where:
-        # Spark puts a variable's value there where it looks for rows, and not where new rows are held against it
-        raise OptionError(
-            f"replaceWhere is {request.replace_where!r}: it refers to a variable. Put its value into the text.",
-            option="replaceWhere",
-        )
     storage = resolve_storage(request.table_root, request.storage_options)
     table_id = target.configuration.metadata.id
     snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
