@@ -51,6 +51,8 @@ def optimized(
     if asked is None:
         said = (spark.conf.get(_ENABLED, None) or "").strip().lower()
         asked = said == "true" if said in ("true", "false") else None
+        if said not in ("", "true", "false"):
+            logger.warning("The setting %s is neither true nor false, and says nothing here.", _ENABLED)
     if asked is False:
         return frame, kept
     # a client of Spark Connect may have no way to the table: without being asked it does not try

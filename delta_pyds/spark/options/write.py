@@ -92,11 +92,8 @@ def parse_write_options(
             )
     properties = {k: v for k, v in options.items() if k.lower().startswith("delta.")}
     for key in given:
-        if key in _WITHOUT_EFFECT:
-            if given[key].strip().lower() != "false":
-                logger.warning("The option %s is ignored here: %s.", key, _WITHOUT_EFFECT[key])
-        elif key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
-            logger.warning("deltapy does not know the option '%s' of a write and ignores it.", key)
+        if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
+            _say_ignored(key, given[key], "a write")
     compression = given.get("compression", "snappy")
     # an unknown one is refused now, not by every task
     codec(compression)
@@ -131,6 +128,13 @@ def parse_write_options(
     return request
 
 
+def _say_ignored(key: str, value: str, where: str) -> None:
+    if key not in _WITHOUT_EFFECT:
+        logger.warning("deltapy does not know the option '%s' of %s and ignores it.", key, where)
+    elif value.strip().lower() != "false":
+        logger.warning("The option %s is ignored here: %s.", key, _WITHOUT_EFFECT[key])
+
+
 def parse_stream_write_options(
     options: Mapping[str, str], incoming: StructType, *, overwrite: bool, assumed_time_zone: str
 ) -> tuple[WriteRequest, str | None]:
@@ -142,19 +146,16 @@ def parse_stream_write_options(
     """
     given = {k.lower(): v for k, v in options.items()}
     _check_stream(given, complete=overwrite)
-    unknown = [
-        k
-        for k in given
-        if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG | _WITHOUT_EFFECT.keys()
-        and not k.startswith("delta.")
+    ignored = [
+        k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG and not k.startswith("delta.")
     ]
-    for key in unknown:
+    for key in ignored:
         # each batch asks again, in the same process
         if key not in _warned:
             _warned.add(key)
-            logger.warning("deltapy does not know the option '%s' of a stream's sink and ignores it.", key)
+            _say_ignored(key, given[key], "a stream's sink")
     application = given.get("txnappid")
-    apart = {*unknown, *_OF_SPARK_STREAMS, "txnappid"}
+    apart = {*ignored, *_OF_SPARK_STREAMS, "txnappid"}
     kept = {k: v for k, v in options.items() if k.lower() not in apart}
     request = parse_write_options(kept, incoming, overwrite=overwrite, assumed_time_zone=assumed_time_zone)
     return request, application

@@ -4,6 +4,7 @@ import pytest
 
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import OptionError
+from delta_pyds.spark.options import write
 from delta_pyds.spark.options.write import parse_stream_write_options, parse_table_options, parse_write_options
 from tests.support.table_writes import struct
 
@@ -97,6 +98,18 @@ def test_an_unknown_option_of_a_stream_is_told_once(caplog: pytest.LogCaptureFix
         streamed(optimiseWriteOfThisTest="true")
     assert caplog.text.count("optimisewriteofthistest") == 1
     assert "checkpointlocation" not in caplog.text and "queryname" not in caplog.text
+
+
+def test_an_option_without_effect_is_told_once_by_a_stream(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "_warned", set())
+    for _ in range(3):
+        streamed(optimizeWrite="true")
+    assert caplog.text.count("optimizewrite is ignored") == 1
+    parsed(optimizeWrite="false")
+    parsed(optimizeWrite="true")
+    assert caplog.text.count("optimizewrite is ignored") == 2
 
 
 def test_the_table_of_a_write_is_known_from_its_options_alone() -> None:
