@@ -303,7 +303,7 @@ def _commit(
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
     return transaction.commit(
-        _operation(plan, target, changes) if batch is None else batch.operation(request.mode, changes),
+        _operation(plan, changes) if batch is None else batch.operation(request.mode, changes),
         user_metadata=request.user_metadata,
         isolation_level=request.isolation_level,
         tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
@@ -374,11 +374,12 @@ def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     return target.metadata if after is before else after
 
 
-def _operation(plan: WritePlan, target: Target, changes: FileChanges) -> Operation:
+def _operation(plan: WritePlan, changes: FileChanges) -> Operation:
     request = plan.request
     parameters: dict[str, object] = {
         "mode": "Overwrite" if request.mode == "overwrite" else "Append",
-        "partitionBy": list(target.configuration.partition_columns),
+        # what the write says; the table's own columns are in its metadata
+        "partitionBy": [".".join(path) for path in request.partition_by or ()],
     }
     metrics = {
         "numFiles": len(changes.written),
