@@ -30,8 +30,10 @@ class SupportsInputFiles(Protocol):
 
 @overload
 def explain(
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -47,8 +49,10 @@ def explain(path: SupportsInputFiles) -> ReadReport | RowChangeResult | LayoutRe
 
 
 def explain(
-    path: PathLike | SupportsInputFiles,
+    path: PathLike | SupportsInputFiles | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -58,7 +62,7 @@ def explain(
     storage_options: Mapping[str, Any] | None = None,
 ) -> ScanReport | ReadReport | RowChangeResult | LayoutResult:
     """Report which files a read would open, and which part of ``where`` ruled out the others. Reads the log only.
-    ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
+    ``table``, ``catalog``, ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them.
     ``time_zone``: of timestamps that name none, in ``where`` and in ``timestamp``.
     With a DataFrame that ``delta_pyds.read`` returned instead of a path: which engine reads it, and why. With one that
     ``DeltaTable.delete``, ``update`` or a merge returned: what the command did, where it ran, and why there.
@@ -72,11 +76,13 @@ def explain(
         DataFrame has ``engine`` and ``reasons``, that of a command ``version``, ``place`` and numbers of rows.
     Raises: what ``load_snapshot`` and ``plan_scan`` raise; OptionError for another object.
     """
-    if not isinstance(path, str | os.PathLike):
+    if path is not None and not isinstance(path, str | os.PathLike):
         report: ReadReport | RowChangeResult | LayoutResult = report_of(path)
         return report
     snapshot = load_snapshot(
         path,
+        table=table,
+        catalog=catalog,
         version=version,
         timestamp=timestamp,
         timestamp_ms=timestamp_ms,

@@ -244,6 +244,12 @@ class StorageError(DeltaError):
     default_code = "DELTA_STORAGE_ERROR"
 
 
+class CatalogError(StorageError):
+    """The catalog of a table could not be asked, or contradicts itself."""
+
+    default_code = "DELTA_CATALOG_ERROR"
+
+
 class FileNotFoundInStorageError(StorageError):
     """A file that the log names is not there."""
 

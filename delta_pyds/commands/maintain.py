@@ -6,18 +6,26 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from delta_pyds.errors import UserError
+from delta_pyds.catalog.opening import committer_of
+from delta_pyds.errors import StorageError, UserError
 from delta_pyds.log.compaction import write_compaction
 from delta_pyds.progress import step
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
 
 
-def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = None) -> int:
+def checkpoint(
+    path: PathLike | None = None,
+    *,
+    table: str | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> int:
     """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
 
-    The table's rows and versions stay as they are; it only opens quicker.
+    The table's rows and versions stay as they are; it only opens quicker. ``table``, ``catalog``: as ``load_snapshot``
+    takes them; what the catalog has ratified and nobody has published is published before.
 
     >>> delta_pyds.checkpoint("/data/events")
     41
@@ -26,9 +34,10 @@ def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = No
     Raises: what opening the table raises; StorageError when the checkpoint cannot be written.
     Protocol: "Checkpoints".
     """
-    snapshot = load_snapshot(path, storage_options=storage_options)
+    snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
+    _require_published(snapshot, snapshot.version)
     with step("checkpoint", snapshot.table_root, total=1, unit="checkpoints") as advance:
         checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=int(time.time() * 1000))
         advance(1)
@@ -36,11 +45,18 @@ def checkpoint(path: PathLike, *, storage_options: Mapping[str, Any] | None = No
 
 
 def compact_log(
-    path: PathLike, first_version: int, last_version: int, *, storage_options: Mapping[str, Any] | None = None
+    path: PathLike | None,
+    first_version: int,
+    last_version: int,
+    *,
+    table: str | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Write one log compaction file that stands for the versions from first to last, both included.
 
-    The commits stay: readers that know compactions open fewer files.
+    The commits stay: readers that know compactions open fewer files. ``table``, ``catalog``: as ``checkpoint`` takes
+    them, with None for ``path``.
 
     >>> delta_pyds.compact_log("/data/events", 20, 29)
     '/data/events/_delta_log/00000000000000000020.00000000000000000029.compacted.json'
@@ -49,7 +65,7 @@ def compact_log(
     Raises: UserError for versions that are no range of the table's; MissingLogFilesError where one is no longer there.
     Protocol: "Log Compaction Files".
     """
-    snapshot = load_snapshot(path, storage_options=storage_options)
+    snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
     snapshot.configuration.check_writable()
     if not 0 <= first_version < last_version <= snapshot.version:
         raise UserError(
@@ -58,4 +74,16 @@ def compact_log(
             code="DELTA_VERSION_NOT_FOUND",
             table=snapshot.table_root,
         )
+    _require_published(snapshot, last_version)
     return write_compaction(snapshot.storage, snapshot.table_root, first_version, last_version)
+
+
+def _require_published(snapshot: Snapshot, version: int) -> None:
+    """Protocol: "Maintenance Operations on Catalog-managed Tables"."""
+    if not committer_of(snapshot.storage, snapshot.table_root).publish(version):
+        raise StorageError(
+            f"version {version} of {snapshot.table_root} is ratified by its catalog and cannot be published now, so "
+            "nothing was written that stands for it. The log of this process says what stands in the way.",
+            table=snapshot.table_root,
+            version=version,
+        )

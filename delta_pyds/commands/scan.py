@@ -81,8 +81,10 @@ class TableScan:
 
 
 def scan(
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -96,9 +98,10 @@ def scan(
 
     Deletion vectors, column mapping, widened types, variants, partition values and defaults are applied. ``where``: a
     predicate of Spark SQL; files and row groups are skipped by it as in ``delta_pyds.read``. ``columns``: names, nested
-    ones with dots. ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes them. ``time_zone``: of
-    timestamps that name none. ``threads``: files that are read at once; by default one for each processor, at most 16.
-    Timestamps come in microseconds, those with a zone in UTC; a variant is a struct of ``value`` and ``metadata``.
+    ones with dots. ``table``, ``catalog``, ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes
+    them. ``time_zone``: of timestamps that name none. ``threads``: files that are read at once; by default one for each
+    processor, at most 16. Timestamps come in microseconds, those with a zone in UTC; a variant is a struct of ``value``
+    and ``metadata``.
 
     >>> scan = delta_pyds.scan("/data/events", where="city = 'Bern'", columns=["id", "visits"])
     >>> scan.to_table().num_rows
@@ -110,6 +113,8 @@ def scan(
         raise OptionError(f"threads is {threads!r}: give a number from 1 on, or none.", option="threads")
     snapshot = load_snapshot(
         path,
+        table=table,
+        catalog=catalog,
         version=version,
         timestamp=timestamp,
         timestamp_ms=timestamp_ms,

@@ -78,6 +78,14 @@ class Committer(Interface):
         """
         ...
 
+    def publish(self, version: int) -> bool:
+        """See that each version up to this one is a file of the log, which a checkpoint may then stand for.
+
+        Returns: False where one of them cannot be, for now. Raises: as opening the table.
+        Protocol: "Maintenance Operations on Catalog-managed Tables".
+        """
+        ...
+
 
 class FileSystemCommitter:
     """The log itself decides, by put-if-absent of ``_delta_log/<version>.json``.
@@ -97,6 +105,9 @@ class FileSystemCommitter:
 
     def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
         return commits_after(self._storage, self._table_root, version, known_version=known_version)
+
+    def publish(self, version: int) -> bool:
+        return version >= 0  # it is committed by being one
 
 
 class _Seen(Enum):

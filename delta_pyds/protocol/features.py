@@ -135,12 +135,10 @@ _FEATURES = (
         instead=Feature.VARIANT_SHREDDING_PREVIEW,
     ),
     TableFeature(Feature.VARIANT_SHREDDING_PREVIEW, for_readers=True, requires=(Feature.VARIANT_TYPE,)),
-    # refused with a message of its own: such a table is read through its catalog
+    # of a table that is opened by path, refused with a message of its own
     TableFeature(
         Feature.CATALOG_MANAGED,
         for_readers=True,
-        readable=False,
-        writable=False,
         requires=(Feature.IN_COMMIT_TIMESTAMP, Feature.VACUUM_PROTOCOL_CHECK),
     ),
     TableFeature(
@@ -221,6 +219,11 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 def supports(protocol: Protocol, feature: str) -> bool:
     """Whether a table with this protocol supports the feature of that name: listed, or implied by its versions."""
     return feature in supported_features(protocol)
+
+
+def is_managed(protocol: Protocol) -> bool:
+    """Whether a catalog says which commits the table has. Protocol: "Catalog-managed Table Enablement"."""
+    return not CATALOG_FEATURES.isdisjoint(supported_features(protocol))
 
 
 def supports_for_readers(protocol: Protocol, feature: str) -> bool:

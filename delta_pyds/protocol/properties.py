@@ -65,6 +65,12 @@ class Property:
 COLUMN_MAPPING_MODES = ("none", "name", "id")
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
+# by which a catalog knows its table: nobody else sets, changes or removes what begins so
+CATALOG_PREFIXES = ("io.unitycatalog.", "io.deltapyds.")
+UNITY_TABLE_ID = "io.unitycatalog.tableId"
+# where a table is found whose path somebody has: its name, and the catalog as an option takes it
+CATALOG_TABLE = "io.deltapyds.table"
+CATALOG_ADDRESS = "io.deltapyds.catalog"
 ICEBERG_COMPAT_PROPERTIES = {
     1: Property.ENABLE_ICEBERG_COMPAT_V1,
     2: Property.ENABLE_ICEBERG_COMPAT_V2,

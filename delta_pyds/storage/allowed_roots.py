@@ -8,7 +8,7 @@ where such paths may lead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.storage.base import DirectoryEntry, FileStatus, Storage
@@ -111,11 +111,18 @@ class RestrictedStorage:
         return self._storage.delete_empty_directory(path, below=below)
 
 
+@runtime_checkable
+class _Restricting(Protocol):
+    """A storage that opens some paths only, or is put over one that does."""
+
+    def require_allowed(self, path: str) -> None: ...
+
+
 def require_all_allowed(storage: Storage, paths: Iterable[str]) -> None:
     """For who opens the files by other means than the storage.
 
     Raises: StorageError for a path that the storage would not open.
     """
-    if isinstance(storage, RestrictedStorage):
+    if isinstance(storage, _Restricting):
         for path in paths:
             storage.require_allowed(path)

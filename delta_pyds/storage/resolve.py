@@ -16,6 +16,8 @@ from delta_pyds.storage.local import LocalStorage, local_path
 
 # as in protocol/paths: a scheme counts only with the slash
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
+# what begins so names a table in its catalog, and is no option of a file system
+CATALOG_OPTIONS = "deltapy."
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
 _cache: dict[tuple[Any, ...], Storage] = {}
@@ -80,7 +82,7 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     Raises: StorageError for an unknown scheme or a package that is not installed; OptionError for wrong roots.
     """
     scheme = scheme_of(uri)
-    given = dict(options or {})
+    given = {name: value for name, value in (options or {}).items() if not name.startswith(CATALOG_OPTIONS)}
     roots = allowed_roots_of(given)
     if roots is not None:
         return _restricted(uri, roots, {name: value for name, value in given.items() if name != ALLOWED_ROOTS})

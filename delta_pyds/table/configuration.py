@@ -20,7 +20,13 @@ from delta_pyds.protocol.features import (
     Feature,
     supported_features,
 )
-from delta_pyds.protocol.properties import TableProperties, parse_properties
+from delta_pyds.protocol.properties import (
+    CATALOG_ADDRESS,
+    CATALOG_TABLE,
+    UNITY_TABLE_ID,
+    TableProperties,
+    parse_properties,
+)
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_PHYSICAL_NAME,
@@ -40,7 +46,8 @@ class TableConfiguration:
     Invariants, once ``load_configuration`` returned it: this version of the
     software can read the table; the schema parses; each partition column is a
     column of it; under column mapping every field, nested ones too, has a
-    physical name, and without it none has (a stray one must not be honoured).
+    physical name, and without it none has (a stray one must not be honoured);
+    a catalog manages the table if, and only if, it was opened through one (``by_catalog``).
     """
 
     table_root: str
@@ -49,6 +56,7 @@ class TableConfiguration:
     metadata: Metadata
     schema: StructType
     properties: TableProperties
+    by_catalog: bool = False
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -120,12 +128,15 @@ class TableConfiguration:
         )
 
 
-def load_configuration(table_root: str, version: int, protocol: Protocol, metadata: Metadata) -> TableConfiguration:
-    """Check that the table can be read, and read its schema and properties.
+def load_configuration(
+    table_root: str, version: int, protocol: Protocol, metadata: Metadata, *, by_catalog: bool = False
+) -> TableConfiguration:
+    """Check that the table can be read, and read its schema and properties. ``by_catalog``: its catalog was asked.
 
     Raises: UnsupportedFeatureError naming each feature that is not supported;
         ProtocolError for a schema or property that cannot be read.
     """
+    _check_manager(table_root, version, protocol, metadata, by_catalog)
     _check_readable(table_root, version, protocol)
     if metadata.schema_string is None:
         raise ProtocolError(
@@ -155,7 +166,43 @@ def load_configuration(table_root: str, version: int, protocol: Protocol, metada
             )
     if mode == "none":
         schema = change_fields(schema, _without_mapping)
-    return TableConfiguration(table_root, version, protocol, metadata, schema, properties)
+    return TableConfiguration(table_root, version, protocol, metadata, schema, properties, by_catalog)
+
+
+def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: Metadata, by_catalog: bool) -> None:
+    """Who says which versions there are is the table's to say, and must be who was asked.
+
+    Protocol: "Catalog-managed Table Enablement", "Table Discovery".
+    """
+    managed = sorted(supported_features(protocol) & CATALOG_FEATURES)
+    if managed and not by_catalog:
+        raise UnsupportedFeatureError(
+            f"the table {table_root} is managed by a catalog (feature {managed[0]}): its newest commits are known to "
+            f"the catalog only, so opening it by path could miss them. Open it by its name there, {_which(metadata)}.",
+            code="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            table=table_root,
+            version=version,
+            features=managed,
+        )
+    if by_catalog and Feature.CATALOG_MANAGED not in managed:
+        raise ProtocolError(
+            f"the catalog manages the table at {table_root}, and the table's own log (version {version}) does not say "
+            "so: it lacks the feature catalogManaged, and other writers commit to it without the catalog. Open it by "
+            "its path, or see what made the catalog believe that.",
+            code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
+            table=table_root,
+            version=version,
+        )
+
+
+def _which(metadata: Metadata) -> str:
+    """What the table's properties say of its catalog, as a reader would ask for it."""
+    properties = metadata.configuration or {}
+    unity = properties.get(UNITY_TABLE_ID)
+    if unity:
+        return f"in Unity Catalog, which has it under the id {unity}: table='...', catalog='...'"
+    name, catalog = properties.get(CATALOG_TABLE), properties.get(CATALOG_ADDRESS)
+    return f"table={name or '...'!r}, catalog={catalog or '...'!r}"
 
 
 def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
@@ -180,16 +227,6 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
             version=version,
         )
     features = set(protocol.reader_features)
-    managed = sorted(features & CATALOG_FEATURES)
-    if managed:
-        raise UnsupportedFeatureError(
-            f"the table {table_root} is managed by a catalog (feature {managed[0]}): its newest commits are known to "
-            "the catalog only, so reading it by path could miss them. Open it through its catalog.",
-            code="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
-            table=table_root,
-            version=version,
-            features=managed,
-        )
     unknown = sorted(features - READABLE_FEATURES)
     if unknown:
         raise UnsupportedFeatureError(

@@ -10,6 +10,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from delta_pyds.catalog.address import locate
+from delta_pyds.catalog.managed import is_catalog_managed
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, OptionError, TimeTravelError
 from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
@@ -22,8 +25,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import resolve_storage
-from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.history import version_at
 from delta_pyds.table.time_travel import time_to_ms
@@ -58,7 +60,11 @@ class Snapshot:
         self.segment = segment
         self.replay = LogReplay(storage, segment)
         self.configuration: TableConfiguration = load_configuration(
-            segment.table_root, segment.version, self.replay.protocol, self.replay.metadata
+            segment.table_root,
+            segment.version,
+            self.replay.protocol,
+            self.replay.metadata,
+            by_catalog=is_catalog_managed(storage),
         )
 
     @property
@@ -144,8 +150,10 @@ class Snapshot:
 
 
 def load_snapshot(
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     version: int | None = None,
     timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,
@@ -155,15 +163,17 @@ def load_snapshot(
     """Open a table at a version, at a time (the last commit not after it), or as it is now.
 
     ``timestamp``: as ``delta_pyds.read`` takes it; without an offset it is a time of ``time_zone``.
-    ``timestamp_ms``: the same in milliseconds since the epoch.
+    ``timestamp_ms``: the same in milliseconds since the epoch. ``table``, ``catalog``: instead of a path, the name of
+    the table in the catalog that manages it (see ``delta_pyds.catalog``).
 
     >>> snapshot = delta_pyds.load_snapshot("/data/events", timestamp="2026-01-31 18:00:00")
     >>> snapshot.version, snapshot.totals.num_files, snapshot.schema.names
+    >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
 
     Raises: TableNotFoundError, TimeTravelError, MissingLogFilesError,
         CorruptLogError, UnsupportedFeatureError; StorageError when the files cannot be had;
         OptionError for what is no time, and for more than one of version and times.
-    Protocol: "Snapshots", "Action Reconciliation".
+    Protocol: "Snapshots", "Action Reconciliation", "Table Discovery".
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
         raise OptionError(
@@ -172,8 +182,9 @@ def load_snapshot(
         )
     if timestamp is not None:
         timestamp_ms = time_to_ms(timestamp, TimeZone(time_zone))
-    root = absolute_table_path(path)
-    storage = resolve_storage(root, storage_options or {})
+    address = locate(path, table=table, catalog=catalog, storage_options=storage_options)
+    root = address.table_root
+    storage = table_storage(root, address.storage_options)
     if timestamp_ms is not None:
         latest = open_snapshot(storage, root)
         version = version_at(

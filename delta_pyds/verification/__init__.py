@@ -3,6 +3,7 @@
 It imports nothing of ``table``: what plans and commits must not be what finds its faults.
 
 - ``verify``: the entry
+- ``catalog``: what a catalog says of the table's commits against the log as it lies there
 - ``log``: the log in one pass: every commit applied to a state, with which all the rest is compared
 - ``actions``: lines of the log as actions, checked field by field
 - ``state``: the state of the table as commits are applied

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from delta_pyds.protocol.actions import Protocol
-from delta_pyds.protocol.features import CATALOG_FEATURES, FEATURES, ICEBERG_COMPAT_FEATURES, Feature
+from delta_pyds.protocol.features import FEATURES, ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, ICEBERG_COMPAT_PROPERTIES
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
@@ -72,10 +72,6 @@ def _check_feature(
     if feature is None:
         findings.warning("protocol.unknown-feature", version, f"the feature {name} is unknown here: not checked.")
         return
-    if name in CATALOG_FEATURES:
-        findings.warning(
-            "protocol.catalog-managed", version, "a catalog manages the table: its newest commits are not seen here."
-        )
     if feature.for_readers and name in writers and name not in readers:
         old_enough = feature.reader_version is not None and feature.reader_version <= protocol.min_reader_version < 3
         if not old_enough:

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from delta_pyds.catalog.address import locate
+from delta_pyds.catalog.managed import ManagedStorage
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import StorageError
+from delta_pyds.protocol.features import is_managed
 from delta_pyds.protocol.temporal import TimeZone
-from delta_pyds.storage.resolve import resolve_storage
-from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.storage.table_path import PathLike
 from delta_pyds.verification.log import LogWalk
 from delta_pyds.verification.report import Checked, Finding, Findings, VerifyReport
 
@@ -20,8 +23,10 @@ __all__ = ["Checked", "Finding", "VerifyReport", "verify"]
 
 
 def verify(
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     data: bool = True,
     max_findings: int = 1000,
@@ -36,6 +41,7 @@ def verify(
     change data files that are still there. Memory grows with the number of
     live files and of change data files. Nothing is written.
 
+    ``table``, ``catalog``: as ``load_snapshot`` takes them; then what the catalog says is held against the log too.
     ``time_zone``: that of the sessions which wrote the table, for constraints and generated columns that depend on
     it, such as ``CAST(ts AS DATE)``. A table does not record it: without it a row is right if it is so in any zone.
 
@@ -44,12 +50,14 @@ def verify(
 
     Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
         What cannot be read is a finding, never an exception.
-    Raises: TableNotFoundError where there is no table; ExpressionError for a time zone that there is not.
+    Raises: TableNotFoundError where there is no table; what the catalog raises; ExpressionError for a time zone that
+        there is not.
     """
     if time_zone is not None:
         TimeZone(time_zone)
-    root = absolute_table_path(path)
-    storage = resolve_storage(root, storage_options or {})
+    address = locate(path, table=table, catalog=catalog, storage_options=storage_options)
+    root = address.table_root
+    storage = table_storage(root, address.storage_options)
     findings = Findings(max_findings)
     try:
         walk = LogWalk(storage, root, findings)
@@ -57,6 +65,16 @@ def verify(
         findings.error("log.unreadable", root, f"the log cannot be listed: {error.message}")
         return VerifyReport(root, -1, Checked(), findings.all())
     walk.run()
+    if isinstance(storage, ManagedStorage):
+        from delta_pyds.verification.catalog import check_catalog
+
+        check_catalog(storage, findings)
+    elif walk.state is not None and walk.state.protocol is not None and is_managed(walk.state.protocol):
+        findings.warning(
+            "protocol.catalog-managed",
+            walk.version,
+            "a catalog manages the table: its newest commits are not seen here.",
+        )
     checked = walk.checked
     if data:
         if walk.state is None:

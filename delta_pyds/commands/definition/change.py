@@ -80,7 +80,9 @@ def commit_change(snapshot: Snapshot, change: DefinitionChange, options: Definit
         domains=(*snapshot.domain_metadata.values(), *change.domains),
         features=change.features,
     )
-    after = load_configuration(before.table_root, before.version + 1, protocol, change.metadata)
+    after = load_configuration(
+        before.table_root, before.version + 1, protocol, change.metadata, by_catalog=before.by_catalog
+    )
     check_definition(before, after)
     transaction = Transaction(snapshot.storage, before.table_root, snapshot)
     if change.depends_on_rows:

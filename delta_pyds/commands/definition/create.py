@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from delta_pyds.catalog.opening import features_of_new_table, properties_of_new_table, table_storage
 from delta_pyds.commands.definition.change import clustered_by
 from delta_pyds.commands.definition.unmapping import logical_path
 from delta_pyds.commands.write.existing_data import check_no_other_format
@@ -25,7 +26,7 @@ from delta_pyds.protocol.features import Feature, supported_features, weakest_pr
 from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.redaction import Concealing
-from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.definition.create import TableDefinition, new_table
@@ -65,7 +66,7 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
     Raises: UserError where the mode forbids it (TABLE_OR_VIEW_ALREADY_EXISTS, TABLE_OR_VIEW_NOT_FOUND), and
         where the directory holds data of another format; what a damaged log raises.
     """
-    storage = resolve_storage(request.table_root, request.storage_options)
+    storage = table_storage(request.table_root, request.storage_options)
     try:
         snapshot = open_snapshot(storage, request.table_root)
     except TableNotFoundError:
@@ -107,9 +108,9 @@ def create_table(request: CreateRequest) -> Committed | None:
 
 
 def _create(request: CreateRequest) -> Committed:
-    storage = resolve_storage(request.table_root, request.storage_options)
+    storage = table_storage(request.table_root, request.storage_options)
     storage.require_put_if_absent(request.table_root)
-    made = _definition(request)
+    made = _definition(request, storage)
     transaction = Transaction(storage, request.table_root, None)
     transaction.set_metadata(made.metadata)
     transaction.set_protocol(made.protocol)
@@ -119,13 +120,14 @@ def _create(request: CreateRequest) -> Committed:
     return transaction.commit(_operation(name, request, made.metadata), user_metadata=request.user_metadata)
 
 
-def _definition(request: CreateRequest) -> TableDefinition:
+def _definition(request: CreateRequest, storage: Storage) -> TableDefinition:
     return new_table(
         request.table_root,
         request.columns,
         partition_columns=request.partition_columns,
         clustering_columns=request.clustering_columns,
-        properties=request.properties,
+        properties=properties_of_new_table(storage, request.properties),
+        features=features_of_new_table(storage),
         description=request.description,
         keep_nullability=True,
     )
@@ -142,7 +144,7 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
             code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
             table=request.table_root,
         )
-    made = _in_place_of(before, _definition(_with_kept_properties(request, before)))
+    made = _in_place_of(before, _definition(_with_kept_properties(request, before), storage))
     metadata = made.metadata
     features = before.features | supported_features(made.protocol)
     protocol = snapshot.protocol if features == before.features else weakest_protocol(features, least=snapshot.protocol)

@@ -27,6 +27,7 @@ from delta_pyds.errors import (
     ConflictError,
     MetadataChangedError,
     ProtocolChangedError,
+    UnsupportedOperationError,
     UserError,
 )
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
@@ -79,8 +80,9 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
         ..._HISTORY_TRUNCATION_NOT_ALLOWED, ..._WAIT_FOR_RETENTION_PERIOD, ..._HISTORICAL_VERSIONS_EXIST,
         ..._CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD,
         DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION or
-        DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; DeltaError with ..._CHECKPOINT_FAILED; a ConflictError where other
-        writers were first, time after time (..._CONFLICT_REVALIDATION_FAIL where they use the feature).
+        DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE; UnsupportedOperationError for a table of a catalog; DeltaError with
+        ..._CHECKPOINT_FAILED; a ConflictError where other writers were first, time after time
+        (..._CONFLICT_REVALIDATION_FAIL where they use the feature).
     """
     lost: ConflictError | None = None
     for _ in range(_MOST_RUNS):
@@ -109,6 +111,13 @@ def drop_feature(dropping: Dropping, name: str, *, truncate_history: bool = Fals
 
 def _droppable(configuration: TableConfiguration, name: str, truncate_history: bool) -> TableFeature:
     table = configuration.table_root
+    if configuration.by_catalog:
+        raise UnsupportedOperationError(
+            f"the table {table} is managed by a catalog, which was not asked what it needs of its features: none is "
+            "dropped.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            table=table,
+        )
     feature = find_feature(name)
     if feature is None:
         if any(name.lower() == key.lower() for key in PROPERTY_RULES):

@@ -69,7 +69,9 @@ def remove_mapping(
         schema_string=schema_to_string(change_fields(before.schema, bare_field)),
         configuration=configuration,
     )
-    after = load_configuration(snapshot.table_root, before.version + 1, snapshot.protocol, metadata)
+    after = load_configuration(
+        snapshot.table_root, before.version + 1, snapshot.protocol, metadata, by_catalog=before.by_catalog
+    )
     try:
         check_definition(before, after)
     except UserError as e:

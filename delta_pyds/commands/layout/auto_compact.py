@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.layout.bins import Sizes, by_partition
 from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.layout.optimize import plan_auto_compaction
@@ -26,7 +27,6 @@ from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.redaction import safe_logger
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.partition_match import in_partitions
 from delta_pyds.table.snapshot import open_snapshot
 
@@ -92,7 +92,7 @@ def wants_compaction(
 
 
 def _plan(table_root: str, version: int, storage_options: Mapping[str, Any], rule: AutoCompaction) -> LayoutPlan | None:
-    storage = resolve_storage(table_root, storage_options)
+    storage = table_storage(table_root, storage_options)
     snapshot = open_snapshot(storage, table_root)
     configuration = snapshot.configuration
     # a clustered table is clustered by optimize: its files are not put together in the order of their sizes

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
+from delta_pyds.catalog.managed import check_allowed
 from delta_pyds.commands.layout.bins import Bin, Sizes
 from delta_pyds.commands.row_changes.condition import bind_condition
 from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
@@ -60,8 +61,10 @@ class LayoutPlan(Concealing):
 def check_may_lay_out(snapshot: Snapshot) -> None:
     """Refuse before anything is read what would be refused at the end. Append-only tables may be laid out anew.
 
-    Raises: UnsupportedFeatureError where we cannot write the table; StorageError for a store without put-if-absent.
+    Raises: UnsupportedOperationError where the table's catalog keeps that to itself; UnsupportedFeatureError where we
+        cannot write the table; StorageError for a store without put-if-absent.
     """
+    check_allowed(snapshot.storage, "OPTIMIZE")
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
 

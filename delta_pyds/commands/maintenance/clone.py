@@ -20,11 +20,18 @@ from urllib.parse import quote
 
 import msgspec
 
+from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
 from delta_pyds.commands.maintenance.present_files import file_paths, missing_files
-from delta_pyds.errors import FileNotFoundInStorageError, OptionError, TableNotFoundError, UserError
+from delta_pyds.errors import (
+    FileNotFoundInStorageError,
+    OptionError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    UserError,
+)
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.segment import latest_version
 from delta_pyds.progress import step
@@ -95,9 +102,17 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     Raises: UserError (DELTA_UNSUPPORTED_NON_EMPTY_CLONE) where something is at the target and ``replace`` does not say
         what to do with it, (DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE) for the source itself,
         (DELTA_FILE_NOT_FOUND_DETAILED) for files that are gone; OptionError for a target in another store; StorageError
-        for files that the target's storage does not open; what ``clone_properties`` raises; a ConflictError.
+        for files that the target's storage does not open; UnsupportedOperationError where a catalog manages one of the
+        two; what ``clone_properties`` raises; a ConflictError.
     """
     root = source.table_root
+    if source.configuration.by_catalog or is_catalog_managed(storage):
+        raise UnsupportedOperationError(
+            f"table {root if source.configuration.by_catalog else target_root} is managed by a catalog, and a shallow "
+            "clone shares files of two tables that nothing keeps together then. Copy its rows to a table of its own.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            table=root,
+        )
     source.configuration.check_writable()
     _check_place(root, target_root)
     existing = _existing(storage, target_root, options)

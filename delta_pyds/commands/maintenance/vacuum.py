@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.catalog.managed import check_allowed
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
@@ -125,6 +126,7 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     Raises: OptionError for a retention that is none, or too short (DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT); what
         opening and listing the table raises; UnsupportedOperationError (DELTA_CANNOT_VACUUM_LITE).
     """
+    check_allowed(storage, "VACUUM START")
     before = open_snapshot(storage, table_root)
     before.configuration.check_writable()
     table_retention_ms = before.configuration.properties.deleted_file_retention_ms

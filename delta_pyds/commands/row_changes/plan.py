@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from delta_pyds.catalog.opening import task_options
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
@@ -174,7 +175,7 @@ def files_state(
         columns,
         checks,
         clustering=clustering_columns(domains),
-        storage_options=options.storage_options,
+        storage_options=task_options(snapshot.storage, options.storage_options),
         time_zone=options.time_zone,
         target_file_bytes=options.target_file_bytes,
         max_records_per_file=options.max_records_per_file,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_pyds.catalog.managed import is_catalog_managed
+from delta_pyds.catalog.opening import features_of_new_table, properties_of_new_table, table_storage
 from delta_pyds.commands.write.existing_data import check_comment, check_no_other_format, check_properties
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.create import new_table
@@ -41,7 +42,7 @@ def open_target(request: WriteRequest) -> Snapshot | None:
     Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
         whatever a damaged log raises.
     """
-    storage = resolve_storage(request.table_root, request.storage_options)
+    storage = table_storage(request.table_root, request.storage_options)
     try:
         snapshot = open_snapshot(storage, request.table_root)
     except TableNotFoundError:
@@ -91,7 +92,9 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
             option="dataChange",
         )
     protocol = upgrade_protocol(snapshot.protocol, metadata, domains=tuple(snapshot.domain_metadata.values()))
-    changed = load_configuration(request.table_root, snapshot.version, protocol, metadata)
+    changed = load_configuration(
+        request.table_root, snapshot.version, protocol, metadata, by_catalog=configuration.by_catalog
+    )
     if request.overwrite_schema:
         _check_clustering(request, changed, clustering)
     return Target(changed, metadata, None if protocol == snapshot.protocol else protocol, (), clustering)
@@ -104,15 +107,23 @@ def _created(request: WriteRequest) -> Target:
             f"{request.table_root} yet: leave the option out.",
             option="dataChange",
         )
+    storage = table_storage(request.table_root, request.storage_options)
     definition = new_table(
         request.table_root,
         request.incoming,
         partition_columns=_top_level(request.partition_by or (), "partitionBy"),
         clustering_columns=request.cluster_by or (),
-        properties=request.properties,
+        properties=properties_of_new_table(storage, request.properties),
+        features=features_of_new_table(storage),
         description=request.table_comment,
     )
-    configuration = load_configuration(request.table_root, 0, definition.protocol, definition.metadata)
+    configuration = load_configuration(
+        request.table_root,
+        0,
+        definition.protocol,
+        definition.metadata,
+        by_catalog=is_catalog_managed(storage),
+    )
     configuration.check_writable()
     domains = tuple(definition.domains)
     return Target(

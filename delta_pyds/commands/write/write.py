@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
@@ -32,7 +33,6 @@ from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.definition.write_state import write_state
@@ -89,7 +89,7 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
         StorageError; each names the table and what to do.
     """
     request.check()
-    storage = resolve_storage(request.table_root, request.storage_options)
+    storage = table_storage(request.table_root, request.storage_options)
     storage.require_put_if_absent(request.table_root)
     snapshot = open_target(request)
     if snapshot is not None and request.create_mode == "ignore":
@@ -121,7 +121,7 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
         ingest.columns,
         ingest.checks,
         clustering=target.clustering,
-        storage_options=request.storage_options,
+        storage_options=task_options(storage, request.storage_options),
         time_zone=request.time_zone,
         target_file_bytes=request.target_file_bytes,
         max_records_per_file=request.max_records_per_file,
@@ -272,7 +272,7 @@ def _commit(
     replaced: ReplacedRows | None,
 ) -> Committed | None:
     request = plan.request
-    storage = resolve_storage(state.table_root, state.storage_options)
+    storage = table_storage(state.table_root, state.storage_options)
     written = [file for output in outputs for file in output.files]
     metadata = _metadata(target, outputs)
     required = written or metadata or target.protocol or target.domains or request.application

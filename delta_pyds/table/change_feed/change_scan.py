@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.catalog.opening import task_options
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import (
     DeltaError,
@@ -217,7 +218,7 @@ def plan_changes(
         columns=columns,
         schema=schema,
         time_zone=time_zone,
-        storage_options=storage_options,
+        storage_options=task_options(latest.storage, storage_options),
         verify_page_checksums=verify_page_checksums,
     )
     return ChangeScan(selection, versions, latest, start, read)
@@ -236,7 +237,7 @@ def configuration_after(
         protocol = action.protocol or protocol
     if metadata is before.metadata and protocol is before.protocol:
         return before
-    return load_configuration(before.table_root, version, protocol, metadata)
+    return load_configuration(before.table_root, version, protocol, metadata, by_catalog=before.by_catalog)
 
 
 def check_change_feed(found: TableConfiguration) -> None:

@@ -46,6 +46,7 @@ def new_table(
     partition_columns: Sequence[str],
     clustering_columns: Sequence[str | Sequence[str]] = (),
     properties: Mapping[str, str],
+    features: Sequence[str] = (),
     description: str | None = None,
     name: str | None = None,
     keep_nullability: bool = False,
@@ -56,8 +57,9 @@ def new_table(
     schema, the properties and the defaults need; partition columns are in the
     schema's spelling; under column mapping every field has an id and a
     physical name; properties about the protocol are not stored.
-    ``clustering_columns``: texts such as ``a.b``, or paths. ``keep_nullability``: columns that
-    are not nullable become NOT NULL; without it all are nullable, as for the rows of a DataFrame.
+    ``features``: besides those that properties ask for. ``clustering_columns``: texts such as ``a.b``, or paths.
+    ``keep_nullability``: columns that are not nullable become NOT NULL; without it all are nullable, as for the rows of
+    a DataFrame.
 
     Raises: OptionError for properties (see ``property_rules.read_properties``); UserError for a schema, a partitioning
         or a clustering that no table can have, with the reference's codes; UnsupportedFeatureError for what this
@@ -84,11 +86,13 @@ def new_table(
         created_time=time.time_ns() // 1_000_000,
         configuration=dict(configuration),
     )
-    protocol = upgrade_protocol(None, metadata, domains=domains, features=request.features, versions=request.versions)
-    features = supported_features(protocol)
-    check_defaults(columns, features)
-    check_iceberg_features(typed.iceberg_compat, features, typed.deletion_vectors)
-    if Feature.ROW_TRACKING in features and metadata.configuration is not None:
+    protocol = upgrade_protocol(
+        None, metadata, domains=domains, features=(*request.features, *features), versions=request.versions
+    )
+    supported = supported_features(protocol)
+    check_defaults(columns, supported)
+    check_iceberg_features(typed.iceberg_compat, supported, typed.deletion_vectors)
+    if Feature.ROW_TRACKING in supported and metadata.configuration is not None:
         metadata.configuration[Property.MATERIALIZED_ROW_ID_COLUMN_NAME] = f"_row-id-col-{uuid.uuid4()}"
         metadata.configuration[Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME] = (
             f"_row-commit-version-col-{uuid.uuid4()}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError
-from delta_pyds.protocol.features import FEATURES, find_feature
+from delta_pyds.protocol.features import CATALOG_FEATURES, FEATURES, find_feature
 from delta_pyds.protocol.properties import (
     CHECKPOINT_POLICIES,
     COLUMN_MAPPING_MODES,
@@ -305,8 +305,9 @@ def _feature(key: str, value: str) -> str:
             value=value,
         )
     feature = find_feature(name)
-    if feature is None or not feature.writable:
-        writable = ", ".join(sorted(f.name for f in FEATURES.values() if f.writable))
+    # a catalog's tables are born with it
+    if feature is None or not feature.writable or feature.name in CATALOG_FEATURES:
+        writable = ", ".join(sorted(f.name for f in FEATURES.values() if f.writable and f.name not in CATALOG_FEATURES))
         raise OptionError(
             f"the table property {key} asks for a table feature that this software does not write. "
             f"It writes: {writable}.",

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.catalog.opening import task_options
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.columnar.skipping import first_ruling_out, keep
@@ -228,7 +229,7 @@ def plan_scan(
             time_zone=time_zone,
             row_position=row_position,
             row_ids=configuration.row_id_columns() if row_ids else None,
-            storage_options=storage_options,
+            storage_options=task_options(snapshot.storage, storage_options),
             verify_page_checksums=verify_page_checksums,
         ),
     )

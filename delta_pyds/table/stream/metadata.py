@@ -166,7 +166,11 @@ class StreamMetadata:
         before = self._known.get(max((v for v in self._known if v < commit.version), default=self.read.version))
         assert before is not None
         found = load_configuration(
-            self.read.table_root, commit.version, protocol or before.protocol, metadata or before.metadata
+            self.read.table_root,
+            commit.version,
+            protocol or before.protocol,
+            metadata or before.metadata,
+            by_catalog=self.read.by_catalog,
         )
         check_same_table(self.read, found)
         self._known[commit.version] = found

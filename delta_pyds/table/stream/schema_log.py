@@ -22,6 +22,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.protocol.actions import Metadata, Protocol, SingleAction
+from delta_pyds.protocol.features import is_managed
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import (
     StructType,
@@ -307,7 +308,9 @@ class SchemaTracking:
                 version=version,
             )
         # what is kept must be fit to be read again, or the query could never start
-        configuration = load_configuration(f"of the schema log {self.directory}", version, protocol, metadata)
+        configuration = load_configuration(
+            f"of the schema log {self.directory}", version, protocol, metadata, by_catalog=is_managed(protocol)
+        )
         schema = parse_schema(metadata.schema_string or "")
         partitions = StructType(tuple(f for n in configuration.partition_columns for f in schema if f.name == n))
         return _Entry(
@@ -345,7 +348,9 @@ class SchemaTracking:
 
     def _configuration(self, tracked: TrackedSchema) -> TableConfiguration:
         label = f"of the schema log {self.directory}"
-        return load_configuration(label, tracked.version, tracked.protocol, tracked.metadata)
+        return load_configuration(
+            label, tracked.version, tracked.protocol, tracked.metadata, by_catalog=is_managed(tracked.protocol)
+        )
 
     def _blocked(self, step: SchemaStep, before: TrackedSchema, now: TrackedSchema, missing: list[str]) -> UserError:
         once = "".join(f'.option("{option}", "{now.version}")' for option in missing)

@@ -21,6 +21,7 @@ from delta_pyds.protocol.actions import (
     file_key,
 )
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.properties import CATALOG_PREFIXES
 from delta_pyds.protocol.schema import StructType, display, parse_schema
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.transaction.adoption import dropped_features
@@ -169,6 +170,8 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
         )
     if draft.removes.change_data and before is not None and before.supports(Feature.APPEND_ONLY):
         _check_not_append_only(before)
+    if before is not None and before.by_catalog:
+        _check_still_managed(before, after)
     _check_files(draft, after)
 
 
@@ -186,6 +189,30 @@ def _check_no_downgrade(old: Protocol, new: Protocol, table: str, meant: str | N
             code="DELTA_INVALID_PROTOCOL_DOWNGRADE",
             table=table,
             features=dropped,
+        )
+
+
+def _check_still_managed(before: TableConfiguration, after: TableConfiguration) -> None:
+    """A catalog's table keeps what makes it one, whatever replaces its definition.
+
+    Protocol: "Writer Requirements for Catalog-managed tables".
+    """
+    table = before.table_root
+    if not after.properties.in_commit_timestamps or not after.supports(Feature.IN_COMMIT_TIMESTAMP):
+        raise DeltaError(
+            f"table {table!r} is managed by a catalog, so its commits carry their times: "
+            "delta.enableInCommitTimestamps stays true.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            table=table,
+        )
+    keys = {key for key in (*before.configuration, *after.configuration) if key.startswith(CATALOG_PREFIXES)}
+    changed = sorted(key for key in keys if before.configuration.get(key) != after.configuration.get(key))
+    if changed:
+        raise DeltaError(
+            f"the properties {', '.join(changed)} of table {table!r} are its catalog's, by which it knows the table: "
+            "they cannot be set, changed or removed.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            table=table,
         )
 
 

@@ -71,7 +71,7 @@ class TransactionInfo:
 
     ``read_files``, ``removed_files``: paths as the log has them. ``schema``
     and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column goes, is known by
-    another physical name, or has another type.
+    another physical name, or has another type. ``by_catalog``: the table was opened through its catalog.
     """
 
     operation: str
@@ -90,6 +90,7 @@ class TransactionInfo:
     changes_metadata: bool = False
     loses_columns: bool = False
     changes_protocol: bool = False
+    by_catalog: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,10 @@ def _check_protocol(
     new = winner.protocol
     if new is None:
         return protocol
-    load_configuration(current.table_root, winner.version, new, winner.metadata or metadata).check_writable()
+    after = load_configuration(
+        current.table_root, winner.version, new, winner.metadata or metadata, by_catalog=current.by_catalog
+    )
+    after.check_writable()
     if current.changes_protocol:
         raise _conflict(
             ProtocolChangedError,

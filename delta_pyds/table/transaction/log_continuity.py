@@ -13,6 +13,7 @@ from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 
 
 def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | None) -> None:
@@ -92,4 +93,16 @@ def _another(snapshot: Snapshot) -> ConcurrentWriteError:
         "operation again on the table that there is now.",
         table=snapshot.table_root,
         version=snapshot.version,
+    )
+
+
+def created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
+    """The error of a transaction that should create the table that another one made."""
+    return ProtocolChangedError(
+        f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
+        f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "
+        "now. To let many writers start at once, create the table before them.",
+        operation=current.operation,
+        table=current.table_root,
+        version=winner.version,
     )

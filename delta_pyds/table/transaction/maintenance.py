@@ -5,6 +5,7 @@ Protocol: "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
+from delta_pyds.catalog.managed import ManagedStorage, is_catalog_managed
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.cleanup import clean_log
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
@@ -21,7 +22,9 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
     Raises: what writing and deleting raise; the table is whole whatever happens.
     """
     root, version = replay.segment.table_root, replay.segment.version
-    configuration = load_configuration(root, version, replay.protocol, replay.metadata)
+    configuration = load_configuration(
+        root, version, replay.protocol, replay.metadata, by_catalog=is_catalog_managed(storage)
+    )
     hint = write_checkpoint(storage, replay, checkpoint_settings(configuration, replay, now_ms=now_ms))
     write_last_checkpoint(storage, root, hint)
     if configuration.properties.expired_log_cleanup:
@@ -33,6 +36,8 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
             configuration=configuration.configuration,
             protocol=configuration.protocol,
         )
+        if isinstance(storage, ManagedStorage):
+            storage.clean_staged(version, now_ms=now_ms)
     return hint
 
 

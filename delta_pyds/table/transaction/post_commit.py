@@ -8,7 +8,7 @@ Protocol: "Version Checksum File", "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,8 +64,13 @@ class CommittedVersion:
             start = end
 
 
-def after_commit(storage: Storage, commit: CommittedVersion, *, now_ms: int) -> None:
-    """Write checksum and checkpoint and clean up the log as due. Never raises."""
+def after_commit(
+    storage: Storage, commit: CommittedVersion, *, now_ms: int, publish: Callable[[int], bool] | None = None
+) -> None:
+    """Write checksum and checkpoint and clean up the log as due. Never raises.
+
+    ``publish``: the committer's. Only of a version that is in the log there may be a checkpoint.
+    """
     checksum: VersionChecksum | None = None
     try:
         checksum = next_checksum(storage, commit)
@@ -75,6 +80,8 @@ def after_commit(storage: Storage, commit: CommittedVersion, *, now_ms: int) -> 
         _warn("the version checksum was not written", commit, error)
     try:
         if commit.version == 0 or commit.version % commit.properties.checkpoint_interval:
+            return
+        if publish is not None and not publish(commit.version):
             return
         replay = LogReplay(storage, load_segment(storage, commit.table_root, commit.version))
         if checksum is None:

@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from delta_pyds.backoff import pause_s
+from delta_pyds.catalog.managed import check_allowed, is_catalog_managed
+from delta_pyds.catalog.opening import committer_of
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
     CommitRetriesExceededError,
     DeltaError,
     OptionError,
-    ProtocolChangedError,
     StorageError,
 )
 from delta_pyds.expr.nodes import Expr
-from delta_pyds.log.committer import Committer, FileSystemCommitter, LoggedCommit
+from delta_pyds.log.committer import Committer, LoggedCommit
 from delta_pyds.protocol.actions import (
     ROW_TRACKING_DOMAIN,
     AddCDCFile,
@@ -50,7 +51,7 @@ from delta_pyds.table.transaction.conflict import (
     WinningCommit,
     check_conflicts,
 )
-from delta_pyds.table.transaction.log_continuity import check_log_continues
+from delta_pyds.table.transaction.log_continuity import check_log_continues, created_meanwhile
 from delta_pyds.table.transaction.post_commit import CommittedVersion, after_commit
 from delta_pyds.table.transaction.rebase import NO_TABLE, LatestState, advance, state_of
 from delta_pyds.table.transaction.row_tracking_enablement import check_row_tracking_enabled
@@ -101,8 +102,8 @@ class Committed:
 class Transaction:
     """What one operation read of a table and what it will change; consumed by ``commit``.
 
-    Not safe for several threads. ``snapshot``: what the operation reads; None
-    creates the table. ``committer``: by default the table's log. ``clock`` gives milliseconds since the epoch.
+    Not safe for several threads. ``snapshot``: what the operation reads; None creates the table. ``committer``: by
+    default the log, or the catalog that the storage asks. ``clock`` gives milliseconds since the epoch.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Transaction:
         self.table_root = table_root
         self.snapshot = snapshot
         self.txn_id = str(uuid.uuid4())
-        self._committer = committer or FileSystemCommitter(storage, table_root, sleep=sleep)
+        self._committer = committer or committer_of(storage, table_root, sleep=sleep)
         self._clock, self._sleep = clock, sleep
         self._draft = Draft()
         self._whole_table = False
@@ -227,6 +228,7 @@ class Transaction:
         """
         self._check_not_committed()
         self._consumed = True
+        check_allowed(self.storage, operation.name)
         policy = policy or CommitPolicy()
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
@@ -289,7 +291,7 @@ class Transaction:
                 txn_id=self.txn_id,
             )
         if latest.protocol is None or latest.metadata is None:
-            raise _created_meanwhile(current, winner)
+            raise created_meanwhile(current, winner)
         adopted = check_conflicts(current, winner, latest.protocol, latest.metadata)
         commit_time_ms = commit.file.modification_time_ms
         return advance(latest, winner, adopted, operation=current.operation, commit_time_ms=commit_time_ms)
@@ -304,6 +306,7 @@ class Transaction:
                     self.table_root, version, encoded.protocol, encoded.metadata, encoded.info, encoded.proposal.data
                 ),
                 now_ms=self._clock(),
+                publish=self._committer.publish,
             )
         return Committed(
             self.table_root,
@@ -330,7 +333,9 @@ class Transaction:
                 f"table {self.table_root!r} cannot be created without a {missing} action.", table=self.table_root
             )
         version = before.version + 1 if before else 0
-        after = load_configuration(self.table_root, version, protocol, metadata)
+        after = load_configuration(
+            self.table_root, version, protocol, metadata, by_catalog=is_catalog_managed(self.storage)
+        )
         after.check_writable()
         return after
 
@@ -375,6 +380,7 @@ class Transaction:
             changes_metadata=draft.metadata is not None,
             loses_columns=draft.loses_columns(read.metadata),
             changes_protocol=draft.protocol is not None,
+            by_catalog=read.by_catalog,
         )
 
     def _pause(self, losses: int, policy: CommitPolicy) -> None:
@@ -387,14 +393,3 @@ class Transaction:
                 code="DELTA_TRANSACTION_ALREADY_USED",
                 table=self.table_root,
             )
-
-
-def _created_meanwhile(current: TransactionInfo, winner: WinningCommit) -> ProtocolChangedError:
-    return ProtocolChangedError(
-        f"{current.operation} could not create table {current.table_root!r}: another writer created it first (version "
-        f"{winner.version}, {winner.operation}). Run the operation again; it will write to the table that there is "
-        "now. To let many writers start at once, create the table before them.",
-        operation=current.operation,
-        table=current.table_root,
-        version=winner.version,
-    )

@@ -1,0 +1,67 @@
+"""Catalogs: who says which commits a table has, where the log alone does not. Protocol: "Catalog-managed tables".
+
+What a catalog is, and which there are:
+
+- ``interface``: ``Catalog``, and the values that it speaks in
+- ``sqlite``: a catalog in one file, for any number of processes of one machine
+- ``settings``: what a file or the environment says of a catalog that an option names
+- ``named``: the catalog of a name
+
+How tables of any catalog are read and committed to:
+
+- ``managed``: whether a catalog manages the table that a storage was opened for
+- ``staging``: staged commits: their names, writing them, and deleting those that nobody needs
+- ``table_state``: what a catalog says of a table, held against itself
+- ``managed_storage``: the table's files, with the log as the catalog says that it is
+- ``publishing``: ratified commits become files of the log, in order
+- ``committer``: commits through the catalog, lost answers settled
+- ``address``: from a table's name to where it lies, in options that another process understands
+- ``opening``: the storage and the committer of a table, whoever manages it
+
+>>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_pyds.catalog.interface import (
+        BacklogFull,
+        Catalog,
+        CommitOutcome,
+        CommitProposal,
+        Conflict,
+        ManagedTable,
+        NewTable,
+        OutcomeUnknown,
+        Ratified,
+        Refused,
+        StorageCredentials,
+        TableReservation,
+        UnpublishedCommit,
+    )
+
+__all__ = [
+    "BacklogFull",
+    "Catalog",
+    "CommitOutcome",
+    "CommitProposal",
+    "Conflict",
+    "ManagedTable",
+    "NewTable",
+    "OutcomeUnknown",
+    "Ratified",
+    "Refused",
+    "StorageCredentials",
+    "TableReservation",
+    "UnpublishedCommit",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # what tables at paths need of this package costs them nothing
+    if name not in __all__:
+        raise AttributeError(f"module 'delta_pyds.catalog' has no attribute '{name}'")
+    return getattr(importlib.import_module("delta_pyds.catalog.interface"), name)

@@ -1,0 +1,101 @@
+"""From a table's name in a catalog to where it lies, in options that another process understands.
+
+Invariant: the options hold names and ids, and no secret: whoever opens the table asks the catalog anew, with the
+settings of its own process. What only opens files of the table needs no catalog, and ``resolve_storage`` leaves these
+options out.
+
+Protocol: "Table Discovery".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from delta_pyds.errors import OptionError, TableNotFoundError
+from delta_pyds.redaction import Concealing
+from delta_pyds.storage.resolve import CATALOG_OPTIONS, normalize_table_root
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+
+DEFAULT_CATALOG = "default"
+# the options that name a table in its catalog
+CATALOG_NAME = f"{CATALOG_OPTIONS}catalog"
+TABLE_NAME = f"{CATALOG_OPTIONS}table"
+TABLE_ID = f"{CATALOG_OPTIONS}tableId"
+RESERVED = f"{CATALOG_OPTIONS}reserved"
+
+
+@dataclass(frozen=True, repr=False)
+class TableAddress(Concealing):
+    """Where a table lies. ``storage_options``: of its file system, and what names it in its catalog if it has one."""
+
+    table_root: str
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def locate(
+    path: PathLike | None = None,
+    *,
+    table: str | None = None,
+    catalog: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> TableAddress:
+    """The table at a path, or the one that a catalog knows by the name ``table``; of these one is given.
+
+    ``catalog``: ``sqlite:///path``, or a name that a file or the environment explains (see ``catalog.settings``);
+    by default ``default``.
+
+    Raises: OptionError; TableNotFoundError where the catalog has no such table; what the catalog raises.
+    """
+    if table is None:
+        if path is None or catalog is not None:
+            missing = "neither a path nor a table is given" if path is None else "a catalog is given without a table"
+            raise OptionError(f"{missing}: give the path of a table, or its name and its catalog.", option="table")
+        return TableAddress(absolute_table_path(path), storage_options or {})
+    if path is not None:
+        raise OptionError(
+            f"the table {table} is given by a path too: a table that a catalog manages has its name alone.",
+            option="table",
+        )
+    # imported here: tables at paths have none
+    from delta_pyds.catalog.named import open_catalog
+    from delta_pyds.catalog.table_state import ask
+
+    name = catalog or DEFAULT_CATALOG
+    found = ask(open_catalog(name), table)
+    return _address(name, table, found.table_id, found.location, storage_options)
+
+
+def reserve(
+    table: str, catalog: str | None = None, *, storage_options: Mapping[str, Any] | None = None
+) -> TableAddress:
+    """A place for a new table of that name. What creates a table there registers it in the catalog with its commit.
+
+    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; what the catalog raises.
+    """
+    from delta_pyds.catalog.named import open_catalog
+
+    name = catalog or DEFAULT_CATALOG
+    made = open_catalog(name).reserve_table(table)
+    given = _address(name, table, made.table_id, made.location, storage_options)
+    reserved = {"properties": dict(made.properties), "features": list(made.features)}
+    return TableAddress(given.table_root, {**given.storage_options, RESERVED: json.dumps(reserved)})
+
+
+def locate_or_reserve(
+    table: str, catalog: str | None = None, *, storage_options: Mapping[str, Any] | None = None
+) -> TableAddress:
+    """The table of that name, or a place for it: for what creates a table where there is none."""
+    try:
+        return locate(table=table, catalog=catalog, storage_options=storage_options)
+    except TableNotFoundError:
+        return reserve(table, catalog, storage_options=storage_options)
+
+
+def _address(
+    catalog: str, table: str, table_id: str, location: str, storage_options: Mapping[str, Any] | None
+) -> TableAddress:
+    names = {CATALOG_NAME: catalog, TABLE_NAME: table, TABLE_ID: table_id}
+    return TableAddress(normalize_table_root(location), {**(storage_options or {}), **names})

@@ -1,0 +1,203 @@
+"""What this library asks of a catalog: one small interface, and the values that it speaks in.
+
+A catalog decides which commits of a table there are, and stores nothing else of it. Whoever keeps tables in a service
+of their own writes a subclass of ``Catalog`` with five methods. All the rest (staging, publishing, settling lost
+answers, building a snapshot) is done here and is the same for every catalog. ``tests/unit/catalog/fifty_lines.py`` is
+a whole one; ``tests/unit/catalog/contract.py`` says what every one has to keep.
+
+Protocol: "Catalog-managed tables".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.redaction import Concealing
+
+
+@dataclass(frozen=True, repr=False)
+class StorageCredentials(Concealing):
+    """Options of the table's file system that a catalog hands out for some time.
+
+    ``storage_options``: as ``delta_pyds.read`` takes them. ``expires_at_ms``: since the epoch; None for never.
+    """
+
+    storage_options: Mapping[str, Any]
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class UnpublishedCommit:
+    """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
+
+    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. Times are in
+    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
+    """
+
+    version: int
+    timestamp_ms: int
+    file_name: str | None = None
+    size_bytes: int = 0
+    modification_time_ms: int = 0
+    content: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ManagedTable:
+    """What a catalog says of a table at one moment.
+
+    ``table_id``: never given to another table, even one of the same name. ``latest_version``: the newest ratified one.
+    ``unpublished``: the ratified commits that are stored, ascending and without a gap, the last one of
+    ``latest_version``; empty once all are reported as published. ``forbids``: operations, as history names them
+    (``VACUUM START``, ``OPTIMIZE`` ...), that the catalog keeps to itself.
+    """
+
+    name: str
+    table_id: str
+    location: str
+    latest_version: int
+    unpublished: tuple[UnpublishedCommit, ...] = ()
+    credentials: StorageCredentials | None = None
+    forbids: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class CommitProposal:
+    """A commit that shall become ``version``, staged (``file_name``) or inline (``content``).
+
+    ``txn_id``: no other transaction ever has it; with ``file_name`` it is what a repeated proposal is known by.
+    ``protocol``, ``metadata``: what the commit changes of them, None where it leaves them as they are.
+    ``published_version``: the newest version that is known to be published, None where that is not known.
+    """
+
+    table_name: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+    txn_id: str
+    file_name: str | None = None
+    size_bytes: int = 0
+    modification_time_ms: int = 0
+    content: bytes | None = field(default=None, repr=False)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    published_version: int | None = None
+
+
+@dataclass(frozen=True)
+class TableReservation:
+    """A place for a table that does not exist yet.
+
+    ``location``: a directory of its own. ``properties``, ``features``: what the catalog wants of every table, besides
+    ``catalogManaged`` and what that requires.
+    """
+
+    name: str
+    table_id: str
+    location: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    credentials: StorageCredentials | None = None
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table whose version 0 is in the log at ``location`` and that shall have its name now."""
+
+    name: str
+    table_id: str
+    location: str
+    timestamp_ms: int
+    protocol: Protocol
+    metadata: Metadata
+
+
+@dataclass(frozen=True)
+class Ratified:
+    """The commit is its version, or the table has its name. ``table``: what the catalog says afterwards, if it does."""
+
+    table: ManagedTable | None = None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """The version is another commit's, or the name another table's; or was already, and the catalog has forgotten."""
+
+
+@dataclass(frozen=True)
+class BacklogFull:
+    """Nothing was ratified: too many commits wait to be published."""
+
+
+@dataclass(frozen=True)
+class OutcomeUnknown:
+    """The commit may be ratified, or become so later: the answer was lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Nothing was ratified, and the same proposal never will be. ``reason``: a sentence for the user."""
+
+    reason: str
+
+
+CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | Refused
+
+
+class Catalog(ABC):
+    """The client of one catalog. It is used by several threads, and never leaves its process.
+
+    Invariants: of any number of commits that are proposed as one version of a table one at most is ratified; version
+    ``v`` is ratified after ``v - 1``, which 0 is from the registration on; what was ratified stays so; the same
+    proposal (version, and ``file_name`` or ``txn_id``) again is ``Ratified`` again as long as its commit is stored.
+
+    Each method may raise what it likes where the catalog cannot be reached. For ``propose_commit`` and
+    ``register_table`` that is an unknown outcome, unless it is a ``NothingWrittenError``; callers ask again.
+
+    >>> from delta_pyds.catalog import Catalog, ManagedTable
+    >>> class MyCatalog(Catalog):
+    ...     def load_table(self, name: str) -> ManagedTable: ...
+
+    Protocol: "Catalog Responsibilities".
+    """
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a catalog's client holds connections and secrets, and does not leave its process.")
+
+    max_inline_bytes: int = 0
+    """Commits up to this size are proposed with their content instead of a staged file; 0 for never."""
+
+    @abstractmethod
+    def load_table(self, name: str) -> ManagedTable:
+        """The table as it is now.
+
+        Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) where there is none of that name.
+        """
+
+    @abstractmethod
+    def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+        """Make the commit its version, if the table with that id is at the version before."""
+
+    @abstractmethod
+    def report_published(self, name: str, table_id: str, version: int) -> None:
+        """All versions up to that one are files of the log: their commits need not be stored any longer.
+
+        A version that was reported before is no error, and none that was not ratified is reported.
+        """
+
+    @abstractmethod
+    def reserve_table(self, name: str) -> TableReservation:
+        """A place for a new table. Nobody else sees the table before it is registered.
+
+        Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) where the name is taken.
+        """
+
+    @abstractmethod
+    def register_table(self, table: NewTable) -> CommitOutcome:
+        """Give the table its name: ``Conflict`` if another table has it, ``Ratified`` for the same table again."""

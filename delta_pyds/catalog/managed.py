@@ -1,0 +1,53 @@
+"""Whether a catalog manages the table that a storage was opened for, asked by what knows tables at paths too.
+
+Nothing of a catalog is imported for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_pyds.storage.base import Storage
+
+
+class ManagedStorage:
+    """What ``CatalogStorage`` tells of its table.
+
+    ``table_name``: in its catalog. ``wanted_properties``, ``wanted_features``: what the catalog wants of a new table,
+    besides what every managed one has. ``credential_options``: of the table's file system, which the catalog hands out
+    for some time; not about to expire.
+    """
+
+    table_name: str
+
+    @property
+    def credential_options(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def wanted_properties(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    @property
+    def wanted_features(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def check_allowed(self, operation: str) -> None:
+        """Raises: UnsupportedOperationError where the catalog keeps the operation to itself."""
+        raise NotImplementedError
+
+    def clean_staged(self, published_version: int, *, now_ms: int) -> int:
+        """Delete staged commits that are published or never were proposed; see ``staging``."""
+        raise NotImplementedError
+
+
+def is_catalog_managed(storage: Storage) -> bool:
+    """Whether the table is opened through its catalog."""
+    return isinstance(storage, ManagedStorage)
+
+
+def check_allowed(storage: Storage, operation: str) -> None:
+    """Raises: UnsupportedOperationError where a catalog forbids the operation; a table without one allows all."""
+    if isinstance(storage, ManagedStorage):
+        storage.check_allowed(operation)

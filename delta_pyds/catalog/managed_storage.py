@@ -1,0 +1,332 @@
+"""The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
+
+Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
+its name; nothing beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is
+listed, so that what it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
+So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
+the catalog, and has no rule of its own for such tables.
+
+Protocol: "Reading Catalog-managed Tables", "Reader Requirements for Catalog-managed tables".
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, NoReturn
+
+from delta_pyds.catalog.interface import (
+    Catalog,
+    ManagedTable,
+    StorageCredentials,
+    TableReservation,
+    UnpublishedCommit,
+)
+from delta_pyds.catalog.managed import ManagedStorage
+from delta_pyds.catalog.staging import clean_staged, staged_path
+from delta_pyds.catalog.table_state import ask, check_same, newer_of
+from delta_pyds.errors import (
+    FileNotFoundInStorageError,
+    MissingLogFilesError,
+    NothingWrittenError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    UserError,
+)
+from delta_pyds.protocol.paths import (
+    LogFileKind,
+    commit_path,
+    log_directory,
+    parse_log_name,
+    version_prefix,
+)
+from delta_pyds.storage.allowed_roots import require_all_allowed
+from delta_pyds.storage.base import DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
+
+# ":" follows "9": names that begin with a version sort before it
+_AFTER_ALL_VERSIONS = ":"
+_RENEWED_BEFORE_MS = 120_000
+
+
+class CatalogStorage(ManagedStorage):
+    """A storage for one table. ``reservation``: of a table that is being created, and that nobody sees yet.
+
+    ``open_store``: the table's file system, with the credentials that the catalog handed out.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table_name: str,
+        table_root: str,
+        open_store: Callable[[StorageCredentials | None], Storage],
+        *,
+        table_id: str | None = None,
+        reservation: TableReservation | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.table_name = table_name
+        self.table_root = table_root
+        self.table_id = table_id
+        self.reservation = reservation
+        self._open_store = open_store
+        self._log = log_directory(table_root)
+        self._credentials = None if reservation is None else reservation.credentials
+        self._store: Storage | None = None
+        self._seen: ManagedTable | None = None
+        self._key = (id(catalog), table_name, table_root)
+
+    def __repr__(self) -> str:
+        return f"CatalogStorage({self.table_name!r} at {self.table_root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """The same files: what is kept of one is true of the other."""
+        return isinstance(other, CatalogStorage) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a storage with a catalog's connection does not leave its process.")
+
+    # --- the catalog
+
+    def latest(self) -> ManagedTable | None:
+        """Ask the catalog; None for a table that is being created.
+
+        Raises: TableNotFoundError; CatalogError; UserError where the name is another table's by now.
+        """
+        try:
+            found = ask(self.catalog, self.table_name)
+        except TableNotFoundError:
+            if self.reservation is None:
+                raise
+            return None
+        if self.reservation is not None and found.table_id != self.reservation.table_id:
+            raise UserError(
+                f"the table {self.table_name} has been created by another writer, at {found.location}. Nothing was "
+                "written to it: run the operation again, and it finds that table.",
+                code="TABLE_OR_VIEW_ALREADY_EXISTS",
+                table=self.table_name,
+            )
+        check_same(found, self.table_root, self.table_id)
+        self.table_id = found.table_id
+        return self.saw(found)
+
+    def saw(self, table: ManagedTable) -> ManagedTable:
+        """Take over what the catalog has said in an answer of another kind."""
+        self._seen = newer_of(self._seen, table)
+        if table.credentials != self._credentials:
+            self._credentials, self._store = table.credentials, None
+        return self._seen
+
+    @property
+    def wanted_properties(self) -> Mapping[str, str]:
+        return {} if self.reservation is None else self.reservation.properties
+
+    @property
+    def wanted_features(self) -> tuple[str, ...]:
+        return () if self.reservation is None else self.reservation.features
+
+    def check_allowed(self, operation: str) -> None:
+        table = self._seen or self.latest()
+        if table is not None and operation in table.forbids:
+            raise UnsupportedOperationError(
+                f"{operation} on table {self.table_name} is refused: its catalog keeps that operation to itself. "
+                "Nothing was changed; ask whoever keeps the catalog.",
+                code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+                table=self.table_name,
+                operation=operation,
+            )
+
+    @property
+    def store(self) -> Storage:
+        """The file system below, which shows the log as it lies there."""
+        self._renew_credentials()
+        if self._store is None:
+            self._store = self._open_store(self._credentials)
+        return self._store
+
+    def _renew_credentials(self) -> None:
+        """Ask the catalog where it never was asked, or what it handed out is about to expire."""
+        expires_at_ms = None if self._credentials is None else self._credentials.expires_at_ms
+        never_asked = self._seen is None and self.reservation is None
+        expiring = expires_at_ms is not None and expires_at_ms - _RENEWED_BEFORE_MS < time.time() * 1000
+        if never_asked or expiring:
+            self.latest()
+
+    @property
+    def credential_options(self) -> Mapping[str, Any]:
+        self._renew_credentials()
+        return {} if self._credentials is None else self._credentials.storage_options
+
+    def clean_staged(self, published_version: int, *, now_ms: int) -> int:
+        table = self.latest()
+        names = () if table is None else (commit.file_name for commit in table.unpublished)
+        needed = frozenset(name for name in names if name is not None)
+        return clean_staged(self.store, self.table_root, published_version, needed=needed, now_ms=now_ms)
+
+    def read_unpublished(self, commit: UnpublishedCommit) -> bytes:
+        """The bytes of a commit that the catalog stores. Raises: FileNotFoundInStorageError if its file is gone."""
+        if commit.content is not None:
+            return commit.content
+        assert commit.file_name is not None
+        return self.store.read(staged_path(self.table_root, commit.file_name))
+
+    # --- the log as the catalog says
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        if directory.rstrip("/") != self._log:
+            return self.store.list_from(directory, start_name)
+        table = self.latest()
+        if table is None:
+            raise directory_not_found(directory)
+        return self._joined(table, self.store.list_from(directory, start_name), start_name)
+
+    def _joined(self, table: ManagedTable, listed: Iterator[FileStatus], start_name: str) -> Iterator[FileStatus]:
+        """The listing with the catalog's commits in their places, cut at its latest version."""
+        latest, beyond = version_prefix(table.latest_version), version_prefix(table.latest_version + 1)
+        all_waiting = (self._status(commit) for commit in table.unpublished)
+        waiting = deque(status for status in all_waiting if status.name >= start_name)
+        proven = bool(waiting) or start_name > f"{latest}.json"
+        for status in listed:
+            name = status.name
+            while waiting and waiting[0].name < name:
+                yield waiting.popleft()
+            if waiting and waiting[0].name == name:
+                status = waiting.popleft()
+            if name >= beyond:
+                if not proven:
+                    proven = True
+                    yield self._unlisted(table)
+                if name < _AFTER_ALL_VERSIONS:
+                    continue
+            elif name == f"{latest}.json" or name.startswith(f"{latest}.checkpoint"):
+                proven = True
+            elif _ends_beyond(name, table.latest_version):
+                continue
+            yield status
+        yield from waiting
+        if not proven:
+            yield self._unlisted(table)
+
+    def _unlisted(self, table: ManagedTable) -> FileStatus:
+        """The latest version, which a listing that lags behind does not show yet: without it the table would be an
+        older one.
+        """
+        path = commit_path(self.table_root, table.latest_version)
+        try:
+            return self.store.status(path)
+        except FileNotFoundInStorageError as error:
+            raise MissingLogFilesError(
+                f"The catalog says that version {table.latest_version} is the latest of table {self.table_name}, and "
+                f"neither the catalog nor the log has its commit. Restore {path!r}.",
+                table=self.table_root,
+                version=table.latest_version,
+                missing_version=table.latest_version,
+            ) from error
+
+    def _status(self, commit: UnpublishedCommit) -> FileStatus:
+        """Under the name that it has once it is published. Ratified commits never change, so the origin is enough."""
+        path = commit_path(self.table_root, commit.version)
+        if commit.content is not None:
+            return FileStatus(path, len(commit.content), commit.timestamp_ms, f"inline-{commit.timestamp_ms}")
+        return FileStatus(path, commit.size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
+
+    def _unpublished(self, path: str) -> UnpublishedCommit | None:
+        """The catalog's commit for a path of the log; None for what lies there itself.
+
+        Raises: FileNotFoundInStorageError for a commit beyond the latest version.
+        """
+        version = self._version(path)
+        if version is None:
+            return None
+        table = self._seen
+        if table is None or version > table.latest_version:
+            table = self.latest()
+        if table is None or version > table.latest_version:
+            raise file_not_found(path)
+        place = version - table.latest_version + len(table.unpublished) - 1
+        return table.unpublished[place] if place >= 0 else None
+
+    def _version(self, path: str) -> int | None:
+        directory, _, name = path.rpartition("/")
+        if directory != self._log:
+            return None
+        found = parse_log_name(name)
+        return found.version if found is not None and found.kind is LogFileKind.COMMIT else None
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        commit = self._unpublished(path)
+        if commit is None:
+            return self.store.read(path, offset, length)
+        if commit.content is not None:
+            start = offset or 0
+            return commit.content[start : None if length is None else start + length]
+        assert commit.file_name is not None
+        try:
+            return self.store.read(staged_path(self.table_root, commit.file_name), offset, length)
+        except FileNotFoundInStorageError:
+            # it was published since the catalog told of it, and cleaned up
+            return self.store.read(path, offset, length)
+
+    def exists(self, path: str) -> bool:
+        try:
+            return self._unpublished(path) is not None or self.store.exists(path)
+        except FileNotFoundInStorageError:
+            return False
+
+    def status(self, path: str) -> FileStatus:
+        commit = self._unpublished(path)
+        return self.store.status(path) if commit is None else self._status(commit)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self._check_no_commit(path)
+        self.store.put_if_absent(path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._check_no_commit(path)
+        self.store.put(path, data)
+
+    def _check_no_commit(self, path: str) -> None:
+        if self._version(path) is not None:
+            raise NothingWrittenError(
+                f"{path!r} was not written: commits of the table {self.table_name} go through its catalog.", path=path
+            )
+
+    # --- as the store below has it
+
+    @property
+    def scheme(self) -> str:
+        return self.store.scheme
+
+    def require_allowed(self, path: str) -> None:
+        """See ``allowed_roots``: a path that the store below would not open is refused."""
+        require_all_allowed(self.store, (path,))
+
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        return self.store.list_directory(directory)
+
+    def parquet_source(self, path: str) -> Any:
+        return self.store.parquet_source(path)
+
+    def require_put_if_absent(self, directory: str) -> None:
+        self.store.require_put_if_absent(directory)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return self.store.open_output(path)
+
+    def delete(self, path: str, *, below: str) -> None:
+        self.store.delete(path, below=below)
+
+    def delete_empty_directory(self, path: str, *, below: str) -> bool:
+        return self.store.delete_empty_directory(path, below=below)
+
+
+def _ends_beyond(name: str, latest_version: int) -> bool:
+    """A compaction that stands for versions which the catalog does not know."""
+    if not name.endswith(".compacted.json"):
+        return False
+    found = parse_log_name(name)
+    return found is not None and (found.end_version or 0) > latest_version

@@ -1,0 +1,85 @@
+"""The catalog of a name: one client for each process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+
+from delta_pyds.catalog.interface import Catalog
+from delta_pyds.catalog.settings import CatalogSettings, read_settings
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+
+SQLITE = "sqlite:///"
+
+_open: dict[tuple[int, str], Catalog] = {}
+_lock = threading.Lock()
+
+
+def open_catalog(name: str) -> Catalog:
+    """The client of a catalog: ``sqlite:///path/of/catalog.db``, or a name of which ``settings`` knows.
+
+    >>> open_catalog("sqlite:///data/catalog.db").load_table("main.sales.orders").latest_version
+
+    Raises: OptionError for a name that nothing is known of; UnsupportedOperationError for a kind that is not there.
+    """
+    # a forked process must not use its parent's connections
+    key = (os.getpid(), name)
+    with _lock:
+        found = _open.get(key)
+        if found is None:
+            found = _open[key] = _connect(name)
+        return found
+
+
+def forget_catalogs() -> None:
+    """Settings are read anew when a catalog is asked for the next time."""
+    with _lock:
+        _open.clear()
+
+
+def _connect(name: str) -> Catalog:
+    if name.startswith(SQLITE):
+        return _by_url(name, name)
+    settings = read_settings(name)
+    if "factory" in settings:
+        return _by_factory(settings)
+    if "url" not in settings:
+        raise OptionError(
+            f"the catalog '{name}' has neither a url nor a factory: it has {', '.join(sorted(settings))}.",
+            option="catalog",
+        )
+    return _by_url(name, settings["url"])
+
+
+def _by_url(name: str, url: str) -> Catalog:
+    if url.startswith(SQLITE):
+        from delta_pyds.catalog.sqlite import SqliteCatalog
+
+        return SqliteCatalog.at(url)
+    scheme = url.partition(":")[0][:40]
+    raise UnsupportedOperationError(
+        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path and a factory of your own "
+        "(package.module:function, which is called with the settings and returns a delta_pyds.catalog.Catalog).",
+        option="catalog",
+    )
+
+
+def _by_factory(settings: CatalogSettings) -> Catalog:
+    module, _, function = settings["factory"].partition(":")
+    try:
+        factory = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(
+            f"the factory '{settings['factory']}' of the catalog '{settings.catalog}' is not there "
+            f"({type(error).__name__}): give package.module:function.",
+            option="catalog",
+        ) from error
+    made = factory(settings)
+    if not isinstance(made, Catalog):
+        raise OptionError(
+            f"the factory '{settings['factory']}' of the catalog '{settings.catalog}' returned a "
+            f"{type(made).__name__}, and must return a delta_pyds.catalog.Catalog.",
+            option="catalog",
+        )
+    return made

@@ -1,0 +1,94 @@
+"""Ratified commits become files of the log, in order, by put-if-absent of the very bytes.
+
+Invariants: version ``v`` is published after ``v - 1``; a file that lies there already stays as it is; only what is in
+the log for good is reported. Any number of publishers may be at work on the same versions.
+
+Protocol: "Publishing Commits".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delta_pyds.catalog.interface import ManagedTable
+from delta_pyds.catalog.managed_storage import CatalogStorage
+from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError
+from delta_pyds.protocol.paths import commit_path
+from delta_pyds.redaction import safe_logger
+from delta_pyds.storage.base import Storage
+
+_logger = safe_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Published:
+    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest."""
+
+    version: int
+    obstacle: str = ""
+
+
+def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, bytes] | None = None) -> Published:
+    """Publish what the catalog stores, and report it. ``known``: the bytes of versions that need not be read again.
+
+    What stands in the way of a version stands in the way of all after it, and is in the result: nothing is raised.
+    """
+    published = Published(table.latest_version - len(table.unpublished))
+    for commit in table.unpublished:
+        path = commit_path(storage.table_root, commit.version)
+        try:
+            data = (known or {}).get(commit.version)
+            if data is None:
+                data = storage.read_unpublished(commit)
+            obstacle = _put(storage.store, path, data)
+        except FileNotFoundInStorageError:
+            # published by another process, and its staged file cleaned up; else the version is lost
+            obstacle = "" if _exists(storage.store, path) else f"its staged commit {commit.file_name} is gone"
+        except Exception as error:
+            obstacle = f"{type(error).__name__}: {error}"
+        if obstacle:
+            published = Published(published.version, f"version {commit.version} cannot be published: {obstacle}")
+            _logger.warning("Of table %s, %s", storage.table_name, published.obstacle)
+            break
+        published = Published(commit.version)
+    if table.unpublished and published.version >= max(table.unpublished[0].version, 1):
+        _report(storage, table, published.version)
+    return published
+
+
+def _put(store: Storage, path: str, data: bytes) -> str:
+    """Why the version is not these bytes; empty if it is."""
+    try:
+        store.put_if_absent(path, data)
+        return ""
+    except FileExistsInStorageError:
+        pass
+    except Exception as error:
+        # the answer may be lost, and the file there
+        if not _exists(store, path):
+            return f"{type(error).__name__}: {error}"
+    if store.read(path) == data:
+        return ""
+    return f"{path} is there and is another commit, which no catalog has ratified: move it away"
+
+
+def _exists(store: Storage, path: str) -> bool:
+    try:
+        return store.exists(path)
+    except Exception:
+        return False
+
+
+def _report(storage: CatalogStorage, table: ManagedTable, version: int) -> None:
+    try:
+        storage.catalog.report_published(storage.table_name, table.table_id, version)
+    except Exception as error:
+        # the next writer reports it
+        _logger.warning(
+            "Version %d of table %s is published, but the catalog could not be told: %s: %s",
+            version,
+            storage.table_name,
+            type(error).__name__,
+            error,
+        )

@@ -1,0 +1,103 @@
+"""What a file or the environment says of a named catalog: its address and what it must keep secret.
+
+An option names a catalog and never spells it out, so that plans, logs and pickles hold the name alone. For the catalog
+``prod`` that is, with the environment going before the file:
+
+    DELTA_PYDS_CATALOG_PROD_URL=sqlite:///data/catalog.db      # or _FACTORY=package.module:function, or _TOKEN=...
+    ~/.delta_pyds/catalogs.json                                # {"prod": {"url": "...", "token": "..."}}
+
+``DELTA_PYDS_CATALOGS`` is the path of another file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from delta_pyds.errors import OptionError
+
+PREFIX = "DELTA_PYDS_CATALOG_"
+FILE_VARIABLE = "DELTA_PYDS_CATALOGS"
+_DEFAULT_FILE = "~/.delta_pyds/catalogs.json"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
+
+
+class CatalogSettings(Mapping[str, str]):
+    """Settings by lower-case name (``url``, ``token`` ...). ``repr`` shows the names; nothing pickles them."""
+
+    def __init__(self, catalog: str, values: Mapping[str, str]) -> None:
+        self.catalog = catalog
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"CatalogSettings({self.catalog!r}: {', '.join(sorted(self._values))})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("the settings of a catalog hold secrets and do not leave their process.")
+
+
+def read_settings(catalog: str) -> CatalogSettings:
+    """The settings of the catalog of that name.
+
+    Raises: OptionError for what cannot be a name, for a file that cannot be read, and where nothing is known of it.
+    """
+    if not _NAME.fullmatch(catalog):
+        raise OptionError(
+            f"'{catalog}' is no name of a catalog: a name has letters, digits, '_' and '-'. An address is given as "
+            f"{PREFIX}<NAME>_URL, and the option has the name; sqlite:///path alone may stand in the option itself.",
+            option="catalog",
+        )
+    values = dict(_from_file(catalog))
+    prefix = f"{PREFIX}{_upper(catalog)}_"
+    values |= {key[len(prefix) :].lower(): value for key, value in os.environ.items() if key.startswith(prefix)}
+    if not values:
+        raise OptionError(
+            f"nothing is known of the catalog '{catalog}': set {prefix}URL in the environment of this process, or put "
+            f"it into {_file()}.",
+            option="catalog",
+        )
+    return CatalogSettings(catalog, values)
+
+
+def _upper(catalog: str) -> str:
+    return catalog.upper().replace("-", "_")
+
+
+def _file() -> Path:
+    return Path(os.environ.get(FILE_VARIABLE) or _DEFAULT_FILE).expanduser()
+
+
+def _from_file(catalog: str) -> Mapping[str, str]:
+    file = _file()
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"the file of catalogs {file} cannot be read: {type(error).__name__}.") from None
+    try:
+        known = json.loads(text)
+        found = known.get(catalog, {})
+        if not all(isinstance(value, str) for value in found.values()):
+            raise TypeError
+    except (ValueError, AttributeError, TypeError):
+        # not the error itself, whose text may hold a part of the file
+        raise OptionError(
+            f'the file of catalogs {file} must be JSON like {{"{catalog}": {{"url": "...", "token": "..."}}}}, with '
+            "texts only.",
+            option="catalog",
+        ) from None
+    return {name.lower(): value for name, value in found.items()}

@@ -1,0 +1,94 @@
+"""Staged commits: whole commits beside the log, which are of a version only once the catalog says so.
+
+Protocol: "Delta Log Entries", "Metadata Cleanup" of catalog-managed tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+
+from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, StorageError
+from delta_pyds.protocol.paths import join, log_directory, version_prefix
+from delta_pyds.storage.base import FileStatus, Storage
+
+STAGING_DIRECTORY = "_staged_commits"
+_NAME = re.compile(r"(\d{20})\.[0-9a-fA-F-]{36}\.json")
+# a reader that asked the catalog this long ago has read what it was told of
+_KEPT_MS = 24 * 3_600_000
+
+
+def staging_directory(table_root: str) -> str:
+    return join(log_directory(table_root), STAGING_DIRECTORY)
+
+
+def staged_path(table_root: str, file_name: str) -> str:
+    """Where a staged commit lies.
+
+    Raises: ValueError for what is no name of one: it may come out of a catalog, and must lead nowhere else.
+    """
+    if staged_version(file_name) is None:
+        raise ValueError(f"{file_name!r} is no name of a staged commit.")
+    return join(staging_directory(table_root), file_name)
+
+
+def staged_version(file_name: str) -> int | None:
+    """The version that a staged commit was made for; None for any other name."""
+    match = _NAME.fullmatch(file_name)
+    return None if match is None else int(match[1])
+
+
+def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> FileStatus:
+    """Write a commit under a name that nobody else has.
+
+    Raises: NothingWrittenError if the file is not there whole: no catalog hears of it then.
+    """
+    path = join(staging_directory(table_root), f"{version_prefix(version)}.{uuid.uuid4()}.json")
+    try:
+        store.put_if_absent(path, data)
+        return store.status(path)
+    except NothingWrittenError:
+        raise
+    except Exception as error:
+        # the answer may be lost, and the file there: then it is as good as any
+        with contextlib.suppress(Exception):
+            if store.read(path) == data:
+                return store.status(path)
+        raise NothingWrittenError(
+            f"Version {version} of table {table_root!r} was not committed: {path!r} could not be written "
+            f"({type(error).__name__}: {error}). Run the operation again.",
+            table=table_root,
+            version=version,
+            path=path,
+        ) from error
+
+
+def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
+    """Delete a staged commit of this process that never becomes a version. What stays is cleaned up later."""
+    with contextlib.suppress(StorageError):
+        store.delete(staged_path(table_root, file_name), below=table_root)
+
+
+def clean_staged(
+    store: Storage, table_root: str, published_version: int, *, needed: frozenset[str], now_ms: int
+) -> int:
+    """Delete staged commits that no version needs any longer; return how many.
+
+    Invariant: each is of a version that is in the log, so that the catalog cannot ratify it any more, whether it was
+    ever proposed or not. It is a day old, so nobody reads it who was told of it. ``needed``: the names of those that
+    the catalog still gives out.
+    """
+    deleted = 0
+    try:
+        listed = list(store.list_from(staging_directory(table_root), ""))
+    except FileNotFoundInStorageError:
+        return 0
+    for status in listed:
+        version = staged_version(status.name)
+        if version is None or version > published_version or not status.regular or status.name in needed:
+            continue
+        if status.modification_time_ms < now_ms - _KEPT_MS:
+            store.delete(status.path, below=table_root)
+            deleted += 1
+    return deleted

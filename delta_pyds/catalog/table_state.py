@@ -1,0 +1,72 @@
+"""What a catalog says of a table, held against itself before anybody relies on it."""
+
+from __future__ import annotations
+
+from delta_pyds.catalog.interface import Catalog, ManagedTable
+from delta_pyds.catalog.staging import staged_version
+from delta_pyds.errors import CatalogError, DeltaError, UserError
+from delta_pyds.storage.resolve import normalize_table_root
+
+
+def ask(catalog: Catalog, name: str) -> ManagedTable:
+    """The table as the catalog says that it is now, sound in itself.
+
+    Raises: TableNotFoundError; CatalogError where the catalog gives no answer, or one that contradicts itself.
+    """
+    try:
+        table = catalog.load_table(name)
+    except DeltaError:
+        raise
+    except Exception as error:  # whatever the client of a catalog raises
+        raise CatalogError(
+            f"the catalog did not say what there is of table {name!r}: {type(error).__name__}: {error}. Nothing was "
+            "changed; ask again once it answers.",
+            table=name,
+        ) from error
+    return require_sound(table)
+
+
+def require_sound(table: ManagedTable) -> ManagedTable:
+    """Raises: CatalogError where the versions that the catalog names do not fit together."""
+    wrong = _contradiction(table)
+    if wrong is not None:
+        raise CatalogError(
+            f"the catalog says of table {table.name!r} {wrong}, so its versions are not known. Nothing was changed; "
+            "this is for whoever keeps the catalog.",
+            table=table.name,
+        )
+    return table
+
+
+def _contradiction(table: ManagedTable) -> str | None:
+    if table.latest_version < 0:
+        return f"that its latest version is {table.latest_version}"
+    versions = [commit.version for commit in table.unpublished]
+    if versions and versions != list(range(table.latest_version + 1 - len(versions), table.latest_version + 1)):
+        shown = ", ".join(map(str, versions[:20]))
+        return f"that {table.latest_version} is the latest version, and has the unpublished commits {shown}"
+    for commit in table.unpublished:
+        if (commit.file_name is None) == (commit.content is None):
+            return f"neither or both of file and content for version {commit.version}"
+        if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
+            return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
+    return None
+
+
+def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> None:
+    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) where the name is another table's by now."""
+    if normalize_table_root(table.location) == table_root and table_id in (None, table.table_id):
+        return
+    raise UserError(
+        f"the table {table.name} is another one by now: it had the id {table_id} and was at {table_root}, and has the "
+        f"id {table.table_id} and is at {table.location}. Nothing was changed: open it again by its name.",
+        code="DELTA_TABLE_ID_MISMATCH",
+        table=table_root,
+    )
+
+
+def newer_of(known: ManagedTable | None, found: ManagedTable) -> ManagedTable:
+    """What holds of the two: versions never go, so an answer with fewer of them is of a replica that lags behind."""
+    if known is None or known.table_id != found.table_id or found.latest_version >= known.latest_version:
+        return found
+    return known
