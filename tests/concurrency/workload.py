@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,18 +36,26 @@ class Report:
     unexpected: list[str] = field(default_factory=list)
 
 
-def create(path: str) -> None:
+def create(path: str, storage_options: Mapping[str, Any] | None = None) -> None:
     """The table that all write to, partitioned by writer."""
-    write_rows(path, SCHEMA, [], partition_by=(("p",),), user_metadata=json.dumps({"op": "create"}))
+    done = json.dumps({"op": "create"})
+    write_rows(path, SCHEMA, [], partition_by=(("p",),), user_metadata=done, storage_options=storage_options or {})
 
 
-def run(path: str, writer: int, commits: int, seed: int, pause: Callable[[], None] | None = None) -> Report:
+def run(
+    path: str,
+    writer: int,
+    commits: int,
+    seed: int,
+    pause: Callable[[], None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Report:
     """Make ``commits`` commits, trying again with a new plan whenever one is refused."""
     rng = random.Random(f"{seed}/{writer}")
     report = Report()
     for n in range(commits):
         operation = rng.choices(["append", "own", "shared", "metadata"], [6, 3, 2, 1])[0]
-        while not _attempt(path, writer, n, operation, report):
+        while not _attempt(path, writer, n, operation, report, storage_options or {}):
             if pause is not None:
                 pause()
             if len(report.refused) + len(report.unexpected) > 50 * commits:
@@ -56,7 +64,9 @@ def run(path: str, writer: int, commits: int, seed: int, pause: Callable[[], Non
     return report
 
 
-def _attempt(path: str, writer: int, n: int, operation: str, report: Report) -> bool:
+def _attempt(
+    path: str, writer: int, n: int, operation: str, report: Report, storage_options: Mapping[str, Any]
+) -> bool:
     row = f"{writer}-{n}"
     partition = SHARED if operation == "shared" else f"w{writer}"
     schema: dict[str, Any] = dict(SCHEMA)
@@ -68,7 +78,14 @@ def _attempt(path: str, writer: int, n: int, operation: str, report: Report) -> 
         request = {"merge_schema": True}
     done = {"op": operation, "row": row, "partition": partition}
     try:
-        committed = write_rows(path, schema, [{"id": row, "p": partition}], user_metadata=json.dumps(done), **request)
+        committed = write_rows(
+            path,
+            schema,
+            [{"id": row, "p": partition}],
+            user_metadata=json.dumps(done),
+            storage_options=storage_options,
+            **request,
+        )
     except ConflictError as error:
         (report.refused if error.code in EXPECTED_REFUSALS else report.unexpected).append(f"{error.code} {operation}")
         return False

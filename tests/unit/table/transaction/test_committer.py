@@ -36,6 +36,9 @@ class Ledger:
             if c.version > version
         ]
 
+    def publish(self, version: int) -> bool:
+        return version <= self.published
+
 
 def _file(version: int) -> LogFile:
     return LogFile(commit_path(ROOT, version), version, 1, 1, LogFileName(LogFileKind.COMMIT, version))

@@ -1,0 +1,143 @@
+"""Many writers of one table of a catalog, and writers that are killed: nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing.context import BaseContext
+from pathlib import Path
+
+import pytest
+
+import delta_pyds
+from delta_pyds.catalog.address import locate, reserve
+from delta_pyds.catalog.named import forget_catalogs, open_catalog
+from tests.concurrency.killed_commit import IDS, run
+from tests.concurrency.workload import Report, create, replay
+from tests.support.sampling import exhaustive, sampled
+from tests.support.table_writes import write_rows
+
+WRITERS = 8
+COMMITS = 50 if exhaustive() else 4
+ROOT = Path(__file__).parents[2]
+NAME = "main.db.t"
+
+
+@pytest.fixture(params=["inline", "staged"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a catalog that other processes find in their environment."""
+    home = tmp_path / "home"
+    home.mkdir()
+    if request.param == "inline":
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_URL", f"sqlite://{home}/c.db")
+    else:
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_FACTORY", "tests.support.catalogs:staging_sqlite")
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_FILE", f"{home}/c.db")
+    forget_catalogs()
+    yield "race"
+    forget_catalogs()
+
+
+def test_processes_that_commit_through_a_catalog(catalog: str) -> None:
+    made = reserve(NAME, catalog)
+    create(made.table_root, made.storage_options)
+    address = locate(table=NAME, catalog=catalog)
+    options = json.dumps(address.storage_options)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.concurrency.writer_process", address.table_root, str(n), str(COMMITS), "1",
+             options],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(WRITERS)
+    ]  # fmt: skip
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * WRITERS
+    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+
+    assert [text for report in reports for text in report.unexpected] == []
+    committed = sorted(version for report in reports for version in report.committed)
+    assert committed == list(range(1, WRITERS * COMMITS + 1)), "a commit was lost, or told of twice"
+    log = Path(address.table_root, "_delta_log")
+    infos = [
+        json.loads((log / f"{version:020d}.json").read_text().splitlines()[0])["commitInfo"]
+        for version in range(WRITERS * COMMITS + 1)
+    ]
+    done = [json.loads(info["userMetadata"]) for info in infos]
+    assert len({d.get("row") for d in done}) == len({info["txnId"] for info in infos}) == len(done)
+    rows = delta_pyds.scan(table=NAME, catalog=catalog).to_table().to_pylist()
+    assert sorted((r["p"], r["id"]) for r in rows) == replay(done)
+    times = [info["inCommitTimestamp"] for info in infos]
+    assert times == sorted(set(times))
+    known = open_catalog(catalog).load_table(NAME)
+    assert (known.latest_version, known.unpublished) == (WRITERS * COMMITS, ())
+    report = delta_pyds.verify(table=NAME, catalog=catalog)
+    assert report.ok, str(report)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[BaseContext]:
+    """New processes that have imported all that a write needs, so that one takes milliseconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.concurrency.killed_commit", "tests.concurrency.preloaded"])
+    yield context
+
+
+def written(processes: BaseContext, catalog: str, kill_at: int) -> tuple[int | None, list[str]]:
+    """The exit code, and the steps taken by a process that was not killed."""
+    ours, theirs = processes.Pipe(duplex=False)
+    environment = {key: value for key, value in os.environ.items() if key.startswith("DELTA_PYDS_CATALOG")}
+    process = processes.Process(target=run, args=(NAME, catalog, environment, kill_at, theirs))
+    process.start()
+    theirs.close()
+    try:
+        steps = ours.recv()
+    except EOFError:
+        steps = []
+    process.join()
+    return process.exitcode, steps
+
+
+def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, catalog: str) -> None:
+    """With a checkpoint after each commit, so that there is more to be killed in."""
+    home, original = tmp_path / "home", tmp_path / "original"
+    made = reserve(NAME, catalog)
+    properties = {"delta.checkpointInterval": "1"}
+    rows = [{"id": 1}, {"id": 2}]
+    write_rows(made.table_root, IDS, rows, storage_options=made.storage_options, properties=properties)
+    forget_catalogs()
+    shutil.copytree(home, original)
+
+    def ids() -> list[int]:
+        found = delta_pyds.scan(table=NAME, catalog=catalog).to_table().column("id").to_pylist()
+        return sorted(found)
+
+    exit_code, steps = written(processes, catalog, 0)
+    assert exit_code == 0 and len(steps) > 10
+    forget_catalogs()
+    assert ids() == [1, 2, 10, 11]
+    outcomes = []
+    for number, step in sampled(list(enumerate(steps, start=1)), one_in=3):
+        forget_catalogs()
+        shutil.rmtree(home)
+        shutil.copytree(original, home)
+        exit_code, _ = written(processes, catalog, number)
+        assert exit_code == -9, step
+        found = ids()
+        assert found in ([1, 2], [1, 2, 10, 11]), step
+        outcomes.append(len(found) == 4)
+        address = locate(table=NAME, catalog=catalog)
+        write_rows(address.table_root, IDS, [{"id": 99}], storage_options=address.storage_options)
+        assert ids() == sorted([*found, 99]), step
+        assert open_catalog(catalog).load_table(NAME).unpublished == (), step
+        report = delta_pyds.verify(table=NAME, catalog=catalog)
+        assert report.ok, f"{step}\n{report}"
+    # the version appears at one step, and never goes again
+    assert outcomes == sorted(outcomes)

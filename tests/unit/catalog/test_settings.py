@@ -1,0 +1,130 @@
+"""Where a named catalog is, and that what it must keep secret is seen nowhere."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_pyds import load_snapshot
+from delta_pyds.catalog.address import TableAddress, locate, reserve
+from delta_pyds.catalog.named import forget_catalogs, open_catalog
+from delta_pyds.catalog.opening import table_storage
+from delta_pyds.catalog.settings import read_settings
+from delta_pyds.catalog.sqlite import SqliteCatalog
+from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
+from tests.support.catalogs import registered
+from tests.unit.catalog.fifty_lines import DictCatalog
+
+SECRET = "dapi-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No catalogs but the test's."""
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json"))
+    forget_catalogs()
+    yield
+    forget_catalogs()
+
+
+def test_from_a_file_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {"prod": {"url": "https://one", "token": SECRET}, "other": {"url": "https://two"}}
+    (tmp_path / "catalogs.json").write_text(json.dumps(known))
+    assert dict(read_settings("prod")) == known["prod"]
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", "https://three")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_MY_OWN_URL", "https://four")
+    assert dict(read_settings("prod")) == {"url": "https://three", "token": SECRET}
+    assert dict(read_settings("my-own")) == {"url": "https://four"}
+
+
+def test_settings_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_TOKEN", SECRET)
+    settings = read_settings("prod")
+    assert repr(settings) == "CatalogSettings('prod': token)"
+    with pytest.raises(TypeError, match="secrets"):
+        pickle.dumps(settings)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"prod": {"token": 5}}', '{"prod": "x"}'])
+def test_a_file_that_cannot_be_understood(tmp_path: Path, text: str) -> None:
+    (tmp_path / "catalogs.json").write_text(text.replace("5", f'["{SECRET}"]'))
+    with pytest.raises(OptionError, match="must be JSON") as error:
+        read_settings("prod")
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["https://host", "a b", "", "../x", "postgresql://user:pass@host/db"])
+def test_an_address_is_no_name(name: str) -> None:
+    with pytest.raises(OptionError) as error:
+        open_catalog(name)
+    assert ":pass@" not in str(error.value)
+
+
+def test_nothing_is_known() -> None:
+    with pytest.raises(OptionError, match="DELTA_PYDS_CATALOG_PROD_URL"):
+        open_catalog("prod")
+
+
+def test_a_kind_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"https://user:{SECRET}@host/api")
+    with pytest.raises(UnsupportedOperationError, match="https:") as error:
+        open_catalog("prod")
+    assert SECRET not in str(error.value)
+
+
+def test_a_catalog_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_MINE_FACTORY", "tests.unit.catalog.fifty_lines:from_settings")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_MINE_ROOT", str(tmp_path))
+    first = open_catalog("mine")
+    assert isinstance(first, DictCatalog) and open_catalog("mine") is first
+
+
+@pytest.mark.parametrize("factory", ["no.such.module:f", "json:no_such", "json", "json:dumps"])
+def test_a_factory_that_is_none(monkeypatch: pytest.MonkeyPatch, factory: str) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_MINE_FACTORY", factory)
+    with pytest.raises((OptionError, TypeError)):
+        open_catalog("mine")
+
+
+@pytest.mark.parametrize("url", ["sqlite:///", "sqlite:///c.db?mode=ro"])
+def test_an_address_of_sqlite_that_is_none(url: str) -> None:
+    with pytest.raises(OptionError, match="sqlite:///path/of/catalog"):
+        open_catalog(url)
+
+
+def test_the_default_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_DEFAULT_URL", f"sqlite://{tmp_path}/c.db")
+    catalog = open_catalog("default")
+    assert isinstance(catalog, SqliteCatalog)
+    table = registered(catalog)
+    assert locate(table="main.db.t").table_root == table.location
+
+
+def test_a_table_by_name_and_by_path() -> None:
+    for given in ({}, {"path": "/t", "table": "t"}, {"path": "/t", "catalog": "c"}, {"catalog": "c"}):
+        with pytest.raises(OptionError):
+            load_snapshot(**given)  # type: ignore[arg-type]
+
+
+def test_options_name_a_table_and_hold_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They go into plans and pickles, and to tasks, which open files without the catalog."""
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"sqlite://{tmp_path}/c.db")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_TOKEN", SECRET)
+    address = reserve("main.db.t", "prod", storage_options={"key": SECRET})
+    assert isinstance(address, TableAddress) and SECRET not in repr(address)
+    options = {name: value for name, value in address.storage_options.items() if name != "key"}
+    assert {type(value) for value in options.values()} == {str}
+    assert SECRET not in repr(options)
+    with pytest.raises(TableNotFoundError):
+        locate(table="main.db.t", catalog="prod")
+    assert table_storage("/t", {"x": 1}) is table_storage("/t")
+
+
+def test_a_catalog_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError, match="There is no catalog"):
+        locate(table="t", catalog=f"sqlite://{tmp_path}/none.db")
+    assert list(tmp_path.iterdir()) == []
