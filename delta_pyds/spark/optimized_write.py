@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.options.values import boolean_option
 from delta_pyds.spark.options.write import parse_table_options
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.snapshot import open_snapshot
 
@@ -82,7 +82,7 @@ def _table(root: str, options: Mapping[str, str]) -> tuple[tuple[str, ...] | Non
     """
     try:
         path, storage_options = parse_table_options(options)
-        configuration = open_snapshot(resolve_storage(path, storage_options), path).configuration
+        configuration = open_snapshot(table_storage(path, storage_options), path).configuration
     except TableNotFoundError:
         return (), False
     except Exception as error:  # there is none yet, or the write itself will say what is wrong

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+from delta_pyds.catalog.address import locate, locate_or_reserve
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
@@ -72,8 +73,10 @@ def register(spark: SparkSession) -> None:
 
 def read(
     spark: SparkSession,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -90,7 +93,8 @@ def read(
 
     The DataFrame is the table at one version for as long as it lives, and
     exactly the rows for which ``where`` (a Spark SQL predicate) is true.
-    ``timestamp``: text, or a datetime; without a zone it is in the session's
+    ``table``, ``catalog``: instead of a path, the name of the table in the catalog that manages it (see
+    ``delta_pyds.catalog``). ``timestamp``: text, or a datetime; without a zone it is in the session's
     time zone, as are the timestamps in ``where``. ``min_partitions``: by
     default the session's parallelism. ``verify_page_checksums``: false leaves the checksums of Parquet pages,
     where a file has them, unlooked at.
@@ -109,6 +113,7 @@ def read(
         class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
         wrong in an action on the DataFrame is Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
+    path, storage_options = _address(path, table, catalog, storage_options)
     chosen_engine = choice_argument("engine", engine, ("auto", "native", "arrow"))
     if version is not None and timestamp is not None:
         raise OptionError(
@@ -132,6 +137,25 @@ def read(
     options["timeZone"] = options["timeZone"] or spark.conf.get(_TIME_ZONE)
     options["minPartitions"] = options["minPartitions"] or _parallelism(spark)
     return _load(spark, path, _texts(options), chosen_engine)
+
+
+def _address(
+    path: PathLike | None,
+    table: Any,
+    catalog: Any,
+    storage_options: Mapping[str, Any] | None,
+    *,
+    create: bool = False,
+) -> tuple[PathLike, Mapping[str, Any] | None]:
+    """The path as it is; for a table of a catalog where it lies, and storage options that name it there."""
+    if path is not None and table is None and catalog is None:
+        return path, storage_options
+    name, known = text_argument("table", table), text_argument("catalog", catalog)
+    if create and name is not None and path is None:
+        address = locate_or_reserve(name, known, storage_options=storage_options)
+    else:
+        address = locate(path, table=name, catalog=known, storage_options=storage_options)
+    return address.table_root, address.storage_options
 
 
 def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine: str) -> DataFrame:
@@ -164,8 +188,10 @@ def _natively(
 
 def write(
     df: Any,
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     mode: Mode = "errorifexists",
     partition_by: str | Sequence[str] | None = None,
     cluster_by: str | Sequence[str] | None = None,
@@ -188,9 +214,9 @@ def write(
     Spark, of which it gives a Python source only two. ``partition_by``,
     ``cluster_by``: column names, for a table that the write creates, which
     ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
-    have them already. ``txn``: application id and version, so that a repeated write is made once. ``options``: any
-    other option of the format, and ``optimizeWrite``: rows are shuffled by the partition columns before, so that there
-    are fewer and larger files.
+    have them already. ``table``, ``catalog``: instead of a path, a name in a catalog. ``txn``: application id and
+    version, so that a repeated write is made once. ``options``: any other option of the format, and ``optimizeWrite``:
+    rows are shuffled by the partition columns before, so that there are fewer and larger files.
 
     >>> delta_pyds.write(df, "/data/events", mode="append").version
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
@@ -199,6 +225,7 @@ def write(
     Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError
         where another writer was first); WorkerPythonError. What goes wrong in making the rows is Spark's exception.
     """
+    path, storage_options = _address(path, table, catalog, storage_options, create=True)
     chosen_mode = choice_argument("mode", mode, tuple(_MODES))
     app_id, app_version = _transaction(txn)
     given: dict[str, Any] = {

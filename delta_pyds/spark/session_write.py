@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.commit import reopen
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
@@ -23,7 +24,6 @@ from delta_pyds.spark.row_changes.delete import find_leaving
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.changed_rows import ChangeState
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _replaced(plan: WritePlan, spark: SparkSession, time_zone: str) -> ReplacedR
     """The rows for which ``replaceWhere`` is true, by a query of Spark. Nothing is written for it."""
     request, target = plan.request, plan.target
     assert target is not None and request.replace_where is not None
-    storage = resolve_storage(request.table_root, request.storage_options)
+    storage = table_storage(request.table_root, request.storage_options)
     table_id = target.configuration.metadata.id
     snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
     if snapshot is None:

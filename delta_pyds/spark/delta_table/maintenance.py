@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.generate import MODE, generate_manifests
@@ -93,7 +94,7 @@ class MaintenanceMethods:
                 log_entries=_flag(spark, _VACUUM_LOGGING, None),
                 user_metadata=handle.user_metadata,
             )
-            plan = plan_vacuum(resolve_storage(handle.path, handle.storage_options), handle.path, options)
+            plan = plan_vacuum(table_storage(handle.path, handle.storage_options), handle.path, options)
             if dry_run:
                 return spark.createDataFrame(pa.table({"path": plan.paths}))
             result = run_vacuum(plan)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from delta_pyds.catalog.address import locate
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
@@ -117,15 +118,26 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
             return cls(handle)
 
     @classmethod
-    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table whose path is in the name: ``delta.`/data/events```. Names of a catalog come later.
+    def forName(
+        cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | None = None, **options: Any
+    ) -> DeltaTable:
+        """The table whose path is in the name: ``delta.`/data/events```. Names of Spark's own catalog come later.
+
+        ``catalog``: the one that manages the table and knows it by the name (see ``delta_pyds.catalog``). ``options``:
+        what ``forPath`` takes by name.
+
+        >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").delete("day < '2026-01-01'")
 
         Raises: TableNotFoundError for a name that Spark's catalog has not; UnsupportedOperationError for one that it
             has; what ``forPath`` raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
-            return cls.forPath(sparkSession, path_of_name(sparkSession, tableOrViewName))
+            if catalog is None:
+                return cls.forPath(sparkSession, path_of_name(sparkSession, tableOrViewName), **options)
+            storage_options = options.pop("storage_options", None)
+            address = locate(table=tableOrViewName, catalog=catalog, storage_options=storage_options)
+            return cls.forPath(sparkSession, address.table_root, storage_options=address.storage_options, **options)
 
     @classmethod
     def isDeltaTable(

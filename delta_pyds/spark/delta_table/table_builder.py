@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
 from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table, existing_table
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
@@ -56,6 +57,7 @@ class DeltaTableBuilder(Generic[T]):
         self._open_table = open_table
         self._storage_options: Mapping[str, Any] = dict(storage_options or {})
         self._path: str | None = None
+        self._named: tuple[str, str] | None = None
         self._location: str | None = None
         self._columns: list[StructField] = []
         self._partitions: tuple[str, ...] = ()
@@ -63,14 +65,19 @@ class DeltaTableBuilder(Generic[T]):
         self._properties: dict[str, str] = {}
         self._comment: str | None = None
 
-    def tableName(self, identifier: str) -> DeltaTableBuilder[T]:
-        """The table's name: ``delta.`/data/events```. Names of a catalog come later.
+    def tableName(self, identifier: str, *, catalog: str | None = None) -> DeltaTableBuilder[T]:
+        """The table's name: ``delta.`/data/events```, or with ``catalog`` the one that it has or shall have there.
+
+        >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
 
         Raises: TypeError; UnsupportedOperationError for any other name.
         """
         _require_text("Identifier must be str.", identifier)
         with errors_of_spark():
-            self._path = path_in_name(identifier)
+            if catalog is None:
+                self._path = path_in_name(identifier)
+            else:
+                self._named = identifier, catalog
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[T]:
@@ -156,14 +163,29 @@ class DeltaTableBuilder(Generic[T]):
             there = existing_table(request)
             if there is None or request.mode != "create_if_not_exists":
                 self._check_expressions(request.columns)
-            create_table(request)
-            return self._open_table(self._spark, request.table_root, storage_options=self._storage_options)
+            try:
+                create_table(request)
+            except UserError as error:
+                if self._named is None or self._mode == "create" or error.code != "TABLE_OR_VIEW_ALREADY_EXISTS":
+                    raise
+                # another writer has given the name to a table since it was looked for: the mode says what of that
+                create_table(self._request())
+            return self._open_table(self._spark, request.table_root, storage_options=self._address().storage_options)
 
     def __repr__(self) -> str:
         place = self._location or self._path or ""
         return f"DeltaTableBuilder({self._mode!r}, {without_secrets(place)!r})"
 
-    def _request(self) -> CreateRequest:
+    def _address(self) -> TableAddress:
+        """Where the table is, or shall be."""
+        if self._named is not None:
+            if self._path is not None or self._location is not None:
+                raise UserError(
+                    f"the table {self._named[0]} lies where its catalog puts it: leave the location out.",
+                    code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+                )
+            find = locate if self._mode == "replace" else locate_or_reserve
+            return find(table=self._named[0], catalog=self._named[1], storage_options=self._storage_options)
         given = self._location if self._location is not None else self._path
         if given is None:
             raise OptionError(
@@ -176,8 +198,12 @@ class DeltaTableBuilder(Generic[T]):
                 f"the name says that the table is at '{self._path}', and the location '{self._location}'. Give one.",
                 code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
+        return TableAddress(absolute_table_path(given, remote=is_remote(self._spark)), self._storage_options)
+
+    def _request(self) -> CreateRequest:
+        address = self._address()
         return CreateRequest(
-            absolute_table_path(given, remote=is_remote(self._spark)),
+            address.table_root,
             self._mode,
             StructType(tuple(self._columns)),
             self._partitions,
@@ -185,7 +211,7 @@ class DeltaTableBuilder(Generic[T]):
             dict(self._properties),
             self._comment,
             user_metadata(self._spark),
-            self._storage_options,
+            address.storage_options,
         )
 
     def _check_expressions(self, columns: StructType) -> None:

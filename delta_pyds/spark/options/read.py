@@ -17,11 +17,9 @@ from delta_pyds.spark.options.values import (
     boolean_option,
     bytes_option,
     count_option,
-    no_path,
-    storage_options,
+    table_address,
     time_zone_option,
 )
-from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.packing import DEFAULT_MAX_PARTITION_BYTES, DEFAULT_OPEN_COST_BYTES
 
 logger = safe_logger(__name__)
@@ -30,6 +28,7 @@ logger = safe_logger(__name__)
 READ_OPTIONS = {
     name.lower(): name
     for name in (
+        "table", "catalog",
         "path", "paths", "versionAsOf", "timestampAsOf", "where", "columns", "timeZone", "maxPartitionBytes",
         "openCostInBytes", "minPartitions", "rowPosition", "rowIds", "pushFilters", "storageOptions", "allowedRoots",
         "verifyPageChecksums",
@@ -89,9 +88,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
             "deltapy reads one table at a time, but load() was given several paths. Load each and union them.",
             option="path",
         )
-    path = given.get("path", "")
-    if not path.strip():
-        raise no_path('.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
+    address = table_address(given, '.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
     for key in () if quiet else given:
         if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
@@ -105,7 +102,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     if change_feed:
         _check_change_feed(given)
     return ReadOptions(
-        path=absolute_table_path(path),
+        path=address.table_root,
         version=_version(version, "versionAsOf"),
         timestamp=timestamp,
         where=given.get("where"),
@@ -118,7 +115,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
         row_ids=boolean_option(given, "rowids", "rowIds") or False,
         push_filters=boolean_option(given, "pushfilters", "pushFilters"),
         verify_page_checksums=boolean_option(given, "verifypagechecksums", "verifyPageChecksums") is not False,
-        storage_options=storage_options(given),
+        storage_options=address.storage_options,
         change_feed=change_feed,
         starting_version=_starting_version(given.get("startingversion")),
         starting_timestamp=given.get("startingtimestamp"),

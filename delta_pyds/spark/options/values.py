@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from delta_pyds.catalog.address import TableAddress, locate, locate_or_reserve
 from delta_pyds.errors import ExpressionError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.temporal import TimeZone
@@ -84,6 +85,22 @@ def time_zone_option(text: str | None) -> str | None:
         return TimeZone(text.strip()).name
     except ExpressionError as e:
         raise OptionError(f"the option timeZone: {e.message}", option="timeZone", value=text) from None
+
+
+def table_address(given: Mapping[str, str], call: str, statement: str, *, create: bool = False) -> TableAddress:
+    """Where the table lies that the options ``path``, or ``table`` and ``catalog``, name.
+
+    ``call``, ``statement``: of ``no_path``. ``create``: where the catalog has no such table, a place for it.
+
+    Raises: OptionError where none is named, or two; what the catalog raises.
+    """
+    table, path = given.get("table"), given.get("path", "")
+    if table is None and not path.strip():
+        raise no_path(call, statement)
+    catalog, storage = given.get("catalog"), storage_options(given)
+    if create and table is not None and not path.strip():
+        return locate_or_reserve(table, catalog, storage_options=storage)
+    return locate(path if path.strip() else None, table=table, catalog=catalog, storage_options=storage)
 
 
 def storage_options(given: Mapping[str, str]) -> Mapping[str, Any]:

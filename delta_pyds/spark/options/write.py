@@ -26,10 +26,9 @@ from delta_pyds.spark.options.values import (
     choice_option,
     count_option,
     no_path,
-    storage_options,
+    table_address,
     time_zone_option,
 )
-from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 logger = safe_logger(__name__)
@@ -37,6 +36,7 @@ logger = safe_logger(__name__)
 _WRITE_OPTIONS = frozenset(
     name.lower()
     for name in (
+        "table", "catalog",
         "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
@@ -167,14 +167,12 @@ def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, A
     Raises: OptionError where there is no path.
     """
     given = {k.lower(): v for k, v in options.items()}
-    path = given.get("path", "")
-    if not path.strip():
-        raise no_path('.save("/path/of/table")', _INSERT)
-    return absolute_table_path(path), storage_options(given)
+    address = table_address(given, '.save("/path/of/table")', _INSERT, create=True)
+    return address.table_root, address.storage_options
 
 
 def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
-    if not given.get("path", "").strip():
+    if not given.get("path", "").strip() and "table" not in given:
         raise no_path('.start("/path/of/table")', _INSERT)
     for name, why in _NOT_FOR_STREAMS.items():
         if name.lower() in given:

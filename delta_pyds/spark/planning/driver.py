@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from delta_pyds.bounded_cache import BoundedCache
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.log.listing import is_settled
@@ -21,7 +22,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.spark.options.read import ReadOptions
 from delta_pyds.spark.planning.time_zone import assumed_time_zone
-from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.change_feed.change_scan import ChangeRange, ChangeScan, change_range, plan_changes
 from delta_pyds.table.change_feed.changes import change_relation
 from delta_pyds.table.configuration import TableConfiguration
@@ -113,7 +114,7 @@ def located(options: ReadOptions) -> tuple[str, int | None, str | None]:
     if match is None:
         return literal, None, None
     try:
-        load_segment(resolve_storage(literal, options.storage_options), literal)
+        load_segment(table_storage(literal, options.storage_options), literal)
         return literal, None, None
     except TableNotFoundError:
         pass
@@ -129,7 +130,7 @@ def _spell_out(digits: str) -> str:
 
 def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     """A snapshot, from the cache when the log's files are the same ones: by name, size, time and generation."""
-    storage = resolve_storage(root, options.storage_options)
+    storage = table_storage(root, options.storage_options)
     segment = load_segment(storage, root, version)
     options_key = repr(sorted(options.storage_options.items()))
     snapshot = _snapshots.get((segment, options_key))

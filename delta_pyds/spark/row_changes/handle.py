@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.row_changes.plan import CommandOptions, is_done
 from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TableHandle(Concealing):
 
         Raises: AlreadyWrittenError where the table has what ``txn`` names, or later; what ``open_snapshot`` raises.
         """
-        snapshot = open_snapshot(resolve_storage(self.path, self.storage_options), self.path)
+        snapshot = open_snapshot(table_storage(self.path, self.storage_options), self.path)
         if is_done(snapshot, CommandOptions(application=self.txn)):
             raise AlreadyWrittenError
         return snapshot

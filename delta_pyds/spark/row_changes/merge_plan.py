@@ -140,7 +140,9 @@ def _after(snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]
         return AfterMerge(configuration)
     metadata = evolve_metadata(configuration, schema)
     protocol = upgrade_protocol(snapshot.protocol, metadata, domains=tuple(snapshot.domain_metadata.values()))
-    changed = load_configuration(snapshot.table_root, snapshot.version, protocol, metadata)
+    changed = load_configuration(
+        snapshot.table_root, snapshot.version, protocol, metadata, by_catalog=configuration.by_catalog
+    )
     return AfterMerge(changed, metadata, None if protocol == snapshot.protocol else protocol)
 
 

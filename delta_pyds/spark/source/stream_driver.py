@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType as SparkStructType
 
+from delta_pyds.catalog.opening import task_options
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.options.read import ReadOptions
@@ -60,7 +61,7 @@ def open_stream(
         columns=options.columns,
         schema=user_schema,
         time_zone=opened.time_zone,
-        storage_options=options.storage_options,
+        storage_options=task_options(opened.snapshot.storage, options.storage_options),
         verify_page_checksums=options.verify_page_checksums,
     )
     source = StreamSource(
@@ -116,7 +117,13 @@ def read_configuration(opened: Opened, tracking: SchemaTracking | None) -> Table
     tracked = None if tracking is None else tracking.latest()
     if tracked is None:
         return opened.snapshot.configuration
-    return load_configuration(opened.snapshot.table_root, tracked.version, tracked.protocol, tracked.metadata)
+    return load_configuration(
+        opened.snapshot.table_root,
+        tracked.version,
+        tracked.protocol,
+        tracked.metadata,
+        by_catalog=opened.snapshot.configuration.by_catalog,
+    )
 
 
 def check_same_columns(frame: SparkStructType, state: ScanState) -> None:
