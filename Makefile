@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance test test-exhaustive test-browser test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -39,6 +39,9 @@ demo-change-feed: java setup ## Read what a merge changed, row by row, and apply
 
 demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, restore and clone it (examples/maintenance.py)
 	@$(BIN)/python examples/maintenance.py $(ARGS)
+
+demo-catalog: java setup ## Create, change and read a table that a catalog in SQLite manages (examples/catalog.py)
+	@$(BIN)/python examples/catalog.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)
