@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 MAX_SHOWN = 4_000
@@ -44,12 +44,31 @@ _SECRET_NAME = (
 # ``?sig=...``, ``X-Amz-Signature=...``, ``AccountKey=...;``
 _IN_QUERY = rf"(?i)(?P<name>[?&;#]{_SECRET_NAME}=)[^&\s'\";#]+"
 _IN_CONNECTION_STRING = r"(?i)(?P<name>\b(?:AccountKey|SharedAccess\w*|SecretAccessKey)=)[^;\s'\"&]+"
+# ``password=...``, ``password='a b'``; what may be quoted and hold blanks
+_PASSWORD = (
+    r"(?i)(?P<name>\b(?:passw(?:or)?d|pwd|passphrase)[ \t]{0,4}=[ \t]{0,4})"
+    r"(?:'[^'\n]{1,400}'?|\"[^\"\n]{1,400}\"?|[^\s'\";&,]+)"
+)
+# ``Authorization: Bearer ...``
+_BEARER = r"(?i)(?P<name>\b(?:bearer|authorization:[ \t]{0,4}basic)[ \t]{1,4})(?P<quote>['\"]?)[\w.~+/=*-]{8,}"
 _QUERY_ALONE = rf"(?is)(?P<name>[?&;#]{_SECRET_NAME}=).+"
 _SECRET_OPTION = rf"(?i){_SECRET_NAME}|key|auth.*|user(?:name)?|login"
 
 # Controls; what turns the direction of writing around, is invisible, or ends a line; halves of surrogate pairs.
 _ACTING = "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+# What is never shown by this process, wherever it comes up: longest first.
+_concealed: tuple[str, ...] = ()
+
+
+def conceal(secrets: Iterable[str]) -> None:
+    """Show these texts no more: neither in errors nor in logs. Short ones could be a part of anything, and are left."""
+    global _concealed
+    found = {secret for secret in secrets if len(secret) >= 6 and secret.strip("*")}
+    if not found.issubset(_concealed):
+        _concealed = tuple(sorted({*_concealed, *found}, key=len, reverse=True))
 
 
 def without_secrets(text: str) -> str:
@@ -59,7 +78,12 @@ def without_secrets(text: str) -> str:
         text = re.sub(_OF_STORE, rf"\g<scheme>{_HIDDEN}@", text)
         text = re.sub(_TOKEN, rf"\g<scheme>{_HIDDEN}@", text)
         text = re.sub(_BARE_USER_AND_SECRET, rf"\g<before>{_HIDDEN}@", text)
+    for secret in _concealed:
+        text = text.replace(secret, _HIDDEN)
+    if "earer" in text or "asic" in text or "EARER" in text:
+        text = re.sub(_BEARER, rf"\g<name>\g<quote>{_HIDDEN}", text)
     if "=" in text:
+        text = re.sub(_PASSWORD, rf"\g<name>{_HIDDEN}", text)
         text = re.sub(_IN_QUERY, rf"\g<name>{_HIDDEN}", text)
         text = re.sub(_IN_CONNECTION_STRING, rf"\g<name>{_HIDDEN}", text)
     return text
@@ -120,6 +144,10 @@ def safe_logger(name: str) -> logging.Logger:
 class _Shown(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = shown(record.getMessage()), ()
+        if record.exc_info and not record.exc_text:
+            # a handler shows it as it stands here
+            trace = logging.Formatter().formatException(record.exc_info)
+            record.exc_text, record.exc_info = shown(trace, multiline=True), None
         return True
 
 

@@ -3,6 +3,7 @@
 What a catalog is, and which there are:
 
 - ``interface``: ``Catalog``, and the values that it speaks in
+- ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``settings``: what a file or the environment says of a catalog that an option names
 - ``named``: the catalog of a name

@@ -2,7 +2,9 @@
 
 Invariants: a commit is in the table from the moment that the catalog ratifies it, and whatever happens afterwards
 (publishing, reporting) neither fails nor undoes it; an answer that was lost is settled by asking the catalog for the
-staged file's name, or the published entry for its ``txnId``, before anybody hears of a conflict.
+staged file's name, or the published entry for its ``txnId``, before anybody hears of a conflict. Once the outcome of
+one call was unknown, no refusal of a later one says anything about it: only whose the version is ends the question.
+What a catalog may still ratify is never deleted.
 
 Protocol: "Commit Protocol", "Writer Requirements for Catalog-managed tables".
 """
@@ -78,18 +80,19 @@ class CatalogCommitter:
         if commit.version == 0:
             return self._create(commit)
         proposal = self._prepared(commit)
-        won = False
-        known_to_fail = False
         try:
             won = self._settle(proposal, commit)
-            known_to_fail = not won
-        except (UserError, NothingWrittenError):
-            known_to_fail = True
-            raise
-        finally:
-            if known_to_fail and proposal.file_name is not None:
-                discard_staged(self._storage.store, self._storage.table_root, proposal.file_name)
+        except _SurelyNotError as sure:
+            self._discard(proposal)
+            raise sure.error from None
+        if not won:
+            self._discard(proposal)
         return won
+
+    def _discard(self, proposal: CommitProposal) -> None:
+        """Of a proposal that never becomes a version."""
+        if proposal.file_name is not None:
+            discard_staged(self._storage.store, self._storage.table_root, proposal.file_name)
 
     def commits_after(self, version: int, *, known_version: int | None = None) -> list[LoggedCommit]:
         return commits_after(self._storage, self._storage.table_root, version, known_version=known_version)
@@ -132,8 +135,7 @@ class CatalogCommitter:
     def _settle(self, proposal: CommitProposal, commit: ProposedCommit) -> bool:
         """Propose until it is known whose the version is. The same proposal again is safe: it is ratified once.
 
-        Raises: UnsupportedOperationError for a refusal; NothingWrittenError where the catalog surely took nothing;
-            CommitOutcomeUnknownError.
+        Raises: _SurelyNotError for a refusal, and where the catalog took nothing; CommitOutcomeUnknownError.
         """
         lost = told = ""  # why it may be ratified; why it is not
         rooms = 0
@@ -143,7 +145,17 @@ class CatalogCommitter:
             if isinstance(outcome, Ratified):
                 self._publish(outcome.table, commit)
                 return True
-            if isinstance(outcome, BacklogFull) and not lost:
+            if lost or not isinstance(outcome, BacklogFull | _NotReached):
+                owner = self._owner(proposal)
+                if owner is _Owner.OURS:
+                    self._publish(None, commit)
+                    return True
+                if owner is _Owner.OTHERS:
+                    return False
+                if isinstance(outcome, Refused) and not lost:
+                    raise _SurelyNotError(_refused(proposal, outcome.reason))
+                lost = _both(lost, _reason(outcome))
+            if isinstance(outcome, BacklogFull):
                 told = self._make_room()
                 if not told:
                     told = "the catalog's backlog was full each time, although it was published"
@@ -151,23 +163,15 @@ class CatalogCommitter:
                     if rooms < _MOST_ROOMS:
                         self._sleep(rooms * _ROOM_PAUSE_S)
                         continue
-            elif isinstance(outcome, _NotReached) and not lost:
+            elif isinstance(outcome, _NotReached):
                 told = outcome.reason
-            else:
-                owner = self._owner(proposal)
-                if owner is _Owner.OURS:
-                    self._publish(None, commit)
-                    return True
-                if owner is _Owner.OTHERS:
-                    return False
-                if isinstance(outcome, Refused):
-                    raise _refused(proposal, outcome.reason)
-                lost = lost or _reason(outcome)
             pause = next(pauses)
             if pause is None:
                 break
             self._sleep(pause)
-        raise _unknown(self._storage, proposal, lost) if lost else _nothing(proposal, told)
+        if lost:
+            raise _unknown(self._storage, proposal, lost)
+        raise _SurelyNotError(_nothing(proposal, told))
 
     def _proposed(self, proposal: CommitProposal) -> CommitOutcome | _NotReached:
         try:
@@ -226,6 +230,14 @@ class CatalogCommitter:
 
     # --- version 0
 
+    def _registered(self, table: NewTable) -> CommitOutcome | _NotReached:
+        try:
+            return self._storage.catalog.register_table(table)
+        except NothingWrittenError as error:
+            return _NotReached(error.message)
+        except Exception as error:  # whatever the client of a catalog raises
+            return OutcomeUnknown(_say(error))
+
     def _create(self, commit: ProposedCommit) -> bool:
         storage, reservation = self._storage, self._storage.reservation
         if reservation is None or commit.protocol is None or commit.metadata is None:
@@ -242,41 +254,49 @@ class CatalogCommitter:
         )
         try:
             self._register(table, commit)
-        except UserError:
-            # the place is this table's alone, and nobody was told of it
+        except _SurelyNotError as sure:
+            # the place is this table's alone, and no catalog knows it
             storage.store.delete(commit_path(storage.table_root, 0), below=storage.table_root)
-            raise
+            raise sure.error from None
         storage.table_id = table.table_id
         self._published = 0
         return True
 
     def _register(self, table: NewTable, commit: ProposedCommit) -> None:
-        """Raises: UserError where the name is another table's; CommitOutcomeUnknownError."""
-        lost = ""
+        """Register until it is known whose the name is.
+
+        Raises: _SurelyNotError where the name is another table's, for a refusal, and where the catalog took nothing;
+            CommitOutcomeUnknownError.
+        """
+        lost = told = ""  # why it may be registered; why it is not
         for pause in (*_PAUSES_S, None):
-            outcome: CommitOutcome
-            try:
-                outcome = self._storage.catalog.register_table(table)
-            except Exception as error:
-                outcome = OutcomeUnknown(_say(error))
+            outcome = self._registered(table)
             if isinstance(outcome, Ratified):
                 return
             found: ManagedTable | None = None
+            failed = ""
             try:
                 found = ask(self._storage.catalog, table.name)
             except TableNotFoundError:
                 pass
             except Exception as error:
-                lost = _say(error)
+                failed = _say(error)
             if found is not None and found.table_id == table.table_id:
                 return
-            if isinstance(outcome, Refused):
-                raise _not_registered(table.name, outcome.reason)
-            if found is not None:
-                raise _exists(table.name)
-            lost = lost or _reason(outcome)
+            # another table may be an older one, in the answer of a replica that lags behind
+            sure = isinstance(outcome, Conflict) or not (lost or isinstance(outcome, OutcomeUnknown))
+            if found is not None and sure:
+                raise _SurelyNotError(_exists(table.name))
+            if isinstance(outcome, Refused) and not lost:
+                raise _SurelyNotError(_not_registered(table.name, outcome.reason))
+            if isinstance(outcome, _NotReached) and not lost:
+                told = outcome.reason
+            else:
+                lost = _both(lost, _reason(outcome), failed)
             if pause is not None:
                 self._sleep(pause)
+        if not lost:
+            raise _SurelyNotError(_not_created(table.name, told))
         raise CommitOutcomeUnknownError(
             f"It is not known whether table {table.name!r} was created: its catalog did not say ({lost}). If it has "
             f"the id {table.table_id} there, it was. Look there before you create it again.",
@@ -284,6 +304,14 @@ class CatalogCommitter:
             version=0,
             txn_id=commit.txn_id,
         )
+
+
+class _SurelyNotError(Exception):
+    """Nothing was committed, and nothing of it can become a version: what was staged for it serves nobody."""
+
+    def __init__(self, error: DeltaError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -295,10 +323,15 @@ class _NotReached:
 
 def _reason(outcome: CommitOutcome | _NotReached) -> str:
     if isinstance(outcome, OutcomeUnknown | _NotReached | Refused):
-        return outcome.reason
+        return outcome.reason.rstrip(".") or "without a reason"
     if isinstance(outcome, Conflict):
         return "the catalog says that the version is taken, and that it does not exist"
     return "the catalog's backlog is full"
+
+
+def _both(*reasons: str) -> str:
+    """Each of the reasons once: what came later says why the question stayed open."""
+    return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons if reason))
 
 
 def _say(error: BaseException) -> str:
@@ -321,6 +354,12 @@ def _nothing(proposal: CommitProposal, reason: str) -> NothingWrittenError:
         "the operation again.",
         table=proposal.table_name,
         version=proposal.version,
+    )
+
+
+def _not_created(name: str, reason: str) -> NothingWrittenError:
+    return NothingWrittenError(
+        f"The table {name!r} was not created: {reason.rstrip('.')}. Run the operation again.", table=name
     )
 
 

@@ -34,8 +34,9 @@ class StorageCredentials(Concealing):
 class UnpublishedCommit:
     """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
 
-    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. Times are in
-    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
+    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given; with ``file_name``
+    also ``size_bytes``, by which a file that is not whole is known. Times are in milliseconds since the epoch;
+    ``timestamp_ms`` is the commit's in-commit timestamp.
     """
 
     version: int
@@ -52,8 +53,9 @@ class ManagedTable:
 
     ``table_id``: never given to another table, even one of the same name. ``latest_version``: the newest ratified one.
     ``unpublished``: the ratified commits that are stored, ascending and without a gap, the last one of
-    ``latest_version``; empty once all are reported as published. ``forbids``: operations, as history names them
-    (``VACUUM START``, ``OPTIMIZE`` ...), that the catalog keeps to itself.
+    ``latest_version``; empty once all are reported as published. ``forbids``: operations that the catalog keeps to
+    itself, as history names them (``VACUUM START``, ``OPTIMIZE`` ...), and ``CHECKPOINT``, ``COMPACT LOG``,
+    ``CLEAN UP`` (of the log) and ``CHECKSUM``.
     """
 
     name: str
@@ -142,7 +144,10 @@ class OutcomeUnknown:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was ratified, and the same proposal never will be. ``reason``: a sentence for the user."""
+    """Nothing was ratified by this call, and the same proposal never will be. ``reason``: a sentence for the user.
+
+    It says nothing of an earlier call whose outcome is unknown.
+    """
 
     reason: str
 

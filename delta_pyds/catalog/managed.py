@@ -37,9 +37,21 @@ class ManagedStorage:
         """Raises: UnsupportedOperationError where the catalog keeps the operation to itself."""
         raise NotImplementedError
 
+    def forbids(self, operation: str) -> bool:
+        """Whether the catalog keeps the operation to itself."""
+        raise NotImplementedError
+
+    def stores_up_to(self, version: int) -> bool:
+        """Whether the catalog still gives out a commit of that version or an older one."""
+        raise NotImplementedError
+
     def clean_staged(self, published_version: int, *, now_ms: int) -> int:
         """Delete staged commits that are published or never were proposed; see ``staging``."""
         raise NotImplementedError
+
+
+# What a catalog may keep to itself besides the operations that history names.
+CHECKPOINT, COMPACT_LOG, CLEAN_UP, CHECKSUM = "CHECKPOINT", "COMPACT LOG", "CLEAN UP", "CHECKSUM"
 
 
 def is_catalog_managed(storage: Storage) -> bool:
@@ -51,3 +63,8 @@ def check_allowed(storage: Storage, operation: str) -> None:
     """Raises: UnsupportedOperationError where a catalog forbids the operation; a table without one allows all."""
     if isinstance(storage, ManagedStorage):
         storage.check_allowed(operation)
+
+
+def allows(storage: Storage, operation: str) -> bool:
+    """The same for what nobody asked for by name, and what is left undone then."""
+    return not (isinstance(storage, ManagedStorage) and storage.forbids(operation))

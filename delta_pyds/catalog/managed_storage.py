@@ -1,8 +1,10 @@
 """The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
 
 Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
-its name; nothing beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is
-listed, so that what it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
+its name; a checkpoint or compaction counts only where the catalog stores none of the commits that it stands for, for
+nobody knows then that these are the ones it was made of; nothing beyond the latest ratified version is seen, listed or
+read; the catalog is asked before the log is listed, so that what it no longer stores is in the listing; a commit cannot
+be put here, only proposed to the catalog.
 So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
 the catalog, and has no rule of its own for such tables.
 
@@ -11,6 +13,7 @@ Protocol: "Reading Catalog-managed Tables", "Reader Requirements for Catalog-man
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +30,7 @@ from delta_pyds.catalog.managed import ManagedStorage
 from delta_pyds.catalog.staging import clean_staged, staged_path
 from delta_pyds.catalog.table_state import ask, check_same, newer_of
 from delta_pyds.errors import (
+    CorruptLogError,
     FileNotFoundInStorageError,
     MissingLogFilesError,
     NothingWrittenError,
@@ -52,7 +56,8 @@ _RENEWED_BEFORE_MS = 120_000
 class CatalogStorage(ManagedStorage):
     """A storage for one table. ``reservation``: of a table that is being created, and that nobody sees yet.
 
-    ``open_store``: the table's file system, with the credentials that the catalog handed out.
+    ``open_store``: the table's file system, with the credentials that the catalog handed out. ``connect``: the client
+    of the same catalog for a process that was forked since; by default the same client.
     """
 
     def __init__(
@@ -64,8 +69,9 @@ class CatalogStorage(ManagedStorage):
         *,
         table_id: str | None = None,
         reservation: TableReservation | None = None,
+        connect: Callable[[], Catalog] | None = None,
     ) -> None:
-        self.catalog = catalog
+        self._catalog, self._connect, self._process = catalog, connect, os.getpid()
         self.table_name = table_name
         self.table_root = table_root
         self.table_id = table_id
@@ -75,7 +81,9 @@ class CatalogStorage(ManagedStorage):
         self._credentials = None if reservation is None else reservation.credentials
         self._store: Storage | None = None
         self._seen: ManagedTable | None = None
-        self._key = (id(catalog), table_name, table_root)
+        self._forbids: frozenset[str] | None = None
+        # the client stays with it, so that no other one gets its id
+        self._first, self._key = catalog, (id(catalog), table_name, table_root)
 
     def __repr__(self) -> str:
         return f"CatalogStorage({self.table_name!r} at {self.table_root!r})"
@@ -91,6 +99,12 @@ class CatalogStorage(ManagedStorage):
         raise TypeError("a storage with a catalog's connection does not leave its process.")
 
     # --- the catalog
+
+    @property
+    def catalog(self) -> Catalog:
+        if self._process != os.getpid() and self._connect is not None:
+            self._catalog, self._process = self._connect(), os.getpid()
+        return self._catalog
 
     def latest(self) -> ManagedTable | None:
         """Ask the catalog; None for a table that is being created.
@@ -112,14 +126,20 @@ class CatalogStorage(ManagedStorage):
             )
         check_same(found, self.table_root, self.table_id)
         self.table_id = found.table_id
+        self._use(found.credentials)
+        self._forbids = found.forbids
         return self.saw(found)
 
     def saw(self, table: ManagedTable) -> ManagedTable:
-        """Take over what the catalog has said in an answer of another kind."""
+        """Take over what the catalog has said in an answer of another kind, which need hold versions only."""
         self._seen = newer_of(self._seen, table)
-        if table.credentials != self._credentials:
-            self._credentials, self._store = table.credentials, None
+        if table.credentials is not None:
+            self._use(table.credentials)
         return self._seen
+
+    def _use(self, credentials: StorageCredentials | None) -> None:
+        if credentials != self._credentials:
+            self._credentials, self._store = credentials, None
 
     @property
     def wanted_properties(self) -> Mapping[str, str]:
@@ -130,8 +150,7 @@ class CatalogStorage(ManagedStorage):
         return () if self.reservation is None else self.reservation.features
 
     def check_allowed(self, operation: str) -> None:
-        table = self._seen or self.latest()
-        if table is not None and operation in table.forbids:
+        if self.forbids(operation):
             raise UnsupportedOperationError(
                 f"{operation} on table {self.table_name} is refused: its catalog keeps that operation to itself. "
                 "Nothing was changed; ask whoever keeps the catalog.",
@@ -139,6 +158,15 @@ class CatalogStorage(ManagedStorage):
                 table=self.table_name,
                 operation=operation,
             )
+
+    def forbids(self, operation: str) -> bool:
+        if self._forbids is None:
+            self.latest()
+        return self._forbids is not None and operation in self._forbids
+
+    def stores_up_to(self, version: int) -> bool:
+        table = self.latest()
+        return table is not None and _first_stored(table) <= version
 
     @property
     def store(self) -> Storage:
@@ -172,7 +200,10 @@ class CatalogStorage(ManagedStorage):
         if commit.content is not None:
             return commit.content
         assert commit.file_name is not None
-        return self.store.read(staged_path(self.table_root, commit.file_name))
+        path = staged_path(self.table_root, commit.file_name)
+        data = self.store.read(path)
+        _require_whole(path, commit, len(data))
+        return data
 
     # --- the log as the catalog says
 
@@ -189,6 +220,7 @@ class CatalogStorage(ManagedStorage):
         latest, beyond = version_prefix(table.latest_version), version_prefix(table.latest_version + 1)
         all_waiting = (self._status(commit) for commit in table.unpublished)
         waiting = deque(status for status in all_waiting if status.name >= start_name)
+        stored = _first_stored(table)
         proven = bool(waiting) or start_name > f"{latest}.json"
         for status in listed:
             name = status.name
@@ -202,10 +234,10 @@ class CatalogStorage(ManagedStorage):
                     yield self._unlisted(table)
                 if name < _AFTER_ALL_VERSIONS:
                     continue
-            elif name == f"{latest}.json" or name.startswith(f"{latest}.checkpoint"):
-                proven = True
-            elif _ends_beyond(name, table.latest_version):
+            if stands_beyond(name, stored - 1):
                 continue
+            if name == f"{latest}.json" or name.startswith(f"{latest}.checkpoint"):
+                proven = True
             yield status
         yield from waiting
         if not proven:
@@ -265,11 +297,20 @@ class CatalogStorage(ManagedStorage):
             start = offset or 0
             return commit.content[start : None if length is None else start + length]
         assert commit.file_name is not None
+        start = offset or 0
+        left = max(commit.size_bytes - start, 0)
+        wanted = left if length is None else min(length, left)
+        staged = staged_path(self.table_root, commit.file_name)
         try:
-            return self.store.read(staged_path(self.table_root, commit.file_name), offset, length)
+            data = self.store.read(staged, offset, length)
         except FileNotFoundInStorageError:
             # it was published since the catalog told of it, and cleaned up
+            _require_whole(path, commit, self.store.status(path).size_bytes)
             return self.store.read(path, offset, length)
+        if len(data) != wanted:
+            found = start + len(data) if len(data) < wanted else self.store.status(staged).size_bytes
+            _require_whole(staged, commit, found)
+        return data
 
     def exists(self, path: str) -> bool:
         try:
@@ -324,9 +365,26 @@ class CatalogStorage(ManagedStorage):
         return self.store.delete_empty_directory(path, below=below)
 
 
-def _ends_beyond(name: str, latest_version: int) -> bool:
-    """A compaction that stands for versions which the catalog does not know."""
-    if not name.endswith(".compacted.json"):
+def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> None:
+    if size_bytes != commit.size_bytes:
+        raise CorruptLogError(
+            f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
+            f"{commit.size_bytes} bytes, and the file {size_bytes}. It was cut short, or is another writer's: restore "
+            "it.",
+            code="DELTA_CORRUPT_LOG_FILE",
+            path=path,
+            version=commit.version,
+        )
+
+
+def _first_stored(table: ManagedTable) -> int:
+    """The oldest version whose commit the catalog stores; beyond the latest one where it stores none."""
+    return table.unpublished[0].version if table.unpublished else table.latest_version + 1
+
+
+def stands_beyond(name: str, version: int) -> bool:
+    """Whether a file stands for other commits, and for one after the version."""
+    if not (name.endswith(".compacted.json") or ".checkpoint." in name):
         return False
     found = parse_log_name(name)
-    return found is not None and (found.end_version or 0) > latest_version
+    return found is not None and (found.version if found.end_version is None else found.end_version) > version

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import threading
+from urllib.parse import unquote, urlsplit
 
 from delta_pyds.catalog.interface import Catalog
 from delta_pyds.catalog.settings import CatalogSettings, read_settings
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.redaction import conceal, secrets_of
 
 SQLITE = "sqlite:///"
 
@@ -35,13 +38,26 @@ def open_catalog(name: str) -> Catalog:
 def forget_catalogs() -> None:
     """Settings are read anew when a catalog is asked for the next time."""
     with _lock:
-        _open.clear()
+        # a client of the process before a fork is never closed here: that would end what its process has open
+        for key in [key for key in _open if key[0] == os.getpid()]:
+            del _open[key]
+
+
+def _after_fork() -> None:
+    global _lock
+    # a thread that is not here any more may have held it
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _connect(name: str) -> Catalog:
     if name.startswith(SQLITE):
         return _by_url(name, name)
     settings = read_settings(name)
+    conceal(_secrets(settings))
     if "factory" in settings:
         return _by_factory(settings)
     if "url" not in settings:
@@ -50,6 +66,16 @@ def _connect(name: str) -> Catalog:
             option="catalog",
         )
     return _by_url(name, settings["url"])
+
+
+def _secrets(settings: CatalogSettings) -> list[str]:
+    """What a client may put into a text: the settings that are secret by their names, and what a URL has of them."""
+    found = list(secrets_of(settings))
+    for value in settings.values():
+        with contextlib.suppress(ValueError):
+            password = urlsplit(value).password
+            found += [password, unquote(password)] if password else []
+    return found
 
 
 def _by_url(name: str, url: str) -> Catalog:

@@ -41,11 +41,18 @@ def table_storage(table_root: str, options: Mapping[str, Any] | None = None) -> 
     # imported here: tables at paths have none
     from delta_pyds.catalog.named import open_catalog
 
-    return managed_storage(open_catalog(given[CATALOG_NAME]), table_root, given)
+    name = given[CATALOG_NAME]
+    return managed_storage(open_catalog(name), table_root, given, connect=lambda: open_catalog(name))
 
 
-def managed_storage(catalog: Catalog, table_root: str, options: Mapping[str, Any]) -> CatalogStorage:
-    """The same with a catalog's client at hand."""
+def managed_storage(
+    catalog: Catalog,
+    table_root: str,
+    options: Mapping[str, Any],
+    *,
+    connect: Callable[[], Catalog] | None = None,
+) -> CatalogStorage:
+    """The same with a catalog's client at hand. ``connect``: see ``CatalogStorage``."""
     from delta_pyds.catalog.interface import TableReservation
     from delta_pyds.catalog.managed_storage import CatalogStorage
 
@@ -72,6 +79,7 @@ def managed_storage(catalog: Catalog, table_root: str, options: Mapping[str, Any
         open_store,
         table_id=None if reservation is not None else options[TABLE_ID],
         reservation=reservation,
+        connect=connect,
     )
 
 

@@ -1,7 +1,8 @@
 """Ratified commits become files of the log, in order, by put-if-absent of the very bytes.
 
-Invariants: version ``v`` is published after ``v - 1``; a file that lies there already stays as it is; only what is in
-the log for good is reported. Any number of publishers may be at work on the same versions.
+Invariants: version ``v`` is published after ``v - 1``, and only as the bytes that were ratified; a file that lies there
+already stays as it is; only what is in the log for good is reported. Any number of publishers may be at work on the
+same versions.
 
 Protocol: "Publishing Commits".
 """
@@ -11,14 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_pyds.catalog.interface import ManagedTable
+from delta_pyds.catalog.interface import ManagedTable, UnpublishedCommit
 from delta_pyds.catalog.managed_storage import CatalogStorage
-from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError
+from delta_pyds.errors import DeltaError, FileExistsInStorageError, FileNotFoundInStorageError
+from delta_pyds.log.listing import list_log
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 
 _logger = safe_logger(__name__)
+
+
+# of versions, that is looked for
+_LONGEST_COMPACTION = 1_000
+_MOVE = (
+    "which no catalog has ratified: move it away, and with it every checkpoint, compaction and checksum of that "
+    "version and of later ones"
+)
 
 
 @dataclass(frozen=True)
@@ -35,16 +45,18 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     What stands in the way of a version stands in the way of all after it, and is in the result: nothing is raised.
     """
     published = Published(table.latest_version - len(table.unpublished))
+    foreign = _made_before(storage, table)
     for commit in table.unpublished:
         path = commit_path(storage.table_root, commit.version)
         try:
             data = (known or {}).get(commit.version)
             if data is None:
                 data = storage.read_unpublished(commit)
-            obstacle = _put(storage.store, path, data)
+            obstacle = foreign or _put(storage.store, path, data)
         except FileNotFoundInStorageError:
-            # published by another process, and its staged file cleaned up; else the version is lost
-            obstacle = "" if _exists(storage.store, path) else f"its staged commit {commit.file_name} is gone"
+            obstacle = _obstacle_without_file(storage.store, path, commit)
+        except DeltaError as error:
+            obstacle = error.message
         except Exception as error:
             obstacle = f"{type(error).__name__}: {error}"
         if obstacle:
@@ -55,6 +67,39 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     if table.unpublished and published.version >= max(table.unpublished[0].version, 1):
         _report(storage, table, published.version)
     return published
+
+
+def _made_before(storage: CatalogStorage, table: ManagedTable) -> str:
+    """Why nothing is published where something in the log claims to stand for what is not there: it was made of other
+    commits, and would be taken for the table once the catalog has forgotten its own. Looked for where commits waited.
+    """
+    if len(table.unpublished) < 2:
+        return ""
+    first = table.unpublished[0].version
+    try:
+        listing = list_log(storage.store, storage.table_root, max(0, first - _LONGEST_COMPACTION))
+    except Exception as error:
+        return f"the log cannot be listed ({type(error).__name__}: {error})"
+    there = {file.version for file in listing.commits}
+    newest = first - 1
+    while newest + 1 in there:
+        newest += 1
+    for file in (*listing.checkpoints, *listing.compactions):
+        if (file.version if file.name.end_version is None else file.name.end_version) > newest:
+            return f"{file.path} stands for versions that are not in the log, {_MOVE}"
+    return ""
+
+
+def _obstacle_without_file(store: Storage, path: str, commit: UnpublishedCommit) -> str:
+    """Where the staged commit is gone: somebody published it, and it was cleaned up; else the version is lost."""
+    try:
+        if store.status(path).size_bytes == commit.size_bytes:
+            return ""
+        return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
+    except FileNotFoundInStorageError:
+        return f"its staged commit {commit.file_name} is gone"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _put(store: Storage, path: str, data: bytes) -> str:
@@ -70,7 +115,7 @@ def _put(store: Storage, path: str, data: bytes) -> str:
             return f"{type(error).__name__}: {error}"
     if store.read(path) == data:
         return ""
-    return f"{path} is there and is another commit, which no catalog has ratified: move it away"
+    return f"{path} is there and is another commit, {_MOVE}"
 
 
 def _exists(store: Storage, path: str) -> bool:

@@ -1,7 +1,8 @@
 """A catalog in one SQLite file: for any number of processes on one machine, with nothing to install.
 
 Invariants: whatever changes what the catalog says is one transaction that holds SQLite's write lock from its beginning,
-and is on the disk before it is answered; readers never wait for it. A file on a network disk is refused by SQLite.
+and is on the disk before it is answered; readers never wait for it. The file is on a disk of this machine (see
+``sqlite_file``).
 
     sqlite:///data/catalog.db                       # tables beside it, in /data/catalog-tables
     sqlite:///data/catalog.db?root=s3://bucket/dir  # tables elsewhere
@@ -15,16 +16,12 @@ import contextlib
 import os
 import re
 import sqlite3
-import threading
-import time
 import uuid
 from collections.abc import Generator
-from pathlib import Path
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 import msgspec
 
-from delta_pyds.backoff import pause_s
 from delta_pyds.catalog.interface import (
     BacklogFull,
     Catalog,
@@ -38,6 +35,7 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
+from delta_pyds.catalog.sqlite_file import SqliteFile
 from delta_pyds.errors import CatalogError, NothingWrittenError, OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
 from delta_pyds.storage.resolve import normalize_table_root
@@ -58,9 +56,6 @@ _SCHEMA = (
         file_name TEXT, size_bytes INTEGER NOT NULL, modification_time_ms INTEGER NOT NULL, content BLOB,
         PRIMARY KEY (table_id, version))""",
 )
-# while other processes do so
-_CREATIONS = 10
-_of_parents: list[sqlite3.Connection] = []
 _PART = re.compile(r"[^\x00-\x1f./\\]{1,255}")
 
 
@@ -79,12 +74,11 @@ class SqliteCatalog(Catalog):
         max_inline_bytes: int = _MOST_INLINE_BYTES,
         wait_s: float = _WAIT_S,
     ) -> None:
-        self._file = os.path.abspath(file)
+        self._sql = SqliteFile(file, wait_s)
+        self._file = self._sql.path
         self._root = normalize_table_root(root or f"{os.path.splitext(self._file)[0]}-tables")
         self.max_inline_bytes = max_inline_bytes
         self._max_unpublished = max_unpublished
-        self._wait_s = wait_s
-        self._local = threading.local()
 
     @classmethod
     def at(cls, url: str) -> SqliteCatalog:
@@ -93,8 +87,8 @@ class SqliteCatalog(Catalog):
         options = dict(parse_qsl(query))
         if not url.startswith(f"{_PREFIX}/") or len(path) < 2 or options.keys() - {"root"}:
             raise OptionError(
-                f"'{url}' is no catalog in SQLite: write sqlite:///path/of/catalog.db, or with ?root=directory where "
-                "new tables shall lie elsewhere.",
+                f"'{url.partition('?')[0]}' is no catalog in SQLite: write sqlite:///path/of/catalog.db, or "
+                "with ?root=directory, and no other parameter, where new tables shall lie elsewhere.",
                 option="catalog",
             )
         return cls(path, root=options.get("root"))
@@ -103,8 +97,8 @@ class SqliteCatalog(Catalog):
         return f"SqliteCatalog({self._file!r})"
 
     def load_table(self, name: str) -> ManagedTable:
-        with self._failures("read"):
-            table = _load(self._connection(), "name", name)
+        with self._failures("read"), self._sql.connection() as connection:
+            table = _load(connection, "name", name)
         if table is None:
             raise _not_found(name, self._file)
         return table
@@ -143,8 +137,9 @@ class SqliteCatalog(Catalog):
     def reserve_table(self, name: str) -> TableReservation:
         _check_name(name)
         with self._failures("created"):
-            self._create()
-            taken = _load(self._connection(), "name", name)
+            self._sql.create(_SCHEMA)
+            with self._sql.connection() as connection:
+                taken = _load(connection, "name", name)
         if taken is not None:
             raise UserError(
                 f"there is a table {name} in the catalog {self._file} already, at {taken.location}.",
@@ -169,69 +164,28 @@ class SqliteCatalog(Catalog):
 
     # --- the file
 
-    def _create(self) -> None:
-        """Make the file a catalog. Who only reads makes none of a file that a wrong path leads to."""
-        Path(self._file).parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(1, _CREATIONS + 1):
-            connection = self._open("rwc")
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                if mode != "wal":
-                    raise CatalogError(
-                        f"The catalog {self._file} cannot be made: its disk is none of this machine's, and processes "
-                        "could not wait for each other. Put it on a local one; tables may lie elsewhere (?root=...)."
-                    )
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                return
-            except sqlite3.OperationalError:
-                # no waiting helps where two processes change the mode at once
-                if attempt == _CREATIONS:
-                    raise
-                time.sleep(pause_s(attempt, first_s=0.02, longest_s=1.0))
-            finally:
-                connection.close()
-
-    def _open(self, mode: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"file:{quote(self._file)}?mode={mode}",
-            uri=True,
-            timeout=self._wait_s,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-
-    def _connection(self) -> sqlite3.Connection:
-        """One for each thread, and after a fork a new one: SQLite's locks are the process's."""
-        held = getattr(self._local, "held", None)
-        if held is None or held[0] != os.getpid():
-            if held is not None:
-                # never closed here: that would end locks which the parent holds
-                _of_parents.append(held[1])
-            held = self._local.held = (os.getpid(), self._open("rw"))
-        connection = held[1]
-        assert isinstance(connection, sqlite3.Connection)
-        return connection
-
     @contextlib.contextmanager
     def _writing(self, *, lasting: bool = True) -> Generator[sqlite3.Connection, None, None]:
         """A transaction that no other writer is in. ``lasting``: on the disk at its end.
 
         Raises: NothingWrittenError where it could not begin; whatever SQLite raises.
         """
-        try:
-            connection = self._connection()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise NothingWrittenError(self._sentence("written", error)) from error
-        try:
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
+        with contextlib.ExitStack() as held:
+            try:
+                connection = held.enter_context(self._sql.connection())
+                connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE")
+            except CatalogError as error:
+                raise NothingWrittenError(error.message) from error
+            except (sqlite3.Error, OSError) as error:
+                raise NothingWrittenError(self._sentence("written", error)) from error
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
 
     @contextlib.contextmanager
     def _failures(self, verb: str) -> Generator[None, None, None]:
@@ -250,7 +204,7 @@ class SqliteCatalog(Catalog):
         if "locked" in str(error) or "busy" in str(error):
             return (
                 f"The catalog {self._file} could not be {verb}: another process has held its lock for "
-                f"{self._wait_s:g} s. See what holds it, and run the operation again."
+                f"{self._sql.wait_s:g} s. See what holds it, and run the operation again."
             )
         if "no such table" in str(error):
             return f"The file {self._file} is no catalog: check its path. The first table that is created makes it one."

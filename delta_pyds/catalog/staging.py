@@ -14,6 +14,8 @@ from delta_pyds.protocol.paths import join, log_directory, version_prefix
 from delta_pyds.storage.base import FileStatus, Storage
 
 STAGING_DIRECTORY = "_staged_commits"
+# as the storages name a file until it is whole
+_LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _NAME = re.compile(r"(\d{20})\.[0-9a-fA-F-]{36}\.json")
 # a reader that asked the catalog this long ago has read what it was told of
 _KEPT_MS = 24 * 3_600_000
@@ -76,7 +78,8 @@ def clean_staged(
     """Delete staged commits that no version needs any longer; return how many.
 
     Invariant: each is of a version that is in the log, so that the catalog cannot ratify it any more, whether it was
-    ever proposed or not. It is a day old, so nobody reads it who was told of it. ``needed``: the names of those that
+    ever proposed or not; or it was left by a writer that died before it was whole. It is a day old, so nobody reads it
+    who was told of it. ``needed``: the names of those that
     the catalog still gives out.
     """
     deleted = 0
@@ -85,7 +88,7 @@ def clean_staged(
     except FileNotFoundInStorageError:
         return 0
     for status in listed:
-        version = staged_version(status.name)
+        version = -1 if _LEFTOVER.fullmatch(status.name) else staged_version(status.name)
         if version is None or version > published_version or not status.regular or status.name in needed:
             continue
         if status.modification_time_ms < now_ms - _KEPT_MS:

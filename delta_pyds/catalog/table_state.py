@@ -17,12 +17,12 @@ def ask(catalog: Catalog, name: str) -> ManagedTable:
         table = catalog.load_table(name)
     except DeltaError:
         raise
-    except Exception as error:  # whatever the client of a catalog raises
+    except Exception as error:  # whatever the client of a catalog raises; itself it may show what nobody must see
         raise CatalogError(
             f"the catalog did not say what there is of table {name!r}: {type(error).__name__}: {error}. Nothing was "
             "changed; ask again once it answers.",
             table=name,
-        ) from error
+        ) from None
     return require_sound(table)
 
 
@@ -50,6 +50,8 @@ def _contradiction(table: ManagedTable) -> str | None:
             return f"neither or both of file and content for version {commit.version}"
         if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
             return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
+        if commit.file_name is not None and commit.size_bytes <= 0:
+            return f"that the staged commit of version {commit.version} has {commit.size_bytes} bytes"
     return None
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from delta_pyds.catalog.managed import CHECKPOINT, COMPACT_LOG, check_allowed
 from delta_pyds.catalog.opening import committer_of
 from delta_pyds.errors import StorageError, UserError
 from delta_pyds.log.compaction import write_compaction
@@ -31,12 +32,14 @@ def checkpoint(
     41
 
     Returns: the version that the checkpoint is of.
-    Raises: what opening the table raises; StorageError when the checkpoint cannot be written.
+    Raises: what opening the table raises; UnsupportedOperationError where its catalog keeps checkpoints to itself;
+        StorageError when the checkpoint cannot be written.
     Protocol: "Checkpoints".
     """
     snapshot = load_snapshot(path, table=table, catalog=catalog, storage_options=storage_options)
     snapshot.configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
+    check_allowed(snapshot.storage, CHECKPOINT)
     _require_published(snapshot, snapshot.version)
     with step("checkpoint", snapshot.table_root, total=1, unit="checkpoints") as advance:
         checkpoint_and_clean(snapshot.storage, snapshot.replay, now_ms=int(time.time() * 1000))
@@ -74,6 +77,7 @@ def compact_log(
             code="DELTA_VERSION_NOT_FOUND",
             table=snapshot.table_root,
         )
+    check_allowed(snapshot.storage, COMPACT_LOG)
     _require_published(snapshot, last_version)
     return write_compaction(snapshot.storage, snapshot.table_root, first_version, last_version)
 

@@ -117,15 +117,16 @@ def checksum_path(table_root: str, version: int) -> str:
     return join(log_directory(table_root), f"{version:020d}.crc")
 
 
-def write_checksum(storage: Storage, table_root: str, version: int, checksum: VersionChecksum) -> None:
+def write_checksum(storage: Storage, table_root: str, version: int, checksum: VersionChecksum) -> bool:
     """Write the file after its commit; one that is there already is left as it is, for it must not be replaced.
 
-    Raises: StorageError.
+    Returns: whether it was written. Raises: StorageError.
     """
     try:
         storage.put_if_absent(checksum_path(table_root, version), encode_checksum(checksum))
+        return True
     except FileExistsInStorageError:
-        return
+        return False
 
 
 def encode_checksum(checksum: VersionChecksum) -> bytes:

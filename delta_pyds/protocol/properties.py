@@ -67,6 +67,13 @@ CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
 # by which a catalog knows its table: nobody else sets, changes or removes what begins so
 CATALOG_PREFIXES = ("io.unitycatalog.", "io.deltapyds.")
+# what catalogs want of their tables, which stays where nobody says otherwise
+WANTED_BY_CATALOGS = (
+    Property.CHECKPOINT_POLICY,
+    Property.CHECKPOINT_WRITE_STATS_AS_JSON,
+    Property.CHECKPOINT_WRITE_STATS_AS_STRUCT,
+    Property.ENABLE_IN_COMMIT_TIMESTAMPS,
+)
 UNITY_TABLE_ID = "io.unitycatalog.tableId"
 # where a table is found whose path somebody has: its name, and the catalog as an option takes it
 CATALOG_TABLE = "io.deltapyds.table"

@@ -81,7 +81,7 @@ def _table(root: str, options: Mapping[str, str]) -> tuple[tuple[str, ...] | Non
     A new table has those that the write names, and otherwise none.
     """
     try:
-        path, storage_options = parse_table_options(options)
+        path, storage_options = parse_table_options(options, create=False)
         configuration = open_snapshot(table_storage(path, storage_options), path).configuration
     except TableNotFoundError:
         return (), False

@@ -47,7 +47,7 @@ class TableConfiguration:
     software can read the table; the schema parses; each partition column is a
     column of it; under column mapping every field, nested ones too, has a
     physical name, and without it none has (a stray one must not be honoured);
-    a catalog manages the table if, and only if, it was opened through one (``by_catalog``).
+    what a catalog manages was opened through one (``by_catalog``); the other half is ``require_managed``.
     """
 
     table_root: str
@@ -170,7 +170,7 @@ def load_configuration(
 
 
 def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: Metadata, by_catalog: bool) -> None:
-    """Who says which versions there are is the table's to say, and must be who was asked.
+    """Who says which versions there are is the table's to say.
 
     Protocol: "Catalog-managed Table Enablement", "Table Discovery".
     """
@@ -184,14 +184,24 @@ def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: 
             version=version,
             features=managed,
         )
-    if by_catalog and Feature.CATALOG_MANAGED not in managed:
+
+
+def require_managed(latest: TableConfiguration) -> None:
+    """Of the newest version: a table that was opened through its catalog says itself that it has one.
+
+    Versions from before it was given to the catalog do not.
+
+    Raises: ProtocolError (DELTA_CATALOG_MANAGED_FEATURE_MISSING).
+    Protocol: "Catalog-managed Table Enablement".
+    """
+    if latest.by_catalog and not latest.supports(Feature.CATALOG_MANAGED):
         raise ProtocolError(
-            f"the catalog manages the table at {table_root}, and the table's own log (version {version}) does not say "
-            "so: it lacks the feature catalogManaged, and other writers commit to it without the catalog. Open it by "
-            "its path, or see what made the catalog believe that.",
+            f"the catalog manages the table at {latest.table_root}, and the table's own log (version {latest.version}) "
+            "does not say so: it lacks the feature catalogManaged, and other writers commit to it without the catalog. "
+            "Open it by its path, or see what made the catalog believe that.",
             code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
-            table=table_root,
-            version=version,
+            table=latest.table_root,
+            version=latest.version,
         )
 
 

@@ -26,7 +26,7 @@ from delta_pyds.protocol.temporal import TimeZone
 from delta_pyds.redaction import safe_logger, shown
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.table_path import PathLike
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration, load_configuration, require_managed
 from delta_pyds.table.history import version_at
 from delta_pyds.table.time_travel import time_to_ms
 
@@ -205,11 +205,15 @@ def open_snapshot(
     ``segment``: that of the version, if the caller has listed the log already.
     """
     ignoring: frozenset[str] = frozenset()
+    newest = version is None and segment is None
     segment = segment or load_segment(storage, table_root, version)
     checkpoints = 0
     while True:
         try:
-            return Snapshot(storage, segment)
+            snapshot = Snapshot(storage, segment)
+            if newest:
+                require_managed(snapshot.configuration)
+            return snapshot
         except (CorruptLogError, MissingLogFilesError) as e:
             damaged = _compactions(segment, e)
             if not damaged:

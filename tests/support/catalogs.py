@@ -16,7 +16,7 @@ from delta_pyds.protocol.schema import schema_to_string
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
-from delta_pyds.table.transaction.transaction import Committed, Transaction
+from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from tests.support.transactions import QUIET, SCHEMA, WRITE, file
 
 NAME = "main.db.t"
@@ -70,12 +70,12 @@ class CatalogTable:
         made = self.catalog.reserve_table(self.name)
         return CatalogStorage(self.catalog, self.name, made.location, lambda _: LocalStorage(), reservation=made)
 
-    def create(self, storage: CatalogStorage | None = None) -> Committed:
+    def create(self, storage: CatalogStorage | None = None, policy: CommitPolicy = QUIET) -> Committed:
         storage = storage or self.new_storage()
         transaction = Transaction(storage, storage.table_root, None, sleep=self.pauses.append)
         transaction.set_metadata(METADATA)
         transaction.set_protocol(PROTOCOL)
-        return transaction.commit(Operation("CREATE TABLE"), policy=QUIET)
+        return transaction.commit(Operation("CREATE TABLE"), policy=policy)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         storage = self.storage()
@@ -117,8 +117,12 @@ def live_paths(snapshot: Snapshot) -> list[str]:
     return sorted(path.as_py() for path in found)
 
 
-def commit_lines(version: int, *paths: str, txn_id: str | None = None, time_ms: int | None = None) -> bytes:
-    """A commit as another engine would write it."""
+def commit_lines(
+    version: int, *paths: str, txn_id: str | None = None, time_ms: int | None = None, managed: bool | None = None
+) -> bytes:
+    """A commit as another engine would write it. ``managed``: the protocol that it sets has the feature, or not; by
+    default version 0 sets it.
+    """
     info = {
         "inCommitTimestamp": 1_000 + version if time_ms is None else time_ms,
         "timestamp": 1_000 + version,
@@ -127,17 +131,19 @@ def commit_lines(version: int, *paths: str, txn_id: str | None = None, time_ms: 
         "txnId": txn_id or str(uuid.uuid4()),
     }
     lines: list[dict[str, Any]] = [{"commitInfo": info}]
-    if version == 0:
+    if version == 0 or managed:
+        without = {"catalogManaged"} if managed is False else set()
         lines.append(
             {
                 "protocol": {
                     "minReaderVersion": PROTOCOL.min_reader_version,
                     "minWriterVersion": PROTOCOL.min_writer_version,
-                    "readerFeatures": PROTOCOL.reader_features,
-                    "writerFeatures": PROTOCOL.writer_features,
+                    "readerFeatures": sorted(set(PROTOCOL.reader_features or ()) - without),
+                    "writerFeatures": sorted(set(PROTOCOL.writer_features or ()) - without),
                 }
             }
         )
+    if version == 0:
         lines.append(
             {
                 "metaData": {

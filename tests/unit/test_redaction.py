@@ -40,6 +40,9 @@ SECRET = "s3cr3t"
         (f"s3://user:1234/{SECRET}@b GS://u:1/{SECRET}@b", "s3://***@b GS://***@b"),
         (f"s3://b/x?secret_key={SECRET} s3://b/x#sig={SECRET}", "s3://b/x?secret_key=*** s3://b/x#sig=***"),
         (f"AccountName=a;AccountKey={SECRET}==;x", "AccountName=a;AccountKey=***;x"),
+        (f"host=db password={SECRET} dbname=x", "host=db password=*** dbname=x"),
+        (f"PWD = '{SECRET} and more' x", "PWD = *** x"),
+        (f"Authorization: Bearer {SECRET}12345678 is wrong", "Authorization: Bearer *** is wrong"),
     ],
 )  # fmt: skip
 def test_credentials_of_urls_are_cut_out(text: str, left: str) -> None:
@@ -50,7 +53,8 @@ def test_credentials_of_urls_are_cut_out(text: str, left: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["abfss://container@account.dfs.core.windows.net/t", "s3://bucket/p=a:b@c/x", "http://127.0.0.1:9000/a@b",
-     "a table of user@example.com", "/t/p=10:30/x", "where ts = '10:30' and mail = 'a@b'", "e#f?g=1", "/a/p=x@y/z"],
+     "a table of user@example.com", "/t/p=10:30/x", "where ts = '10:30' and mail = 'a@b'", "e#f?g=1", "/a/p=x@y/z",
+     "the bearer of it, a basic one, password required"],
 )  # fmt: skip
 def test_what_is_no_secret_stays(text: str) -> None:
     assert without_secrets(text) == text

@@ -23,7 +23,7 @@ from delta_pyds.commands.write.existing_data import check_no_other_format
 from delta_pyds.errors import ProtocolChangedError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Metadata
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
-from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.protocol.properties import CATALOG_PREFIXES, WANTED_BY_CATALOGS, Property, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.redaction import Concealing
 from delta_pyds.storage.base import Storage
@@ -166,6 +166,14 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
 def _with_kept_properties(request: CreateRequest, before: TableConfiguration) -> CreateRequest:
     """The request with what the reference leaves on in a table that is replaced, unless the request says otherwise."""
     said = {key.lower() for key in request.properties}
+    if before.by_catalog:
+        # the request cannot name a catalog's own keys; what it names of the others, it means
+        carried = {
+            key: value
+            for key, value in before.configuration.items()
+            if key in WANTED_BY_CATALOGS and value is not None and key.lower() not in said
+        }
+        request = replace(request, properties={**carried, **request.properties})
     kept = {
         key: "true"
         for key, on in (
@@ -198,6 +206,13 @@ def _in_place_of(before: TableConfiguration, made: TableDefinition) -> TableDefi
     if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):
         # the history of the table before is that of the new one
         properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = protected
+    if before.by_catalog:
+        kept_as_is = (
+            *CATALOG_PREFIXES,
+            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+        )
+        properties |= {k: str(v) for k, v in before.configuration.items() if k.startswith(kept_as_is)}
     metadata = msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration={**properties})
     return replace(made, metadata=metadata, domains=domains)
 

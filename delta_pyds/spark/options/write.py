@@ -161,13 +161,14 @@ def parse_stream_write_options(
     return request, application
 
 
-def parse_table_options(options: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
-    """The root of the table that a write goes to, and the options of its storage.
+def parse_table_options(options: Mapping[str, str], *, create: bool = True) -> tuple[str, Mapping[str, Any]]:
+    """The root of the table that a write goes to, and the options of its storage. ``create``: also where there is none
+    of that name yet, for which its catalog reserves a place then.
 
-    Raises: OptionError where there is no path.
+    Raises: OptionError where there is no path; TableNotFoundError for a name without a table.
     """
     given = {k.lower(): v for k, v in options.items()}
-    address = table_address(given, '.save("/path/of/table")', _INSERT, create=True)
+    address = table_address(given, '.save("/path/of/table")', _INSERT, create=create)
     return address.table_root, address.storage_options
 
 

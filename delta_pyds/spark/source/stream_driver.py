@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType as SparkStructType
 
+from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.catalog.opening import task_options
 from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.schema import StructType
@@ -15,6 +16,7 @@ from delta_pyds.spark.planning.driver import Opened, check_column_options, check
 from delta_pyds.spark.planning.pinned import Pinned
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.source.task_scan import TaskScan, task_scan
+from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.change_feed.changes import change_relation
@@ -32,6 +34,18 @@ class OpenedStream:
 
     source: StreamSource
     task: TaskScan
+    storage: Storage
+
+    def task_now(self) -> TaskScan:
+        """What the tasks of a batch get that is made now: credentials that a catalog hands out do not last as long as
+        the query.
+        """
+        if not is_catalog_managed(self.storage):
+            return self.task
+        state = self.task.state
+        return replace(
+            self.task, state=replace(state, storage_options=task_options(self.storage, state.storage_options))
+        )
 
 
 def open_stream(
@@ -85,7 +99,8 @@ def open_stream(
         selection,
         tracking=tracking,
     )
-    return OpenedStream(source, task_scan(selection, opened, zone_used=pinned.zone_used or opened.zone_used))
+    task = task_scan(selection, opened, zone_used=pinned.zone_used or opened.zone_used)
+    return OpenedStream(source, task, opened.snapshot.storage)
 
 
 def schema_tracking(opened: Opened, options: ReadOptions, stream: StreamReadOptions) -> SchemaTracking | None:

@@ -54,6 +54,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._pinned = pinned
         self._schema = schema
         self._schema_is_ours = schema_is_ours
+        self._pickled: tuple[TaskScan, bytes] | None = None
 
     @cached_property
     def _opened(self) -> OpenedStream:
@@ -67,9 +68,11 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_same_columns(self._schema, opened.task.state)
         return opened
 
-    @cached_property
     def _task(self) -> bytes:
-        return pickle.dumps(self._opened.task)
+        task = self._opened.task_now()
+        if self._pickled is None or self._pickled[0] is not task:
+            self._pickled = task, pickle.dumps(task)
+        return self._pickled[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # the instance that reads partitions needs nothing
@@ -103,8 +106,9 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from delta_pyds.protocol.stream_offset import StreamOffset
         from delta_pyds.spark.planning.driver import partitions
 
+        task = self._task()
         files = self._opened.source.batches(StreamOffset.from_json(start), StreamOffset.from_json(end))
-        return [StreamPartition(self._task, to_stream(batch)) for batch in partitions(files, self._options)]
+        return [StreamPartition(task, to_stream(batch)) for batch in partitions(files, self._options)]
 
     @leaves_worker
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

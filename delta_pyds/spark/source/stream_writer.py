@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,12 +33,15 @@ def commits_batches() -> bool:
 
 @dataclass
 class StreamMessage(WriterCommitMessage):
-    """What a task tells the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone."""
+    """What a task tells the commit. ``plan``: the pickled ``StreamPlan``, from the task of partition 0 alone.
+    ``place``: root and storage options of the table.
+    """
 
     output: TaskOutput
     origin: StreamOrigin
     plan: bytes | None = None
     auto_compact: dict[str, str] = field(default_factory=dict)
+    place: tuple[str, Mapping[str, Any]] = field(default=("", {}), repr=False)
 
 
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
@@ -69,7 +72,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             raise no_application(self.state.table_root)
         output = write(self.state, iterator, session)
         plan = self._plan if session.partition_id == 0 else None
-        return StreamMessage(output, origin, plan, session_auto_compact())
+        place = self.state.table_root, self.state.storage_options
+        return StreamMessage(output, origin, plan, session_auto_compact(), place)
 
     @leaves_worker
     def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
@@ -92,11 +96,11 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     @leaves_worker
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         from delta_pyds.commands.commit import discard_files
-        from delta_pyds.spark.options.write import parse_table_options
 
         # with all messages there, a commit was tried: it may have happened, and it cleans up after itself
         if any(message is None for message in messages):
-            discard_files(*parse_table_options(self._options), [m.output for m in _told(messages)])
+            for message in _told(messages):
+                discard_files(*message.place, [message.output])
 
 
 def _told(messages: Sequence[WriterCommitMessage | None]) -> list[StreamMessage]:

@@ -40,7 +40,7 @@ from delta_pyds.protocol.actions import (
     SingleAction,
 )
 from delta_pyds.protocol.schema import TIMESTAMP, StructType
-from delta_pyds.table.configuration import load_configuration
+from delta_pyds.table.configuration import load_configuration, require_managed
 from delta_pyds.table.scan.file_statistics import typed_partition_values
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import (
@@ -175,6 +175,7 @@ def _check_protocol(
         current.table_root, winner.version, new, winner.metadata or metadata, by_catalog=current.by_catalog
     )
     after.check_writable()
+    require_managed(after)
     if current.changes_protocol:
         raise _conflict(
             ProtocolChangedError,

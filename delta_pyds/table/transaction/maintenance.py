@@ -5,7 +5,7 @@ Protocol: "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
-from delta_pyds.catalog.managed import ManagedStorage, is_catalog_managed
+from delta_pyds.catalog.managed import CLEAN_UP, ManagedStorage, allows, is_catalog_managed
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.cleanup import clean_log
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
@@ -19,6 +19,9 @@ from delta_pyds.table.definition.statistics_columns import statistics_columns
 def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) -> LastCheckpointHint:
     """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
 
+    Of a table that a catalog manages nothing is deleted while the catalog gives out commits that the checkpoint stands
+    for: readers do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
+
     Raises: what writing and deleting raise; the table is whole whatever happens.
     """
     root, version = replay.segment.table_root, replay.segment.version
@@ -27,6 +30,8 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
     )
     hint = write_checkpoint(storage, replay, checkpoint_settings(configuration, replay, now_ms=now_ms))
     write_last_checkpoint(storage, root, hint)
+    if isinstance(storage, ManagedStorage) and (not allows(storage, CLEAN_UP) or storage.stores_up_to(version)):
+        return hint
     if configuration.properties.expired_log_cleanup:
         clean_log(
             storage,

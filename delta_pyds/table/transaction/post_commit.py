@@ -12,16 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from delta_pyds.catalog.managed import CHECKPOINT, CHECKSUM, allows, is_catalog_managed
 from delta_pyds.log.checksum import VersionChecksum, read_checksum
 from delta_pyds.log.checksum_writer import (
     advance_checksum,
     checksum_path,
     compute_checksum,
+    encode_checksum,
     first_checksum,
     write_checksum,
 )
-from delta_pyds.log.commit_reader import decode_commit, read_commits
-from delta_pyds.log.listing import LogFile, list_log
+from delta_pyds.log.commit_reader import decode_commit, read_commit_info, read_commits
+from delta_pyds.log.listing import LogFile, commit_by_name, list_log
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.log.segment import load_segment
 from delta_pyds.protocol.actions import CommitInfo, Metadata, Protocol, SingleAction
@@ -73,18 +75,18 @@ def after_commit(
     """
     checksum: VersionChecksum | None = None
     try:
-        checksum = next_checksum(storage, commit)
+        checksum = next_checksum(storage, commit) if allows(storage, CHECKSUM) else None
         if checksum is not None:
-            write_checksum(storage, commit.table_root, commit.version, checksum)
+            _write(storage, commit, checksum)
     except Exception as error:
         _warn("the version checksum was not written", commit, error)
     try:
         if commit.version == 0 or commit.version % commit.properties.checkpoint_interval:
             return
-        if publish is not None and not publish(commit.version):
+        if not allows(storage, CHECKPOINT) or (publish is not None and not publish(commit.version)):
             return
         replay = LogReplay(storage, load_segment(storage, commit.table_root, commit.version))
-        if checksum is None:
+        if checksum is None and allows(storage, CHECKSUM):
             _restart_checksums(storage, commit, replay)
     except Exception as error:
         _warn("no checkpoint was written", commit, error)
@@ -113,7 +115,8 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
     previous = None
     if storage.exists(path):
         name = LogFileName(LogFileKind.CHECKSUM, version - 1)
-        previous = read_checksum(storage, LogFile(path, version - 1, 0, 0, name))
+        found = read_checksum(storage, LogFile(path, version - 1, 0, 0, name))
+        previous = _of_its_commit(storage, root, found, version - 1)
     previous = previous or _brought_forward(storage, root, version - 1)
     if previous is None:
         return None
@@ -130,13 +133,36 @@ def _brought_forward(storage: Storage, table_root: str, version: int) -> Version
     """The checksum of a version without a checksum file, computed from the newest one shortly before it."""
     listing = list_log(storage, table_root, max(0, version - _VERSIONS_TO_LOOK_BACK), version)
     for file in reversed(listing.checksums):
-        checksum = read_checksum(storage, file)
+        checksum = _of_its_commit(storage, table_root, read_checksum(storage, file), file.version)
         if checksum is not None:
             commits = [c for c in listing.commits if c.version > file.version]
             if [c.version for c in commits] != list(range(file.version + 1, version + 1)):
                 return None
             return _advanced(checksum, read_commits(storage, commits))
     return None
+
+
+def _of_its_commit(
+    storage: Storage, table_root: str, checksum: VersionChecksum | None, version: int
+) -> VersionChecksum | None:
+    """The checksum, unless its writer's commit is none of the table's.
+
+    Beside a log whose commits a catalog ratifies, somebody may have written a version that never was one.
+    """
+    if checksum is None or not is_catalog_managed(storage):
+        return checksum
+    info = read_commit_info(storage, commit_by_name(storage, table_root, version))
+    return checksum if info is not None and info.txn_id and info.txn_id == checksum.txn_id else None
+
+
+def _write(storage: Storage, commit: CommittedVersion, checksum: VersionChecksum) -> None:
+    root, version = commit.table_root, commit.version
+    if write_checksum(storage, root, version, checksum) or not is_catalog_managed(storage):
+        return
+    path = checksum_path(root, version)
+    there = read_checksum(storage, LogFile(path, version, 0, 0, LogFileName(LogFileKind.CHECKSUM, version)))
+    if there is None or there.txn_id != commit.info.txn_id:
+        storage.put(path, encode_checksum(checksum))
 
 
 def _advanced(
@@ -163,7 +189,7 @@ def _restart_checksums(storage: Storage, commit: CommittedVersion, replay: LogRe
         checksum = compute_checksum(
             replay, in_commit_timestamp=commit.info.in_commit_timestamp, txn_id=commit.info.txn_id
         )
-        write_checksum(storage, commit.table_root, commit.version, checksum)
+        _write(storage, commit, checksum)
     except Exception as error:
         _warn("the version checksum was not written", commit, error)
 

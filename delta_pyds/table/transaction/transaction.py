@@ -39,7 +39,7 @@ from delta_pyds.protocol.actions import (
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
-from delta_pyds.table.configuration import TableConfiguration, load_configuration
+from delta_pyds.table.configuration import TableConfiguration, load_configuration, require_managed
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_draft import Draft, check_draft
 from delta_pyds.table.transaction.commit_encoding import CommitEncoder, Encoded
@@ -232,6 +232,7 @@ class Transaction:
         policy = policy or CommitPolicy()
         before = self.snapshot.configuration if self.snapshot is not None else None
         after = self._configuration_after(before)
+        require_managed(after)
         check_draft(self._draft, before, after)
         if self._draft.metadata is not None or self._draft.protocol is not None:
             again = self._draft.removes.paths | {a.path for a in self._draft.adds}

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from delta_pyds.catalog import BacklogFull, Catalog, CommitOutcome, CommitProposal, Conflict, OutcomeUnknown, Refused
+from delta_pyds.catalog import (
+    BacklogFull,
+    Catalog,
+    CommitOutcome,
+    CommitProposal,
+    Conflict,
+    ManagedTable,
+    NewTable,
+    OutcomeUnknown,
+    Refused,
+)
 from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.opening import committer_of
@@ -27,7 +37,7 @@ from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import open_snapshot
-from tests.support.catalogs import NAME, CatalogTable, FaultyCatalog, faulty, raising
+from tests.support.catalogs import NAME, CatalogTable, FaultyCatalog, faulty, raising, registered
 from tests.support.transactions import QUIET, WRITE, Table, file
 from tests.unit.catalog.fifty_lines import DictCatalog
 
@@ -192,11 +202,47 @@ def test_a_refusal(table: CatalogTable) -> None:
     assert table.files() == [] and table.staged() == []
 
 
-def test_a_refusal_after_a_lost_answer(table: CatalogTable) -> None:
-    there = CatalogTable(Answers(table.catalog, OutcomeUnknown("lost"), Refused("no more.")))
-    with pytest.raises(UnsupportedOperationError):
-        there.append("a")
-    assert table.files() == []
+@pytest.mark.parametrize("ratified", [True, False])
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_refusal_after_a_lost_answer(table: CatalogTable, ratified: bool, loads: bool) -> None:
+    """The token has expired between the two calls: the refusal says nothing of the first, which may still arrive.
+    Nothing is deleted that the catalog has ratified, or may ratify.
+    """
+    calls = FaultyCatalog(table.catalog)
+    revoked: list[CommitProposal] = []
+
+    class Revoked(Answers):
+        def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+            if revoked:
+                return Refused("your token has expired.")
+            revoked.append(proposal)
+            if ratified:
+                calls.propose_commit(proposal)
+            raise ConnectionResetError("the answer was lost")
+
+        def load_table(self, name: str) -> ManagedTable:
+            if revoked and not loads:
+                raise PermissionError("401")
+            return calls.load_table(name)
+
+    there = CatalogTable(Revoked(table.catalog))
+    if ratified and loads:
+        assert there.append("a").version == 1
+    else:
+        with pytest.raises(CommitOutcomeUnknownError, match=r"the answer was lost; your token has expired"):
+            there.append("a")
+        if not ratified:
+            # the request arrives after all
+            table.catalog.propose_commit(revoked[0])
+    assert table.files() == ["a"]
+    assert table.append("b").version == 2
+    assert table.published() == [0, 1, 2]
+
+
+def test_a_full_backlog_after_a_lost_answer(table: CatalogTable) -> None:
+    there = CatalogTable(Answers(table.catalog, OutcomeUnknown(""), BacklogFull()))
+    assert there.append("a").version == 1
+    assert table.files() == ["a"]
 
 
 # --- version 0
@@ -219,6 +265,75 @@ def test_a_registration_that_nobody_can_tell_of(catalog: Catalog) -> None:
         table.create(storage)
     assert error.value.parameters["version"] == 0
     assert CatalogTable(catalog).files() == []
+
+
+class Registering(FaultyCatalog):
+    """Registers or not, loses the first answer, and refuses from then on."""
+
+    stale: ManagedTable | None = None
+
+    def __init__(self, catalog: Catalog, *, registers: bool, loads: bool) -> None:
+        super().__init__(catalog)
+        self.registers, self.loads, self.tried = registers, loads, 0
+
+    def register_table(self, table: NewTable) -> CommitOutcome:
+        self.tried += 1
+        if self.tried > 1:
+            return Refused("your token has expired.")
+        if self.registers:
+            super().register_table(table)
+        raise ConnectionResetError("the answer was lost")
+
+    def load_table(self, name: str) -> ManagedTable:
+        if self.tried and not self.loads:
+            raise PermissionError("401")
+        return self.stale if self.tried and self.stale is not None else super().load_table(name)
+
+
+@pytest.mark.parametrize("registers", [True, False])
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_refused_registration_after_a_lost_answer(catalog: Catalog, registers: bool, loads: bool) -> None:
+    table = CatalogTable(Registering(catalog, registers=registers, loads=loads))
+    storage = table.new_storage()
+    if registers and loads:
+        table.create(storage)
+    else:
+        with pytest.raises(CommitOutcomeUnknownError, match="your token has expired"):
+            table.create(storage)
+    assert Path(storage.table_root, "_delta_log", f"{0:020d}.json").exists()
+    if registers:
+        assert CatalogTable(catalog).files() == []
+
+
+def test_an_older_table_of_the_name_in_an_answer_that_lags_behind(tmp_path: Path) -> None:
+    """It was dropped, the new one is registered, the answer is lost, and a replica still has the old one."""
+    inner = DictCatalog(str(tmp_path))
+    old = registered(inner)
+    inner._tables.clear()
+    registering = Registering(inner, registers=True, loads=True)
+    registering.stale = old
+    table = CatalogTable(registering)
+    storage = table.new_storage()
+    with pytest.raises(CommitOutcomeUnknownError):
+        table.create(storage)
+    assert CatalogTable(inner).files() == []
+
+
+@pytest.mark.parametrize("outcome", [Refused("not you."), NothingWrittenError("the lock is held")])
+def test_a_table_that_surely_was_not_registered(catalog: Catalog, outcome: Refused | NothingWrittenError) -> None:
+    class Never(FaultyCatalog):
+        def register_table(self, table: NewTable) -> CommitOutcome:
+            if isinstance(outcome, Refused) and table.name == NAME:
+                return outcome
+            assert isinstance(outcome, NothingWrittenError)
+            raise outcome
+
+    table = CatalogTable(Never(catalog))
+    storage = table.new_storage()
+    expected = UnsupportedOperationError if isinstance(outcome, Refused) else NothingWrittenError
+    with pytest.raises(expected, match="not you" if isinstance(outcome, Refused) else "the lock is held"):
+        table.create(storage)
+    assert not list(Path(storage.table_root).rglob("*.json"))
 
 
 def test_two_creators_of_one_name(catalog: Catalog) -> None:
@@ -278,3 +393,17 @@ def test_allowed_roots_hold_for_who_opens_files_by_other_means(table: CatalogTab
     with pytest.raises(StorageError, match="allowed_roots"):
         require_all_allowed(storage, [f"{root}/a.parquet", "/elsewhere/b.parquet"])
     require_all_allowed(table.storage(), ["/elsewhere/b.parquet"])
+
+
+def test_a_forked_process_has_a_client_of_its_own(table: CatalogTable) -> None:
+    made: list[Catalog] = []
+
+    def connect() -> Catalog:
+        made.append(FaultyCatalog(table.catalog))
+        return made[-1]
+
+    storage = CatalogStorage(table.catalog, NAME, str(table.root), lambda _: LocalStorage(), connect=connect)
+    assert storage.catalog is table.catalog
+    storage._process -= 1  # as if it had been made there
+    assert [storage.catalog, storage.catalog] == made * 2
+    assert storage == table.storage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from delta_pyds.catalog import ManagedTable, StorageCredentials
+from delta_pyds.catalog import CommitOutcome, CommitProposal, ManagedTable, Ratified, StorageCredentials
+from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.managed_storage import CatalogStorage
+from delta_pyds.catalog.named import forget_catalogs
 from delta_pyds.catalog.opening import task_options
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
+from delta_pyds.log.committer import ProposedCommit
+from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import open_snapshot
-from tests.support.catalogs import NAME, CatalogTable
+from tests.support.catalogs import NAME, CatalogTable, commit_lines
 from tests.unit.catalog.fifty_lines import DictCatalog
 
 MINUTE_MS = 60_000
@@ -90,3 +96,48 @@ def test_tasks_get_them_and_nothing_that_opens_the_catalog(catalog: Vending) -> 
         assert "token-" not in repr(state)
     assert task_options(LocalStorage(), {"endpoint": "e"}) == {"endpoint": "e"}
     assert "token-" not in repr(catalog.load_table(NAME))
+
+
+def test_an_answer_to_a_proposal_need_not_hold_them(catalog: Vending) -> None:
+    """Unity Catalog hands them out by a call of its own: what is held stays, and the commit is published."""
+
+    class Apart(Vending):
+        def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+            outcome = super().propose_commit(proposal)
+            return Ratified(DictCatalog.load_table(self, NAME)) if isinstance(outcome, Ratified) else outcome
+
+    catalog.__class__ = Apart
+    opened = Opened(catalog)
+    storage = opened.storage
+    data = commit_lines(1, "a", txn_id="mine")
+    assert CatalogCommitter(storage).propose(ProposedCommit(1, data, "mine", 1_001))
+    assert {} not in opened.with_options
+    assert storage.store.read(commit_path(storage.table_root, 1)) == data
+
+
+def test_each_batch_of_a_stream_gets_new_ones(catalog: Vending, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query lasts longer than what it was started with."""
+    from pyspark.sql.types import LongType, StringType, StructType
+
+    from delta_pyds.spark.source.datasource import DeltaDataSource
+    from delta_pyds.spark.source.stream_reader import DeltaStreamReader, StreamPartition
+
+    monkeypatch.setattr("delta_pyds.catalog.named._connect", lambda _: catalog)
+    forget_catalogs()
+    CatalogTable(catalog).append("a")
+    schema = StructType().add("id", LongType()).add("p", StringType())
+    reader = DeltaDataSource({"table": NAME, "catalog": "vending"}).streamReader(schema)
+    assert isinstance(reader, DeltaStreamReader)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    tokens = []
+    for minutes in (60, 60, 1, 1):
+        catalog.minutes = minutes
+        (partition,) = reader.partitions(start, end)
+        assert isinstance(partition, StreamPartition)
+        tokens.append(pickle.loads(partition.task).state.storage_options["token"])
+        if minutes == 1:
+            # what is held expires soon, so that each batch asks again
+            assert reader._opened.storage.latest() is not None  # type: ignore[attr-defined]
+    assert tokens[0] == tokens[1] == tokens[2] != tokens[3]
+    forget_catalogs()

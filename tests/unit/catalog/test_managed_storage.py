@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from delta_pyds.catalog import UnpublishedCommit as Unpublished
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import (
     CatalogError,
+    CorruptLogError,
     FileNotFoundInStorageError,
     MissingLogFilesError,
     NothingWrittenError,
+    ProtocolError,
     TimeTravelError,
     UserError,
 )
@@ -280,3 +283,79 @@ def test_another_table_of_the_same_name(log: Log) -> None:
     with pytest.raises(UserError) as error:
         log.files()
     assert error.value.code == "DELTA_TABLE_ID_MISMATCH"
+
+
+def test_a_checkpoint_of_commits_that_the_catalog_stores_is_none(log: Log) -> None:
+    """It was made of a rogue's commits, or of those of a time before the catalog was restored from a backup."""
+    log.publish(0, 1)
+    log.publish(2, 3, label="rogue")
+    checkpoint_of(log, 3)
+    (log.log / f"{2:020d}.{3:020d}.compacted.json").write_bytes(commit_lines(3, "rogue-2", "rogue-3"))
+    commits: list[Unpublished] = []
+    for latest in (2, 3, 4):
+        commits.append(log.inline(latest))
+        log.says(latest, *commits)
+        assert log.files() == sorted(["published-0", "published-1", *(f"inline-{v}" for v in range(2, latest + 1))])
+    assert not list_log(log.storage, str(log.root)).checkpoints
+
+
+def test_a_checkpoint_below_what_the_catalog_stores_counts(log: Log) -> None:
+    log.publish(0, 1, 2)
+    checkpoint_of(log, 1)
+    log.says(2, log.inline(2))
+    snapshot = open_snapshot(log.storage, str(log.root))
+    assert snapshot.segment.checkpoint is not None and snapshot.segment.checkpoint.version == 1
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_commit_that_is_not_whole(log: Log, gone: bool) -> None:
+    """Cut short in the store, or another writer's where the staged one is gone."""
+    log.publish(0)
+    staged = log.stage(1)
+    log.says(1, staged)
+    path = log.log / "_staged_commits" / str(staged.file_name)
+    whole = path.read_bytes()
+    if gone:
+        path.unlink()
+        log.publish(1, label="somebody-elses")
+    else:
+        path.write_bytes(whole[:-9])
+    storage, where = log.storage, commit_path(str(log.root), 1)
+    for read in (lambda: storage.read(where), lambda: storage.read(where, 0, len(whole)), log.files):
+        with pytest.raises(CorruptLogError, match="is not the commit of version 1 that the catalog ratified"):
+            read()
+
+
+def test_the_size_of_a_staged_commit_is_said(log: Log) -> None:
+    log.publish(0)
+    log.says(1, replace(log.stage(1), size_bytes=0))
+    with pytest.raises(CatalogError, match="staged commit of version 1 has 0 bytes"):
+        log.files()
+
+
+def test_a_clean_up_waits_until_the_catalog_has_forgotten(log: Log) -> None:
+    """What readers would then stand on is what they do not take yet."""
+    log.publish(*range(4))
+    log.says(3, *(replace(log.inline(v), content=(log.log / f"{v:020d}.json").read_bytes()) for v in (2, 3)))
+    storage = log.storage
+    year_ms = 400 * 24 * 3_600_000
+    for path in log.log.glob("*.json"):
+        os.utime(path, (1_000, 1_000))
+    replay = open_snapshot(storage, str(log.root)).replay
+    checkpoint_and_clean(storage, replay, now_ms=year_ms)
+    assert len(list(log.log.glob("*.json"))) == 4
+    assert len(log.files()) == 4
+
+
+def test_versions_from_before_the_table_was_managed(log: Log) -> None:
+    """A catalog may take over a table: its history is read through the catalog too."""
+    for version in range(3):
+        lines = commit_lines(version, f"file-{version}", managed=version == 2)
+        (log.log / f"{version:020d}.json").write_bytes(lines)
+    log.says(2)
+    assert log.files() == ["file-0", "file-1", "file-2"]
+    assert log.files(1) == ["file-0", "file-1"]
+    log.says(1)
+    with pytest.raises(ProtocolError) as error:
+        log.files()
+    assert error.value.code == "DELTA_CATALOG_MANAGED_FEATURE_MISSING"

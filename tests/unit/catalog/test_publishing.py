@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
+from delta_pyds.catalog import Catalog
 from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.publishing import publish
 from delta_pyds.errors import NothingWrittenError, StorageError
@@ -13,6 +16,7 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.transaction.transaction import CommitPolicy
 from tests.support.catalogs import NAME, CatalogTable, faulty, proposal, raising
 from tests.support.transactions import Crash
+from tests.unit.catalog.fifty_lines import DictCatalog
 
 
 def unpublished(table: CatalogTable, *names: str) -> None:
@@ -150,3 +154,65 @@ def test_staged_commits_are_cleaned_up(table: CatalogTable) -> None:
     assert left == kept | {never[1], never[2], young, "notes.txt"}
     assert deleted == (1 if table.catalog.max_inline_bytes else 2)
     assert table.files() == ["a", "b"]
+
+
+def test_a_writer_that_died_while_it_staged_leaves_nothing_for_ever(table: CatalogTable) -> None:
+    directory = table.log / "_staged_commits"
+    directory.mkdir(exist_ok=True)
+    for name, time_s in ((f".{'0' * 32}.tmp", 1_000), (f".{'1' * 32}.tmp", 10**9), (".other.tmp", 1_000)):
+        (directory / name).write_text("a part")
+        os.utime(directory / name, (time_s, time_s))
+    assert table.storage().clean_staged(0, now_ms=10**12) == 1
+    assert sorted(path.name for path in directory.iterdir()) == [f".{'1' * 32}.tmp", ".other.tmp"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_staged_commit_that_is_not_whole_is_not_published(tmp_path: Path, gone: bool) -> None:
+    table = CatalogTable(DictCatalog(str(tmp_path)))
+    table.create()
+    unpublished(table, "a")
+    staged = table.log / "_staged_commits" / table.staged()[0]
+    whole = staged.read_bytes()
+    if gone:
+        staged.unlink()
+        (table.log / f"{1:020d}.json").write_bytes(whole + b"\n")
+    else:
+        staged.write_bytes(whole[:-5])
+    storage = table.storage()
+    found = storage.latest()
+    assert found is not None
+    published = publish(storage, found)
+    assert published.version == 0
+    assert ("is gone" if gone else "is not the commit of version 1") in published.obstacle
+    assert table.unpublished() == [1]
+    if not gone:
+        staged.write_bytes(whole)
+        assert publish(storage, found).version == 1 and table.files() == ["a"]
+
+
+def test_what_a_rogue_left_is_named_before_the_catalog_forgets(table: CatalogTable) -> None:
+    """A checkpoint of versions that are not published would be the table once the catalog stores them no longer."""
+    unpublished(table, "a", "b")
+    rogue = table.log / f"{2:020d}.checkpoint.parquet"
+    rogue.write_bytes(b"PAR1")
+    assert not CatalogCommitter(table.storage()).publish(2)
+    assert table.published() == [0] and table.files() == ["a", "b"]
+    rogue.unlink()
+    assert CatalogCommitter(table.storage()).publish(2)
+    assert table.published() == [0, 1, 2] and table.files() == ["a", "b"]
+
+
+def test_a_checksum_of_a_rogue_is_not_gone_on_from(catalog: Catalog) -> None:
+    table = CatalogTable(catalog)
+    table.create(policy=CommitPolicy())
+    table.append("a", policy=CommitPolicy())
+    table.append("b", policy=CommitPolicy())
+    first, second = (table.log / f"{v:020d}.crc" for v in (1, 2))
+    good = json.loads(second.read_text())
+    second.write_text(json.dumps({**good, "txnId": "a rogue's", "numFiles": 77}))
+    # and one that lies there before its version is committed
+    (table.log / f"{3:020d}.crc").write_text(json.dumps({**good, "txnId": "a rogue's", "numFiles": 99}))
+    table.append("c", policy=CommitPolicy())
+    assert json.loads((table.log / f"{3:020d}.crc").read_text())["numFiles"] == 3
+    assert table.snapshot().verify_checksum()
+    assert first.exists()

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import pickle
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from delta_pyds import load_snapshot
+from delta_pyds.catalog import Catalog, ManagedTable, named
 from delta_pyds.catalog.address import TableAddress, locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.catalog.settings import read_settings
 from delta_pyds.catalog.sqlite import SqliteCatalog
-from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import CatalogError, DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
+from delta_pyds.redaction import safe_logger
 from tests.support.catalogs import registered
 from tests.unit.catalog.fifty_lines import DictCatalog
 
 SECRET = "dapi-0123456789abcdef"
+DSN = "postgresql://etl:p%40ss-word@db/x?sslpassword=open-sesame"
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +134,55 @@ def test_a_catalog_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match="There is no catalog"):
         locate(table="t", catalog=f"sqlite://{tmp_path}/none.db")
     assert list(tmp_path.iterdir()) == []
+
+
+class Talkative(DictCatalog):
+    """Its client puts all that it knows into its errors, as those of databases and services do."""
+
+    def load_table(self, name: str) -> ManagedTable:
+        raise ConnectionError(f"{name}: host=db user=etl password=hunter2 Authorization: Bearer {SECRET} of {DSN}")
+
+
+def talkative(settings: Mapping[str, str]) -> Catalog:
+    return Talkative(settings["root"])
+
+
+def test_what_a_client_raises_is_shown_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = "DELTA_PYDS_CATALOG_MINE"
+    monkeypatch.setattr("delta_pyds.redaction._concealed", ())
+    monkeypatch.setenv(f"{prefix}_FACTORY", f"{__name__}:talkative")
+    monkeypatch.setenv(f"{prefix}_ROOT", str(tmp_path))
+    monkeypatch.setenv(f"{prefix}_TOKEN", SECRET)
+    monkeypatch.setenv(f"{prefix}_ADDRESS", DSN)
+    with pytest.raises(CatalogError) as error:
+        locate(table="t", catalog="mine")
+    text = "".join(traceback.format_exception(error.value))
+    try:
+        open_catalog("mine").load_table("t")
+    except ConnectionError:
+        safe_logger("delta_pyds.catalog.test").warning("It failed with %s", SECRET, exc_info=True)
+    text += caplog.text
+    assert "ConnectionError" in text and "It failed" in text
+    for secret in ("hunter2", SECRET, "open-sesame", "p%40ss-word", "p@ss-word"):
+        assert secret not in text
+
+
+def test_clients_of_a_process_before_a_fork_are_left_alone(tmp_path: Path) -> None:
+    """To close their connections would end what the parent has open."""
+    name = f"sqlite://{tmp_path}/c.db"
+    parents = object()
+    named._open[os.getpid() + 1, name] = parents  # type: ignore[assignment]
+    mine = open_catalog(name)
+    forget_catalogs()
+    assert named._open.pop((os.getpid() + 1, name)) is parents
+    assert open_catalog(name) is not mine
+
+
+def test_a_fork_while_another_thread_asks_for_a_catalog(tmp_path: Path) -> None:
+    with named._lock:
+        process = multiprocessing.get_context("fork").Process(target=open_catalog, args=(f"sqlite://{tmp_path}/c.db",))
+        process.start()
+        process.join(60)
+    assert process.exitcode == 0

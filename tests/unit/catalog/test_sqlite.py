@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
-from delta_pyds.catalog import NewTable, Ratified
+from delta_pyds.catalog import NewTable, Ratified, Refused
 from delta_pyds.catalog.sqlite import SqliteCatalog
+from delta_pyds.catalog.sqlite_file import remote_disk
 from delta_pyds.errors import CatalogError, DeltaError, NothingWrittenError, OptionError
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
 
@@ -91,3 +95,140 @@ def test_a_forked_process_has_a_connection_of_its_own(tmp_path: Path) -> None:
     assert process.exitcode == 0
     table.append("ours")
     assert table.files() == ["ours", "theirs"]
+
+
+def test_a_thread_of_the_parent_ends_after_a_fork(tmp_path: Path) -> None:
+    """SQLite would take away the log that the child writes to, had the child inherited anything of the parent's."""
+    catalog = SqliteCatalog(str(tmp_path / "c.db"))
+    table = CatalogTable(catalog)
+    started, ends, context = threading.Event(), threading.Event(), multiprocessing.get_context("fork")
+
+    def of_parent() -> None:
+        table.create()
+        started.set()
+        ends.wait()
+
+    thread = threading.Thread(target=of_parent)
+    thread.start()
+    started.wait()
+    first, goes_on = context.Event(), context.Event()
+
+    def of_child() -> None:
+        table.append("child 1")
+        first.set()
+        goes_on.wait()
+        table.append("child 2")
+
+    process = context.Process(target=of_child)
+    process.start()
+    assert first.wait(60)
+    ends.set()
+    thread.join()
+    table.append("parent")
+    goes_on.set()
+    process.join()
+    assert process.exitcode == 0
+    assert table.append("parent again").version == 4
+    assert table.files() == ["child 1", "child 2", "parent", "parent again"]
+
+
+def test_a_fork_while_another_thread_writes(tmp_path: Path) -> None:
+    """It waits for the thread: the child would believe for ever that a lock is held."""
+    catalog = SqliteCatalog(str(tmp_path / "c.db"), wait_s=5.0)
+    table = registered(catalog)
+    writes, ends = threading.Event(), threading.Event()
+
+    def of_thread() -> None:
+        with catalog._writing():
+            writes.set()
+            ends.wait()
+
+    thread = threading.Thread(target=of_thread)
+    thread.start()
+    writes.wait()
+    timer = threading.Timer(0.05, ends.set)
+    timer.start()
+    process = multiprocessing.get_context("fork").Process(target=catalog.propose_commit, args=(proposal(table, 1),))
+    process.start()
+    process.join()
+    thread.join()
+    assert process.exitcode == 0
+    assert catalog.load_table(NAME).latest_version == 1
+
+
+def test_a_signal_handler_that_forks_amid_an_operation(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(str(tmp_path / "c.db"))
+    registered(catalog)
+    outcomes: list[int] = []
+
+    def handler(*_: object) -> None:
+        child = os.fork()
+        if child == 0:
+            try:
+                catalog.load_table(NAME)
+            except CatalogError:
+                os._exit(7)
+            os._exit(0)
+        outcomes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with catalog._writing():
+            signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert outcomes == [7]
+    assert catalog.load_table(NAME).latest_version == 0
+
+
+def test_a_file_that_is_replaced_is_opened_anew(tmp_path: Path) -> None:
+    """As after a restore from a backup: nobody goes on with the file that has no name any more."""
+    catalog = SqliteCatalog(str(tmp_path / "c.db"))
+    table = registered(catalog)
+    SqliteCatalog(str(tmp_path / "other.db")).reserve_table("x")
+    assert isinstance(catalog.propose_commit(proposal(table, 1)), Ratified)
+    for path in tmp_path.glob("c.db*"):
+        path.unlink()
+    (tmp_path / "other.db").rename(tmp_path / "c.db")
+    assert catalog.propose_commit(proposal(table, 2)) == Refused(
+        f"the catalog has no table {NAME} with the id {table.table_id} now"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "point", "refused"),
+    [
+        ("nfs4", "/", "nfs4"), ("cifs", "/mnt/a\\040b", "cifs"), ("fuse.s3fs", "/mnt", "fuse.s3fs"),
+        ("fuse.fuse-overlayfs", "/mnt", None), ("9p", "/", None), ("9p", "/mnt", "9p"), ("ext4", "/mnt", None),
+        ("nfs", "/mnt/a", None), ("overlay", "/mnt", None),
+    ],
+)  # fmt: skip
+def test_disks_of_other_machines(tmp_path: Path, kind: str, point: str, refused: str | None) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"20 1 254:0 / / rw - ext4 /dev/a rw\nnot a line\n33 20 0:44 / {point} rw - {kind} x rw\n")
+    assert remote_disk("/mnt/a b/c", str(mounts)) == refused
+    assert remote_disk("/mnt", str(tmp_path / "none")) is None
+
+
+def test_a_network_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file is a catalog already: another machine made it."""
+    registered(SqliteCatalog(str(tmp_path / "c.db")))
+    monkeypatch.setattr("delta_pyds.catalog.sqlite_file.remote_disk", lambda _: "nfs4")
+    there = SqliteCatalog(str(tmp_path / "c.db"), wait_s=1.0)
+    for call in (lambda: there.load_table(NAME), lambda: there.reserve_table("new")):
+        with pytest.raises(CatalogError, match="of the kind nfs4: processes on two machines"):
+            call()
+    with pytest.raises(NothingWrittenError, match="nfs4"):
+        there.report_published(NAME, "id", 1)
+
+
+def test_the_spelling_with_four_slashes(tmp_path: Path) -> None:
+    catalog = SqliteCatalog.at(f"sqlite:///{tmp_path}/c.db")
+    assert catalog.load_table(registered(catalog).name).latest_version == 0
+    assert SqliteCatalog.at(f"sqlite://{tmp_path}/c.db").load_table(NAME).latest_version == 0
+
+
+def test_a_wrong_address_is_shown_without_its_parameters() -> None:
+    with pytest.raises(OptionError) as error:
+        SqliteCatalog.at("sqlite:///data/c.db?pw=abc123secret")
+    assert "abc123secret" not in str(error.value)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
-from delta_pyds.commands.definition.create import CreateRequest, create_table
+from delta_pyds.commands.definition.create import CreateMode, CreateRequest, create_table
 from delta_pyds.commands.definition.drop_feature import drop_feature
 from delta_pyds.commands.definition.feature_traces import Dropping
 from delta_pyds.commands.definition.properties import set_properties, unset_properties
@@ -269,8 +270,6 @@ def test_optimize_vacuum_and_restore(orders: Orders) -> None:
 
 
 def test_what_the_catalog_forbids_is_refused(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     catalog = open_catalog(orders.catalog)
     real = catalog.load_table
     forbidden = frozenset({"VACUUM START", "OPTIMIZE", "DELETE"})
@@ -320,3 +319,60 @@ def test_tables_at_paths_load_nothing_of_a_catalog() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['address', 'managed', 'opening']"
+
+
+@pytest.mark.parametrize("mode", ["replace", "create_or_replace"])
+def test_a_table_that_is_replaced_stays_its_catalogs(orders: Orders, mode: CreateMode) -> None:
+    wanted = {"delta.checkpoint.writeStatsAsStruct": "false", "delta.checkpointPolicy": "v2", "owner": "me"}
+    commit_change(orders.snapshot(), set_properties(orders.snapshot(), wanted), DefinitionOptions())
+    before = orders.snapshot().configuration.configuration
+    address = locate_or_reserve(NAME, orders.catalog)
+    asked = {"delta.checkpointPolicy": "classic"}
+    made = create_table(
+        CreateRequest(
+            address.table_root,
+            mode,
+            struct({"id": "long", "more": "string"}),
+            properties=asked,
+            storage_options=address.storage_options,
+        )
+    )
+    assert made is not None and made.version == 2
+    snapshot = orders.snapshot()
+    after = snapshot.configuration.configuration
+    assert snapshot.schema.names == ("id", "more") and orders.ids() == []
+    catalogs = {key for key in before if key.startswith("io.deltapyds.")}
+    assert len(catalogs) == 2 and {key: after.get(key) for key in catalogs} == {key: before[key] for key in catalogs}
+    assert after["delta.enableInCommitTimestamps"] == "true" and "owner" not in after
+    assert after["delta.checkpoint.writeStatsAsStruct"] == "false" and after["delta.checkpointPolicy"] == "classic"
+    assert delta_pyds.verify(table=NAME, catalog=orders.catalog).ok
+
+
+def test_upkeep_that_the_catalog_keeps_to_itself(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = open_catalog(orders.catalog)
+    real = catalog.load_table
+    forbidden = frozenset({"CHECKPOINT", "COMPACT LOG", "CHECKSUM"})
+    monkeypatch.setattr(catalog, "load_table", lambda name: replace(real(name), forbids=forbidden))
+    change = set_properties(orders.snapshot(), {"delta.checkpointInterval": "2"})
+    commit_change(orders.snapshot(), change, DefinitionOptions())
+    for n in range(3, 7):
+        orders.write(n)
+    log = Path(orders.address.table_root, "_delta_log")
+    assert not list(log.glob("*.checkpoint*")) and len(list(log.glob("*.crc"))) == 1
+    for attempt in (
+        lambda: delta_pyds.checkpoint(table=NAME, catalog=orders.catalog),
+        lambda: delta_pyds.compact_log(None, 1, 2, table=NAME, catalog=orders.catalog),
+    ):
+        with pytest.raises(UnsupportedOperationError, match="its catalog keeps that operation to itself"):
+            attempt()
+    monkeypatch.setattr(catalog, "load_table", lambda name: replace(real(name), forbids=frozenset({"CLEAN UP"})))
+    monkeypatch.setattr("delta_pyds.table.transaction.maintenance.clean_log", None)
+    assert delta_pyds.checkpoint(table=NAME, catalog=orders.catalog) == 5
+
+
+def test_a_look_reserves_no_place(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    from delta_pyds.spark.options.write import parse_table_options
+
+    monkeypatch.setattr(open_catalog(orders.catalog), "reserve_table", None)
+    with pytest.raises(TableNotFoundError):
+        parse_table_options({"table": "main.db.new", "catalog": orders.catalog}, create=False)

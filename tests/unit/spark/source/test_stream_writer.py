@@ -101,6 +101,18 @@ def test_a_task_that_knows_no_query_refuses_before_it_takes_a_row(
         sink.write(rows())
 
 
+def test_a_batch_that_is_given_up_deletes_what_its_tasks_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they wrote it: a table that does not exist yet has another place at each question to its catalog."""
+    catalog = f"sqlite://{tmp_path}/c.db"
+    sink = DeltaDataSource({"table": "main.new", "catalog": catalog}).streamWriter(SCHEMA, False)
+    assert isinstance(sink, DeltaStreamWriter)
+    message = task(sink, monkeypatch, 1, 2)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    given_up = committing(tmp_path, monkeypatch, table="main.new", catalog=catalog)
+    given_up.abort([message, None], 0)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
 def test_an_application_of_the_users_needs_no_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = task(planned(tmp_path, txnAppId="mine"), monkeypatch, 1, properties={})
     committing(tmp_path, monkeypatch, txnAppId="mine").commit([message], 0)
