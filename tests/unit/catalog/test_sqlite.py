@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -124,6 +125,7 @@ def test_a_thread_of_the_parent_ends_after_a_fork(tmp_path: Path) -> None:
     assert first.wait(60)
     ends.set()
     thread.join()
+    gc.collect()
     table.append("parent")
     goes_on.set()
     process.join()
