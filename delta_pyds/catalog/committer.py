@@ -329,9 +329,13 @@ def _reason(outcome: CommitOutcome | _NotReached) -> str:
     return "the catalog's backlog is full"
 
 
-def _both(*reasons: str) -> str:
+def _both(known: str, *more: str) -> str:
     """Each of the reasons once: what came later says why the question stayed open."""
-    return "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons if reason))
+    for reason in more:
+        text = reason.rstrip(".")
+        if text not in known:
+            known = f"{known}; {text}" if known else text
+    return known
 
 
 def _say(error: BaseException) -> str:
