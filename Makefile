@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -51,6 +51,13 @@ test-exhaustive: java setup ## Take all of what `make test` samples: properties,
 
 test-browser: chromium setup ## Show reports in a real Chromium, light and dark, wide and narrow
 	@$(BIN)/python -m pytest tests/browser $(ARGS)
+
+# Where no server can be had, postgresql_server.py says so and ends with status 69 (`make` shows it as Error 69).
+test-postgresql: setup ## Run the contract of catalogs, races and faults with a real PostgreSQL server (a package brings it)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,test-postgresql]'
+	@$(BIN)/python -m tests.support.postgresql_server $(BIN)/python -m pytest tests/postgresql $(addprefix tests/unit/catalog/,\
+	  test_contract.py test_committer.py test_publishing.py) \
+	  tests/concurrency/test_catalog_writers.py::test_processes_that_commit_through_a_catalog $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)

@@ -3,8 +3,10 @@
 What a catalog is, and which there are:
 
 - ``interface``: ``Catalog``, and the values that it speaks in
+- ``sql``: what catalogs in a database have in common
 - ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
+- ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
 - ``settings``: what a file or the environment says of a catalog that an option names
 - ``named``: the catalog of a name
 

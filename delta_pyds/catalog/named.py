@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import threading
+from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from delta_pyds.catalog.interface import Catalog
@@ -65,7 +66,7 @@ def _connect(name: str) -> Catalog:
             f"the catalog '{name}' has neither a url nor a factory: it has {', '.join(sorted(settings))}.",
             option="catalog",
         )
-    return _by_url(name, settings["url"])
+    return _by_url(name, settings["url"], settings)
 
 
 def _secrets(settings: CatalogSettings) -> list[str]:
@@ -78,15 +79,20 @@ def _secrets(settings: CatalogSettings) -> list[str]:
     return found
 
 
-def _by_url(name: str, url: str) -> Catalog:
+def _by_url(name: str, url: str, settings: Mapping[str, str] | None = None) -> Catalog:
     if url.startswith(SQLITE):
         from delta_pyds.catalog.sqlite import SqliteCatalog
 
         return SqliteCatalog.at(url)
+    if settings is not None and url.startswith(("postgresql://", "postgres://")):
+        from delta_pyds.catalog.postgresql import PostgresqlCatalog
+
+        return PostgresqlCatalog.of(settings)
     scheme = url.partition(":")[0][:40]
     raise UnsupportedOperationError(
-        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path and a factory of your own "
-        "(package.module:function, which is called with the settings and returns a delta_pyds.catalog.Catalog).",
+        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path, postgresql://host/database "
+        "and a factory of your own (package.module:function, which is called with the settings and returns a "
+        "delta_pyds.catalog.Catalog).",
         option="catalog",
     )
 

@@ -19,6 +19,7 @@ from delta_pyds.catalog.address import locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from tests.concurrency.killed_commit import IDS, run
 from tests.concurrency.workload import Report, create, replay
+from tests.support.postgresql_server import URL, empty_database
 from tests.support.sampling import exhaustive, sampled
 from tests.support.table_writes import write_rows
 
@@ -28,12 +29,19 @@ ROOT = Path(__file__).parents[2]
 NAME = "main.db.t"
 
 
-@pytest.fixture(params=["inline", "staged"])
+# make test-postgresql: its file cannot be put back to an earlier state
+KINDS = ["postgresql"] if URL in os.environ else ["inline", "staged"]
+
+
+@pytest.fixture(params=KINDS)
 def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a catalog that other processes find in their environment."""
     home = tmp_path / "home"
     home.mkdir()
-    if request.param == "inline":
+    if request.param == "postgresql":
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_URL", empty_database())
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_ROOT", str(home))
+    elif request.param == "inline":
         monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_URL", f"sqlite://{home}/c.db")
     else:
         monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_FACTORY", "tests.support.catalogs:staging_sqlite")

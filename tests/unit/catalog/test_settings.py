@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -186,3 +187,11 @@ def test_a_fork_while_another_thread_asks_for_a_catalog(tmp_path: Path) -> None:
         process.start()
         process.join(60)
     assert process.exitcode == 0
+
+
+def test_a_catalog_in_postgresql_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"postgresql://etl:{SECRET}@db.example/x")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(OptionError, match=r"install delta_pyds\[postgresql\]") as error:
+        open_catalog("prod")
+    assert SECRET not in str(error.value)

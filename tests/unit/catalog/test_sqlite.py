@@ -36,17 +36,13 @@ def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
     assert catalog.load_table(NAME).latest_version == 0
     other.execute("ROLLBACK")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("delta_pyds.catalog.sqlite._ratify", lambda connection, _: modes.append(_durability(connection)))
+        patch.setattr("delta_pyds.catalog.sql._ratify", lambda run, _: modes.append(run("PRAGMA synchronous")[0][0]))
         modes: list[int] = []
         catalog.propose_commit(proposal(table, 1))
         # FULL, although the last that was tried before was a report, which may be lost
         assert modes == [2]
     assert isinstance(catalog.propose_commit(proposal(table, 1)), Ratified)
     other.close()
-
-
-def _durability(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA synchronous").fetchone()[0])
 
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:

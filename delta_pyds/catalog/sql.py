@@ -1,0 +1,252 @@
+"""A catalog in two tables of an SQL database: what is the same whichever database it is.
+
+Invariants: whatever changes what the catalog says is one transaction, which holds the row of the table that it changes;
+a version is ratified by the same transaction that moves the table's latest version on from the one before.
+
+Protocol: "Catalog Responsibilities".
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import msgspec
+
+from delta_pyds.catalog.interface import (
+    BacklogFull,
+    Catalog,
+    CommitOutcome,
+    CommitProposal,
+    Conflict,
+    ManagedTable,
+    NewTable,
+    Ratified,
+    Refused,
+    TableReservation,
+    UnpublishedCommit,
+)
+from delta_pyds.errors import OptionError, TableNotFoundError, UserError
+from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
+
+# as in Unity Catalog
+MOST_UNPUBLISHED = 10
+# a row of this size costs less than a file beside it
+MOST_INLINE_BYTES = 64 * 1024
+
+# One statement with "?" for its values; the rows that it gives.
+Run = Callable[..., list[tuple[Any, ...]]]
+
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS delta_tables (
+        table_id TEXT PRIMARY KEY, name_key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, location TEXT NOT NULL,
+        latest BIGINT NOT NULL, published BIGINT NOT NULL, protocol TEXT NOT NULL, metadata TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS delta_commits (
+        table_id TEXT NOT NULL, version BIGINT NOT NULL, timestamp_ms BIGINT NOT NULL, txn_id TEXT NOT NULL,
+        file_name TEXT, size_bytes BIGINT NOT NULL, modification_time_ms BIGINT NOT NULL, content {bytes},
+        PRIMARY KEY (table_id, version))""",
+)
+_PART = re.compile(r"[^\x00-\x1f./\\]{1,255}")
+# letters of other scripts differ by case: databases disagree about them
+_FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+class SqlCatalog(Catalog):
+    """``shown``: the database, as messages name it; ``address``: as an option names the catalog, without a secret.
+    ``root``: below which new tables lie; None where nobody has said so. ``max_unpublished``: commits that may wait.
+    """
+
+    # what ends a SELECT of the row that the transaction is about to change
+    _for_update = ""
+
+    def __init__(
+        self,
+        *,
+        shown: str,
+        address: str,
+        root: str | None,
+        max_unpublished: int = MOST_UNPUBLISHED,
+        max_inline_bytes: int = MOST_INLINE_BYTES,
+    ) -> None:
+        self._shown, self._address, self._root = shown, address, root
+        self.max_inline_bytes = max_inline_bytes
+        self._max_unpublished = max_unpublished
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._shown!r})"
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Run]:
+        """Statements that change nothing. Raises: CatalogError; TableNotFoundError where it is no catalog."""
+
+    @abstractmethod
+    def _writing(self, *, lasting: bool = True) -> AbstractContextManager[Run]:
+        """A transaction, which ends with the block. ``lasting``: on the disk then.
+
+        Raises: NothingWrittenError where it surely changed nothing; CatalogError where that is not known.
+        """
+
+    @abstractmethod
+    def _make_tables(self) -> None:
+        """Make the database a catalog. Who only reads makes none of what a wrong address leads to."""
+
+    def load_table(self, name: str) -> ManagedTable:
+        with self._reading() as run:
+            table = _load(run, "name_key", _key(name))
+        if table is None:
+            raise TableNotFoundError(
+                f"there is no table {name} in the catalog {self._shown}. Check its name.",
+                code="TABLE_OR_VIEW_NOT_FOUND",
+                table=name,
+            )
+        return table
+
+    def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+        with self._writing() as run:
+            rows = run(
+                f"SELECT latest, published FROM delta_tables WHERE table_id = ? AND name_key = ?{self._for_update}",
+                proposal.table_id,
+                _key(proposal.table_name),
+            )
+            if not rows:
+                return Refused(f"the catalog has no table {proposal.table_name} with the id {proposal.table_id} now")
+            latest, published = rows[0]
+            if proposal.version <= latest:
+                stored = run(
+                    "SELECT txn_id, file_name FROM delta_commits WHERE table_id = ? AND version = ?",
+                    proposal.table_id,
+                    proposal.version,
+                )
+                same = stored == [(proposal.txn_id, proposal.file_name)]
+                return Ratified(_load(run, "table_id", proposal.table_id)) if same else Conflict()
+            if proposal.version > latest + 1:
+                return Refused(f"version {latest + 1} is the next one, and {proposal.version} was proposed")
+            if proposal.published_version is not None:
+                published = _forget(run, proposal.table_id, proposal.published_version)
+            if latest - published >= self._max_unpublished:
+                return BacklogFull()
+            _ratify(run, proposal)
+            return Ratified(_load(run, "table_id", proposal.table_id))
+
+    def report_published(self, name: str, table_id: str, version: int) -> None:
+        # that it is lost with the machine's power harms nothing: it is reported again
+        with self._writing(lasting=False) as run:
+            if _id_of(run, name, self._for_update) == table_id:
+                _forget(run, table_id, version)
+
+    def reserve_table(self, name: str) -> TableReservation:
+        _check_name(name)
+        if self._root is None:
+            raise OptionError(
+                f"the catalog {self._shown} does not say where new tables shall lie: set its 'root' to a directory "
+                "(DELTA_PYDS_CATALOG_<NAME>_ROOT).",
+                option="catalog",
+            )
+        self._make_tables()
+        with self._reading() as run:
+            taken = _load(run, "name_key", _key(name))
+        if taken is not None:
+            raise UserError(
+                f"there is a table {name} in the catalog {self._shown} already, at {taken.location}.",
+                code="TABLE_OR_VIEW_ALREADY_EXISTS",
+                table=name,
+            )
+        table_id = str(uuid.uuid4())
+        properties = {CATALOG_TABLE: name, CATALOG_ADDRESS: self._address}
+        return TableReservation(name, table_id, f"{self._root.rstrip('/')}/{table_id}", properties)
+
+    def register_table(self, table: NewTable) -> CommitOutcome:
+        with self._writing() as run:
+            run(
+                "INSERT INTO delta_tables VALUES (?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT DO NOTHING",
+                table.table_id,
+                _key(table.name),
+                table.name,
+                table.location,
+                _json(table.protocol),
+                _json(table.metadata),
+            )
+            known = _id_of(run, table.name, self._for_update)
+            if known is None:
+                return Refused(f"the catalog has the table {table.table_id} under another name")
+            return Ratified(_load(run, "table_id", table.table_id)) if known == table.table_id else Conflict()
+
+
+def _load(run: Run, key: str, value: str) -> ManagedTable | None:
+    """All in one statement, so that it is of one moment."""
+    rows = run(
+        "SELECT t.name, t.table_id, t.location, t.latest, c.version, c.timestamp_ms, c.file_name, c.size_bytes, "
+        "c.modification_time_ms, c.content FROM delta_tables t LEFT JOIN delta_commits c ON c.table_id = t.table_id "
+        f"WHERE t.{key} = ? ORDER BY c.version",
+        value,
+    )
+    if not rows:
+        return None
+    commits = tuple(UnpublishedCommit(*row[4:]) for row in rows if row[4] is not None)
+    name, table_id, location, latest = rows[0][:4]
+    return ManagedTable(name, table_id, location, latest, commits)
+
+
+def _id_of(run: Run, name: str, for_update: str) -> str | None:
+    rows = run(f"SELECT table_id FROM delta_tables WHERE name_key = ?{for_update}", _key(name))
+    return str(rows[0][0]) if rows else None
+
+
+def _forget(run: Run, table_id: str, version: int) -> int:
+    """The version up to which all is published, afterwards."""
+    run(
+        "UPDATE delta_tables SET published = ? WHERE table_id = ? AND published < ? AND latest >= ?",
+        version,
+        table_id,
+        version,
+        version,
+    )
+    rows = run("SELECT published FROM delta_tables WHERE table_id = ?", table_id)
+    published = int(rows[0][0]) if rows else -1
+    run("DELETE FROM delta_commits WHERE table_id = ? AND version <= ?", table_id, published)
+    return published
+
+
+def _ratify(run: Run, proposal: CommitProposal) -> None:
+    run(
+        "UPDATE delta_tables SET latest = ?, protocol = coalesce(?, protocol), metadata = coalesce(?, metadata) "
+        "WHERE table_id = ?",
+        proposal.version,
+        _json(proposal.protocol),
+        _json(proposal.metadata),
+        proposal.table_id,
+    )
+    run(
+        "INSERT INTO delta_commits VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        proposal.table_id,
+        proposal.version,
+        proposal.timestamp_ms,
+        proposal.txn_id,
+        proposal.file_name,
+        proposal.size_bytes,
+        proposal.modification_time_ms,
+        proposal.content,
+    )
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _key(name: str) -> str:
+    """Names are the same in any case of the letters a to z."""
+    return name.translate(_FOLDED)
+
+
+def _check_name(name: str) -> None:
+    parts = name.split(".")
+    if len(parts) > 3 or not all(_PART.fullmatch(part) for part in parts):
+        raise OptionError(
+            f"'{name}' is no name of a table in a catalog: it is like table, schema.table or catalog.schema.table.",
+            option="table",
+        )
