@@ -15,7 +15,8 @@ from delta_pyds.errors import ExpressionError
 
 # a backslash at its end lets a comment go on in the next line
 _BLANK = re.compile(r"[ \t\r\n\f\v]+|--(?:\\\n|[^\r\n])*")
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
+# a hint within a comment opens none: Spark ends the comment where the hint ends
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _STRING = re.compile(r"""'(?:''|\\.|[^'\\])*'|"(?:""|\\.|[^"\\])*\"""", re.DOTALL)
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
 _NAME = re.compile(r"`((?:``|[^`])*)`")
@@ -168,7 +169,7 @@ def _skip_blank(text: str, position: int) -> int:
 
 
 def _skip_comment(text: str, start: int) -> int:
-    depth, position = 0, start
+    depth, position = 1, start + 2
     while True:
         edge = _COMMENT_EDGE.search(text, position)
         if edge is None:

@@ -98,6 +98,8 @@ def sql(text: str, time_zone: str = "UTC") -> str:
         ("mod(i, 3) = 1 -- a comment\n", "(i % 3) = 1"),
         ("i = 1 -- a comment that goes on \\\n OR b", "i = 1"),
         ("i = 1 -- a comment \\ \n OR b", "(i = 1) OR b"),
+        ("/* a /* b */ c */ i = 1 -- */", "i = 1"),
+        ("/* a /*+ b */ i = 1 -- */", "i = 1"),
         ("i = 1 -- a comment \\\r\n OR b", "(i = 1) OR b"),
         ("i /* one /* two */ */ = 1", "i = 1"),
         ("1 = 1", "TRUE"),
