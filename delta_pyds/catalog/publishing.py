@@ -16,9 +16,10 @@ from delta_pyds.catalog.interface import ManagedTable, UnpublishedCommit
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileExistsInStorageError, FileNotFoundInStorageError
 from delta_pyds.log.listing import list_log
-from delta_pyds.protocol.paths import commit_path
+from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.local import local_path, sync_directory
 
 _logger = safe_logger(__name__)
 
@@ -46,15 +47,18 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     """
     published = Published(table.latest_version - len(table.unpublished))
     foreign = _made_before(storage, table)
+    only_found = False  # what another process linked a moment ago may not be on its disk yet
     for commit in table.unpublished:
         path = commit_path(storage.table_root, commit.version)
         try:
             data = (known or {}).get(commit.version)
             if data is None:
                 data = storage.read_unpublished(commit)
-            obstacle = foreign or _put(storage.store, path, data)
+            obstacle = foreign
+            if not foreign and not _put(storage.store, path, data):
+                only_found, obstacle = True, _obstacle_of(storage.store, path, data)
         except FileNotFoundInStorageError:
-            obstacle = _obstacle_without_file(storage.store, path, commit)
+            only_found, obstacle = True, _obstacle_without_file(storage.store, path, commit)
         except DeltaError as error:
             obstacle = error.message
         except Exception as error:
@@ -65,7 +69,7 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
             break
         published = Published(commit.version)
     if table.unpublished and published.version >= max(table.unpublished[0].version, 1):
-        _report(storage, table, published.version)
+        _report(storage, table, published.version, only_found=only_found)
     return published
 
 
@@ -102,17 +106,22 @@ def _obstacle_without_file(store: Storage, path: str, commit: UnpublishedCommit)
         return f"{type(error).__name__}: {error}"
 
 
-def _put(store: Storage, path: str, data: bytes) -> str:
-    """Why the version is not these bytes; empty if it is."""
+def _put(store: Storage, path: str, data: bytes) -> bool:
+    """Whether the version was made these bytes now; False where a file is there already."""
     try:
         store.put_if_absent(path, data)
-        return ""
+        return True
     except FileExistsInStorageError:
-        pass
-    except Exception as error:
+        return False
+    except Exception:
         # the answer may be lost, and the file there
         if not _exists(store, path):
-            return f"{type(error).__name__}: {error}"
+            raise
+        return False
+
+
+def _obstacle_of(store: Storage, path: str, data: bytes) -> str:
+    """Why the file that is there is not the version; empty if it is."""
     if store.read(path) == data:
         return ""
     return f"{path} is there and is another commit, {_MOVE}"
@@ -125,8 +134,10 @@ def _exists(store: Storage, path: str) -> bool:
         return False
 
 
-def _report(storage: CatalogStorage, table: ManagedTable, version: int) -> None:
+def _report(storage: CatalogStorage, table: ManagedTable, version: int, *, only_found: bool) -> None:
     try:
+        if only_found and storage.store.scheme == "file":
+            sync_directory(local_path(log_directory(storage.table_root)))
         storage.catalog.report_published(storage.table_name, table.table_id, version)
     except Exception as error:
         # the next writer reports it

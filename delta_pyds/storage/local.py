@@ -165,7 +165,7 @@ class LocalStorage:
             # link fails if the target exists, and makes the whole file visible at once
             created = _link(temporary, target, path)
             if created:
-                _sync_directory(directory)
+                sync_directory(directory)
         except OSError as error:
             raise _failed("created", path, error) from error
         finally:
@@ -186,7 +186,7 @@ class LocalStorage:
             finally:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     os.unlink(temporary)
-            _sync_directory(directory)
+            sync_directory(directory)
         except OSError as error:
             raise _failed("written", path, error) from error
 
@@ -294,7 +294,7 @@ def _make_directory(directory: str, *, lasting: bool = True) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(one)
         if lasting:
-            _sync_directory(os.path.dirname(one))
+            sync_directory(os.path.dirname(one))
 
 
 def _is_there(directory: str) -> bool:
@@ -343,7 +343,8 @@ def _link(source: str, target: str, path: str) -> bool:
     return True
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
+    """See that the names which a directory has now are there after a power cut too."""
     descriptor = os.open(directory, _DIRECTORY)
     try:
         os.fsync(descriptor)

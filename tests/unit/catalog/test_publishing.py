@@ -114,6 +114,23 @@ def test_two_publishers(table: CatalogTable) -> None:
     assert table.published() == [0, 1, 2, 3] and table.files() == ["a", "b", "c"]
 
 
+def test_what_another_publisher_has_linked_lasts_before_it_is_reported(
+    table: CatalogTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog forgets the commit then: after a power cut the name must still be there."""
+    unpublished(table, "a")
+    storage = table.storage()
+    waiting = storage.latest()
+    assert waiting is not None
+    CatalogCommitter(table.storage()).publish(1)
+    synced: list[str] = []
+    monkeypatch.setattr("delta_pyds.catalog.publishing.sync_directory", synced.append)
+    assert publish(storage, waiting).version == 1
+    assert synced == [str(table.log)]
+    table.append("b")
+    assert synced == [str(table.log)]
+
+
 def test_the_state_after_a_crash_at_each_call(table: CatalogTable) -> None:
     """The process ends before or after each call of the catalog: the next writer finds the old table or the new one."""
     outcomes = []
