@@ -157,6 +157,7 @@ def test_what_a_client_raises_is_shown_without_secrets(
     monkeypatch.setenv(f"{prefix}_ROOT", str(tmp_path))
     monkeypatch.setenv(f"{prefix}_TOKEN", SECRET)
     monkeypatch.setenv(f"{prefix}_ADDRESS", DSN)
+    monkeypatch.setenv(f"{prefix}_USER", "Connection")
     with pytest.raises(CatalogError) as error:
         locate(table="t", catalog="mine")
     text = "".join(traceback.format_exception(error.value))
