@@ -7,6 +7,7 @@ Protocol: "Change Metadata", "Protocol Evolution".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,13 +15,15 @@ from delta_pyds.protocol.features import supported_features
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
+_PLAIN = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+
 
 @dataclass(frozen=True)
 class TableDetail:
     """``last_modified_ms``: of the commit's file, whatever time the commit itself carries; None where it is gone.
 
-    ``clustering_columns``: logical names, those of a nested column joined by dots. ``features``: all that the protocol
-    lists or implies, ascending.
+    ``clustering_columns``: logical names as Spark quotes them, those of a nested column joined by dots. ``features``:
+    all that the protocol lists or implies, ascending.
     """
 
     id: str
@@ -55,7 +58,8 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         last_modified_ms=None if last_commit is None else last_commit.modification_time_ms,
         partition_columns=tuple(metadata.partition_columns or ()),
         clustering_columns=tuple(
-            ".".join(path) for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+            ".".join(map(_quoted, path))
+            for path in logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
         ),
         num_files=snapshot.totals.num_files,
         size_bytes=snapshot.totals.size_bytes,
@@ -64,3 +68,7 @@ def table_detail(snapshot: Snapshot) -> TableDetail:
         min_writer_version=protocol.min_writer_version,
         features=tuple(sorted(supported_features(protocol))),
     )
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"

@@ -54,8 +54,8 @@ def test_clustering_columns_are_logical(tmp_path: Path) -> None:
         ]}},
         features=([], ["clustering", "domainMetadata"]),
     )  # fmt: skip
-    table.create([clustered(["id"], ["place", "zip"], ["gone"])])
+    table.create([clustered(["id"], ["place", "zip"], ["gone"], ["a `b", "2nd"])])
 
     detail = table_detail(load_snapshot(table.path))
 
-    assert detail.clustering_columns == ("id", "place.zip", "gone")
+    assert detail.clustering_columns == ("id", "place.zip", "gone", "`a ``b`.`2nd`")
