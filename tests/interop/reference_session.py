@@ -24,6 +24,8 @@ _COMMON = {
 _FEW_ROWS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
+    # a vacuum lists directories in as many tasks: by default 10,000
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

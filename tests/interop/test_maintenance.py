@@ -11,7 +11,10 @@ import pytest
 
 import delta_pyds
 from delta_pyds import DeltaTable
-from tests.interop.engines import actions, code_of, properties_sql
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from tests.interop.engines import actions, code_of, properties_sql, rows
 
 if TYPE_CHECKING:
     from tests.interop.engines import Engines
@@ -123,6 +126,79 @@ def test_restore(engines: Engines, path: Path) -> None:
     engines.agree(one)
 
 
+@pytest.mark.cell("shallow clone", "ping-pong")
+def test_clone(engines: Engines, path: Path, tmp_path: Path) -> None:
+    """The reference's by SQL: what its Python method returns is an object of the JVM, and no DataFrame."""
+    mine, reference = tmp_path / "mine", tmp_path / "reference"
+    own = ours(engines, path).clone(str(mine), True)
+    foreign = engines.sql(cloning(path, reference))
+    assert own.columns == foreign.columns
+    assert own.collect() == foreign.collect()
+    assert told(mine, 0) == told(reference, 0)
+    assert engines.agree(mine) == engines.agree(reference) == engines.agree(path)
+    assert described(mine) == described(reference)
+    engines.assert_sound(mine)
+    # who has files is replaced by us alone
+    replaced = shutil.copytree(mine, tmp_path / "replaced")
+    refusal = code_of(lambda: engines.sql(cloning(path, replaced, replace=True)).collect())
+    assert refusal == "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"
+    ours(engines, path).cloneAtVersion(1, str(replaced), True, True)
+    assert engines.agree(replaced) == rows(engines.reference(path, versionAsOf=1))
+    engines.assert_sound(replaced)
+    for version, properties in ((1, {}), (3, {"a": "b"})):
+        for table in (mine, reference):
+            engines.sql(f"DELETE FROM delta.`{table}`").collect()
+        at = load_snapshot(str(mine)).version + 1
+        own = ours(engines, path).cloneAtVersion(version, str(mine), True, True, properties)
+        foreign = engines.sql(cloning(path, reference, replace=True, version=version, properties=properties))
+        assert own.collect() == foreign.collect()
+        assert told(mine, at) == told(reference, at)
+        assert described(mine) == described(reference)
+    # each goes on with the clone of the other
+    engines.sql(f"DELETE FROM delta.`{mine}` WHERE id = 0").collect()
+    ours(engines, reference).delete("id = 0")
+    assert engines.agree(mine) == engines.agree(reference)
+    engines.assert_sound(mine)
+    assert not delta_pyds.verify(str(reference)).findings
+    # where something is, and nothing says to replace it
+    assert code_of(partial(ours(engines, path).clone, str(mine), True)) == "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"
+    refusal = code_of(lambda: engines.sql(cloning(path, mine)).collect())
+    assert refusal == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+
+
+def cloning(
+    source: Path,
+    target: Path,
+    *,
+    replace: bool = False,
+    properties: dict[str, str] | None = None,
+    version: int | None = None,
+) -> str:
+    how = "CREATE OR REPLACE" if replace else "CREATE"
+    at = "" if version is None else f"VERSION AS OF {version}"
+    return f"{how} TABLE delta.`{target}` SHALLOW CLONE delta.`{source}` {at} {properties_sql(properties or {})}"
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Files with their vectors, metadata and protocol, without what each engine makes up."""
+    snapshot = load_snapshot(str(path))
+    files = {}
+    for file in live_files(plan_scan(snapshot)):
+        vector = file.deletion_vector
+        files[file.path] = (
+            file.size, file.stats, file.partition_values, vector, file.base_row_id, file.default_row_commit_version,
+        )  # fmt: skip
+    metadata = snapshot.metadata
+    return {
+        "files": files,
+        "configuration": metadata.configuration,
+        "schema": metadata.schema_string,
+        "partitions": metadata.partition_columns,
+        "names": (metadata.name, metadata.description),
+        "protocol": snapshot.protocol,
+    }
+
+
 @pytest.mark.cell("manifests", "ping-pong")
 def test_generate(engines: Engines, path: Path) -> None:
     for table in (ours(engines, path), theirs(engines, path)):
@@ -146,3 +222,30 @@ def test_generate(engines: Engines, path: Path) -> None:
                 }
             )
         assert found[0] == found[1]
+
+
+@pytest.mark.cell("convert", "ping-pong")
+def test_convert(engines: Engines, tmp_path: Path) -> None:
+    from delta.tables import DeltaTable as Reference
+
+    mine = tmp_path / "mine"
+    engines.sql(
+        "SELECT id, IF(id = 3, NULL, concat('s', id)) AS s, id / 2 AS f, CAST(id AS DECIMAL(10, 2)) AS d, "
+        "date_add(DATE'2026-01-01', CAST(id AS INT)) AS day, timestamp_seconds(id) AS at, "
+        "named_struct('x', id) AS n, array(id) AS l, IF(id < 4, 'a b', NULL) AS p FROM range(8)"
+    ).coalesce(1).write.partitionBy("p").parquet(str(mine))
+    reference = tmp_path / "reference"
+    shutil.copytree(mine, reference)
+    DeltaTable.convertToDelta(engines.spark, f"parquet.`{mine}`", "p string")
+    Reference.convertToDelta(engines.spark, f"parquet.`{reference}`", "p string")
+    assert told(mine, 0) == told(reference, 0)
+    assert engines.agree(mine) == engines.agree(reference)
+    one, other = described(mine), described(reference)
+    for side in (one, other):
+        side["files"] = {path: (size, values) for path, (size, _, values, *_) in side["files"].items()}
+    assert one == other
+    engines.assert_sound(mine)
+    for where in ("id = 3", "s = 's1'", "d > 5", "day < DATE'2026-01-03'", "n.x = 2", "at = timestamp_seconds(7)"):
+        assert engines.reference(mine).where(where).count() == engines.reference(reference).where(where).count()
+    engines.sql(f"DELETE FROM delta.`{mine}` WHERE id = 1").collect()
+    engines.agree(mine)
