@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
+    from delta_pyds.spark.install.installation import Installation, install, uninstall
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
@@ -43,6 +44,9 @@ _EXPORTS = {
     "register": "delta_pyds.spark.session",
     "read": "delta_pyds.spark.session",
     "write": "delta_pyds.spark.session",
+    "install": "delta_pyds.spark.install.installation",
+    "uninstall": "delta_pyds.spark.install.installation",
+    "Installation": "delta_pyds.spark.install.installation",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "scan": "delta_pyds.commands.scan",
@@ -91,6 +95,7 @@ __all__ = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "Installation",
     "MetadataChangedError",
     "Progress",
     "ProgressStep",
@@ -103,12 +108,14 @@ __all__ = [
     "compact_log",
     "error_of",
     "explain",
+    "install",
     "load_snapshot",
     "progress_to",
     "read",
     "register",
     "report",
     "scan",
+    "uninstall",
     "verify",
     "write",
 ]

@@ -1,5 +1,6 @@
 """The thin layer over the core: the only package that imports pyspark.
 
+- ``install``: ``delta_pyds.install``: PySpark's own methods for this format
 - ``delta_table``: ``DeltaTable``, with delete, update and merge
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
 - ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
@@ -7,6 +8,8 @@
 - ``optimized_write``: rows put together before they are written, so that there are fewer files
 - ``worker_python``: the Python that Spark runs its workers with
 - ``active_session``: the session of a thread, in which Spark looks a source up
+- ``reference``: whether the reference's JAR is in a session
+- ``plain_calls``: calls of PySpark's methods that mean Spark's own
 - ``job_description``: what Spark's UI calls the jobs of a command
 - ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it
 - ``row_changes``: delete, update and merge where Spark finds the rows

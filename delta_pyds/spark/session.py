@@ -22,6 +22,7 @@ from delta_pyds.spark.arguments import (
     time_argument,
 )
 from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
@@ -133,10 +134,19 @@ def read(
         "storageOptions": json_argument("storage_options", storage_options),
         "timeZone": text_argument("time_zone", time_zone),
     }
+    return load_by_options(spark, path, _texts(options), chosen_engine)
+
+
+def load_by_options(spark: SparkSession, path: PathLike, options: Mapping[str, str], engine: str = "auto") -> DataFrame:
+    """What ``read`` does, with options as the format takes them. Raises: what ``read`` raises."""
     register(spark)
-    options["timeZone"] = options["timeZone"] or spark.conf.get(_TIME_ZONE)
-    options["minPartitions"] = options["minPartitions"] or _parallelism(spark)
-    return _load(spark, path, _texts(options), chosen_engine)
+    given = {key.lower() for key in options}
+    session: dict[str, Any] = {}
+    if "timezone" not in given:
+        session["timeZone"] = spark.conf.get(_TIME_ZONE)
+    if "minpartitions" not in given:
+        session["minPartitions"] = _parallelism(spark)
+    return _load(spark, path, {**options, **_texts(session)}, engine)
 
 
 def _address(
@@ -169,7 +179,7 @@ def _load(spark: SparkSession, path: PathLike, given: Mapping[str, str], engine:
         if attempt.frame is not None:
             remember(attempt.frame, report)
             return attempt.frame
-    with errors_as_they_were():
+    with errors_as_they_were(), plain_calls():
         frame = spark.read.format(DeltaDataSource.name()).options(**given).load(root)
         if is_remote(spark):
             _ = frame.schema  # a load asks the server nothing by itself, and its errors belong here
@@ -229,9 +239,8 @@ def write(
     chosen_mode = choice_argument("mode", mode, tuple(_MODES))
     app_id, app_version = _transaction(txn)
     given: dict[str, Any] = {
-        "createMode": _MODES[chosen_mode],
-        "partitionBy": _column_list("partition_by", partition_by),
-        "clusterBy": _column_list("cluster_by", cluster_by),
+        "partitionBy": column_list("partition_by", partition_by),
+        "clusterBy": column_list("cluster_by", cluster_by),
         "replaceWhere": text_argument("replace_where", replace_where),
         "partitionOverwriteMode": text_argument("partition_overwrite", partition_overwrite),
         "mergeSchema": flag_argument("merge_schema", merge_schema) or None,
@@ -243,9 +252,20 @@ def write(
         **_table_properties(properties),
         **option_texts("options", options),
     }
-    frame = to_frame(df, spark)
+    return save_by_options(to_frame(df, spark), path, _texts(given), mode=chosen_mode)
+
+
+def save_by_options(frame: DataFrame, path: PathLike, options: Mapping[str, str], *, mode: str) -> WriteResult:
+    """What ``write`` does, with options as the format takes them. ``mode``: in lower case.
+
+    Raises: what ``write`` raises.
+    """
     register(frame.sparkSession)
-    return _save(frame, path, _texts(given), overwrite=chosen_mode == "overwrite")
+    by_mode = _MODES[mode]
+    # the option says it more exactly than the mode
+    said = any(key.lower() == "createmode" for key in options)
+    given = dict(options) if said or by_mode is None else {"createMode": by_mode, **options}
+    return _save(frame, path, given, overwrite=mode == "overwrite")
 
 
 def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwrite: bool) -> WriteResult:
@@ -258,7 +278,7 @@ def _save(frame: DataFrame, path: PathLike, given: Mapping[str, str], *, overwri
     # imported here: it loads what planning needs, and workers import this module too
     from delta_pyds.spark.optimized_write import optimized
 
-    with active(spark), errors_as_they_were():
+    with active(spark), errors_as_they_were(), plain_calls():
         rows, kept = optimized(frame, root, options, sure_of_files=sure_of_files)
         return _save_rows(rows, root, kept, overwrite=overwrite, sure_of_files=sure_of_files)
 
@@ -322,7 +342,7 @@ def _transaction(txn: Any) -> tuple[str | None, int | None]:
     return text_argument("txn[0]", txn[0]), number_argument("txn[1]", txn[1], least=0)
 
 
-def _column_list(name: str, value: Any) -> str | None:
+def column_list(name: str, value: Any) -> str | None:
     """Names as the options take them; in a list each is one whole name, whatever is in it."""
     columns = names_argument(name, value)
     if columns is None or isinstance(columns, str):

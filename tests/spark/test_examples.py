@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import delta_pyds
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -67,3 +69,16 @@ def test_catalog(run: Callable[[str], str]) -> None:
     assert "latest version 3, 0 commits wait to be published" in out
     assert "is managed by a catalog" in out
     assert "ok, 0 errors, 0 warnings" in out
+
+
+def test_delta_program(run: Callable[[str], str], spark: SparkSession) -> None:
+    """Also what a program for delta-spark says of catalog and extensions in its settings."""
+    try:
+        out = run("delta_program.py")
+    finally:
+        delta_pyds.uninstall()
+        spark.conf.unset("spark.sql.catalog.spark_catalog")
+
+    assert "for the format deltapy and delta" in out
+    assert "|  2|Chur|     5|" in out and "|  3|Bern|     2|" in out
+    assert "2 rows before" in out and "MERGE" in out and "UPDATE" in out

@@ -85,7 +85,8 @@ def native_frame(
         rows = rows.filter(condition)
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):
-        return rows
+        # into a view of what reads files alone Spark would insert, and the log would know nothing of it
+        return rows.select("*")
     return rows.select(*_outputs(scan, fields, shown, column), *source.location)
 
 

@@ -1,0 +1,16 @@
+"""``delta_pyds.install``: PySpark's own methods do for this format what Spark refuses to hand a Python source.
+
+Invariants: methods are replaced on PySpark's classes, and put back by ``uninstall``; a call that is not about a table
+of ours is Spark's own, with its results and its errors.
+
+- ``installation``: ``delta_pyds.install`` and ``uninstall``
+- ``batch_reads``: ``spark.read`` and ``spark.table``
+- ``batch_writes``: ``df.write``
+- ``table_writes``: ``df.writeTo``
+- ``streams``: ``spark.readStream`` and ``df.writeStream``
+- ``delta_modules``: ``import delta.tables``
+- ``write_settings``: what the session says of a write
+- ``formats``: which names of formats are ours in a session
+- ``told``: what readers and writers were told, as they keep it in the JVM
+- ``patches``: methods of classes replaced, and put back
+"""

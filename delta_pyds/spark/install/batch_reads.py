@@ -1,0 +1,91 @@
+"""``spark.read.format("deltapy").load(...)`` and ``spark.read.table("delta.`/path`")``, as ``delta_pyds.read`` reads.
+
+Spark hands a Python source neither the columns nor the filters of a query, and no time zone: what is certain to be
+the same is read by Spark's own Parquet reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.delta_table.identifiers import path_in_name
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install.formats import DELTAPY, prepare
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.install.told import for_ours, session_of, told
+from delta_pyds.spark.reference import has_reference
+from delta_pyds.spark.session import load_by_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _load_method(original: Method) -> Method:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not for_ours(self, format):
+            return original(self, path, format, schema, **options)
+        with errors_of_spark():
+            self.format((told(self).format or DELTAPY) if format is None else format)
+            if schema is not None:
+                self.schema(schema)
+            self.options(**options)
+            said = told(self)
+            one = path[0] if isinstance(path, list) and len(path) == 1 else path
+            root = said.option("path") if one is None else one
+            twice = one is not None and said.option("path") is not None
+            if twice or said.schema is not None or not isinstance(root, str) or not root.strip():
+                # several paths, two, or none, and a schema of the user's: the source says what is to be said of it
+                return original(self, path)
+            return load_by_options(session_of(self), root, said.options("path"))
+
+    return load
+
+
+def _table_method(original: Method) -> Method:
+    def table(self: Any, tableName: str) -> Any:
+        spark = session_of(self)
+        prepare(spark)
+        path = path_if_ours(spark, tableName)
+        if path is None:
+            return original(self, tableName)
+        with errors_of_spark():
+            return load_by_options(spark, path, told(self).options("path"))
+
+    return table
+
+
+def _table_of_session(original: Method) -> Method:
+    def table(self: Any, tableName: str) -> Any:
+        prepare(self)
+        path = path_if_ours(self, tableName)
+        if path is None:
+            return original(self, tableName)
+        with errors_of_spark():
+            return load_by_options(self, path, {})
+
+    return table
+
+
+def path_if_ours(spark: SparkSession, name: Any) -> str | None:
+    """The path in ``deltapy.`/data/events```; also with ``delta``, where the session has not the reference."""
+    if not isinstance(name, str) or "/" not in name:
+        return None
+    try:
+        path = path_in_name(name)
+    except UnsupportedOperationError:
+        return None
+    reference = not name.strip().lower().startswith(DELTAPY) and has_reference(spark)
+    return None if reference or "/" not in path else path
+
+
+READER: dict[str, Replacement] = {
+    "format": tell.format_method,
+    "option": tell.option_method,
+    "options": tell.options_method,
+    "schema": tell.schema_method,
+    "load": _load_method,
+    "table": _table_method,
+}
+SESSION: dict[str, Replacement] = {"table": _table_of_session}

@@ -1,0 +1,63 @@
+"""Which names of formats are ours in a session: ``deltapy``; ``delta`` where it was asked for and the reference is not.
+
+Invariant: where the reference's JAR is in a session, ``delta`` is the reference's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from delta_pyds.spark.reference import DELTA, has_reference
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTAPY = "deltapy"
+_CATALOG_OF_REFERENCE = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_CATALOG = "spark.sql.catalog.spark_catalog"
+# Spark's own
+_BUILT_IN = "builtin"
+
+_delta_wanted = False
+_looked_at: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+_without_catalog: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+def want_delta(wanted: bool) -> None:
+    """Whether ``delta`` is to be ours, in every session that has not the reference."""
+    global _delta_wanted
+    _delta_wanted = wanted
+
+
+def is_ours(spark: SparkSession, name: str) -> bool:
+    """Whether the format of this name is ours in this session."""
+    lowered = name.lower()
+    return lowered == DELTAPY or (lowered == DELTA and delta_is_ours(spark))
+
+
+def delta_is_ours(spark: SparkSession) -> bool:
+    prepare(spark)
+    return _delta_wanted and not has_reference(spark)
+
+
+def prepare(spark: SparkSession) -> None:
+    """Programs for the reference name its catalog in the session's settings, and without its JAR no name is found
+    at all: then Spark's own catalog is set. Each session is looked at once."""
+    if not _delta_wanted or spark in _looked_at:
+        return
+    _looked_at[spark] = True
+    if (spark.conf.get(_CATALOG, None) or "") == _CATALOG_OF_REFERENCE and not has_reference(spark):
+        spark.conf.set(_CATALOG, _BUILT_IN)
+        _without_catalog[spark] = True
+
+
+def take_back_catalogs() -> None:
+    """The settings that ``leave_missing_catalog`` changed, as they were."""
+    _looked_at.clear()
+    while _without_catalog:
+        spark, _ = _without_catalog.popitem()
+        try:
+            spark.conf.set(_CATALOG, _CATALOG_OF_REFERENCE)
+        except Exception:  # a session that is stopped has no settings
+            continue

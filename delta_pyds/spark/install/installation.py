@@ -1,0 +1,142 @@
+"""``delta_pyds.install`` and ``uninstall``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
+from delta_pyds.spark.arguments import flag_argument
+from delta_pyds.spark.install import batch_reads, batch_writes, formats, patches, streams, table_writes
+from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
+from delta_pyds.spark.reference import has_reference
+from delta_pyds.spark.session import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = safe_logger(__name__)
+_lock = threading.RLock()
+_logged: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What ``delta_pyds.install`` has put in place. ``formats``: those that are ours in the session it was given.
+
+    ``delta``: why ``delta`` is one of them, or not. ``modules``: whether ``import delta.tables`` finds ours.
+    """
+
+    formats: tuple[str, ...]
+    delta: str
+    modules: bool
+    classes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        modules = "; import delta.tables finds delta_pyds" if self.modules else ""
+        about = f" {self.delta}" if self.delta else ""
+        return (
+            f"<delta_pyds is installed for the format {' and '.join(self.formats)} in {', '.join(self.classes)}"
+            f"{modules}.{about} delta_pyds.uninstall() takes it back>"
+        )
+
+
+def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
+    """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
+
+    In every session and thread of this process, classic or on Spark Connect as ``spark`` is; without one, before there
+    is a session, of the kind that the environment names (``SPARK_REMOTE``). Not in the processes of a Spark Connect
+    server, where ``foreachBatch`` runs: a function that needs it there calls it itself.
+
+    - ``spark.read.format("deltapy").load(path)`` is read as ``delta_pyds.read`` does it: by Spark's own Parquet reader
+      where that is certain;
+    - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
+      ``delta_pyds.write`` does, heeding the session's ``partitionOverwriteMode``; ``writeStream`` takes both too;
+    - ``spark.table``, ``spark.read.table``, ``df.writeTo`` and ``saveAsTable`` take ``deltapy.`/path```.
+
+    ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
+    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is, but
+    for its SQL: ``spark.sql`` is Spark's own, and names of a catalog are refused.
+
+    Whatever is not about a table of ours is Spark's own, as before. Calling it again does nothing but add ``delta``.
+    A program that imports ``delta.tables`` at its top calls it above, without a session.
+
+    >>> delta_pyds.install(delta=True)
+    >>> from delta.tables import DeltaTable
+    >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
+
+    Returns: what is in place now. Raises: what ``register`` raises; OptionError for a ``delta`` that is no boolean.
+    """
+    wanted = flag_argument("delta", delta)
+    if spark is None:
+        remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
+    else:
+        register(spark)
+        remote = is_remote(spark)
+    with _lock:
+        if not remote:
+            # it is put below ours, and stays when ours goes
+            find_source_in_every_thread()
+        for owner, replacements in _replacements(remote):
+            patches.put(owner, replacements)
+        if wanted:
+            formats.want_delta(True)
+        ours = wanted if spark is None else formats.delta_is_ours(spark)
+        modules = ours and put_modules()
+        classes = tuple(_name(owner) for owner in patches.replaced())
+        names = ("deltapy", "delta") if ours else ("deltapy",)
+        found = Installation(names, _about_delta(spark, ours, modules), modules, classes)
+    text = repr(found)
+    if text not in _logged:
+        _logged.add(text)
+        logger.info("%s", text)
+    return found
+
+
+def uninstall() -> None:
+    """Take back whatever ``install`` has put in place, in all sessions; what ``register`` does stays. Calling it again
+    does nothing."""
+    with _lock:
+        patches.take_back()
+        formats.want_delta(False)
+        formats.take_back_catalogs()
+        take_back_modules()
+        _logged.clear()
+
+
+def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
+    if ours:
+        return "" if modules else "A package delta is installed, and import delta.tables finds that."
+    if spark is not None and has_reference(spark):
+        return "The reference's JAR is in the session, and delta stays the reference's."
+    return "delta is not ours: install(spark, delta=True) makes it so."
+
+
+def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacement]]]:
+    """The classes of PySpark, of one kind of session, and what is put into them.
+
+    Those of the other kind are left: to import them takes what may not be there.
+    """
+    root = "pyspark.sql.connect" if remote else "pyspark.sql"
+    readwriter = import_module(f"{root}.readwriter")
+    streaming = import_module(f"{root}.streaming.readwriter")
+    frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
+    sessions = import_module(f"{root}.session")
+    return [
+        (readwriter.DataFrameReader, batch_reads.READER),
+        (readwriter.DataFrameWriter, batch_writes.WRITER),
+        (readwriter.DataFrameWriterV2, table_writes.WRITER),
+        (frames.DataFrame, table_writes.FRAME),
+        (streaming.DataStreamReader, streams.READER),
+        (streaming.DataStreamWriter, streams.WRITER),
+        (sessions.SparkSession, batch_reads.SESSION),
+    ]
+
+
+def _name(owner: type) -> str:
+    return f"{owner.__module__.removeprefix('pyspark.sql.')}.{owner.__name__}"

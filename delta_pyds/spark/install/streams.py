@@ -1,0 +1,127 @@
+"""``spark.readStream`` and ``df.writeStream``: ``delta`` as a name of the format, tables by path, partitions of a sink.
+
+Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``; as options they reach it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install.batch_reads import path_if_ours
+from delta_pyds.spark.install.batch_writes import layout
+from delta_pyds.spark.install.formats import DELTAPY, is_ours
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.install.told import for_ours, session_of, told
+from delta_pyds.spark.session import register
+
+
+def _load_method(original: Method) -> Method:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not for_ours(self, format):
+            return original(self, path, format, schema, **options)
+        with errors_of_spark():
+            register(session_of(self))
+            # where nothing was said, the session's default is ours
+            self.format(format or told(self).format or DELTAPY)
+            return original(self, path, None, schema, **options)
+
+    return load
+
+
+def _table_method(original: Method) -> Method:
+    def table(self: Any, tableName: str) -> Any:
+        path = path_if_ours(session_of(self), tableName)
+        if path is None:
+            return original(self, tableName)
+        return self.format(DELTAPY).load(path)
+
+    return table
+
+
+def _start_method(original: Method) -> Method:
+    def start(
+        self: Any,
+        path: Any = None,
+        format: Any = None,
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        if (format is None and told(self).own_sink) or not for_ours(self, format):
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+        with errors_of_spark():
+            _to_ours(self, format, partitionBy, options)
+            return original(self, path, None, outputMode, None, queryName)
+
+    return start
+
+
+def _to_table_method(original: Method) -> Method:
+    def to_table(
+        self: Any,
+        tableName: Any,
+        format: Any = None,
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        spark = session_of(self)
+        path = path_if_ours(spark, tableName)
+        said = told(self).format if format is None else format
+        if path is None and not for_ours(self, format):
+            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        with errors_of_spark():
+            if path is None:
+                raise UnsupportedOperationError(
+                    f"toTable({tableName!r:.200}) would put a name into Spark's catalog without the table's place: "
+                    'use .start("/data/events"), or name the path: deltapy.`/data/events`.',
+                    feature="toTable",
+                )
+            if told(self).own_sink or (said is not None and not is_ours(spark, said)):
+                raise UnsupportedOperationError(
+                    f"the table {tableName!r:.200} is a Delta table, and the query's sink is {said or 'a function'}: "
+                    "name no format, or deltapy.",
+                    feature="toTable",
+                )
+        return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)
+
+    return to_table
+
+
+def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any]) -> None:
+    register(session_of(writer))
+    writer.options(**options)
+    if partition_by is not None:
+        writer.partitionBy(partition_by)
+    writer.format(format or told(writer).format or DELTAPY)
+    said = told(writer)
+    for name, text in layout(said).items():
+        writer.option(name, text)
+    # Spark must not look for them
+    if said.partition_by:
+        writer.partitionBy([])
+    if said.cluster_by:
+        writer.clusterBy([])
+
+
+READER: dict[str, Replacement] = {
+    "format": tell.format_method,
+    "load": _load_method,
+    "table": _table_method,
+}
+WRITER: dict[str, Replacement] = {
+    "format": tell.format_method,
+    "option": tell.option_method,
+    "options": tell.options_method,
+    "partitionBy": tell.partition_by_method,
+    "clusterBy": tell.cluster_by_method,
+    "foreach": tell.own_sink_method,
+    "foreachBatch": tell.own_sink_method,
+    "start": _start_method,
+    "toTable": _to_table_method,
+}

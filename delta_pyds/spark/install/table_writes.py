@@ -1,0 +1,179 @@
+"""``df.writeTo("delta.`/data/events`")``: the verbs of it, as ``delta_pyds.write`` does them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install.batch_reads import path_if_ours
+from delta_pyds.spark.install.batch_writes import layout, refuse
+from delta_pyds.spark.install.formats import is_ours
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.install.told import Told, told
+from delta_pyds.spark.install.write_settings import with_defaults, with_settings
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.spark.session import save_by_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FRAME = "_deltapy_frame"
+
+
+def _write_to_method(original: Method) -> Method:
+    def write_to(self: Any, table: str) -> Any:
+        writer = original(self, table)
+        told(writer).table = table
+        setattr(writer, _FRAME, self)
+        return writer
+
+    return write_to
+
+
+def _using_method(original: Method) -> Method:
+    def using(self: Any, provider: str) -> Any:
+        result = original(self, provider)
+        told(self).format = provider
+        return result
+
+    return using
+
+
+def _property_method(original: Method) -> Method:
+    def table_property(self: Any, property: str, value: str) -> Any:
+        result = original(self, property, value)
+        told(self).properties[property] = value
+        return result
+
+    return table_property
+
+
+def _columns_method(original: Method) -> Method:
+    def partitioned_by(self: Any, col: Any, *cols: Any) -> Any:
+        result = original(self, col, *cols)
+        told(self).partition_by = (col, *cols)
+        return result
+
+    return partitioned_by
+
+
+def _verb_method(verb: Any) -> Any:
+    """``verb``: of the frame, the path, what was told, and the arguments of the call."""
+
+    def replacement(original: Method) -> Method:
+        def method(self: Any, *args: Any, **kwargs: Any) -> None:
+            said = told(self)
+            path = path_if_ours(tell.session_of(self), said.table)
+            if path is None:
+                original(self, *args, **kwargs)
+                return
+            with errors_of_spark():
+                _check_provider(self, said)
+                if said.option("path") is not None:
+                    raise OptionError("the table is named, and the option path names another place.", option="path")
+                verb(getattr(self, _FRAME), path, said, *args, **kwargs)
+
+        return method
+
+    return replacement
+
+
+def _check_provider(writer: Any, said: Told) -> None:
+    if said.format is not None and not is_ours(tell.session_of(writer), said.format):
+        raise UnsupportedOperationError(
+            f"the table {said.table} is a Delta table, and cannot be written using {said.format}.",
+            feature="using",
+        )
+
+
+def _append(frame: DataFrame, path: str, said: Told) -> None:
+    _save(frame, path, said, {"createMode": "errorIfNotExists"}, mode="append")
+
+
+def _overwrite(frame: DataFrame, path: str, said: Told, condition: Any) -> None:
+    # PySpark takes a text for the name of a column
+    text = quoted(condition) if isinstance(condition, str) else text_of_column(condition)
+    if text is None:
+        raise UnsupportedOperationError(
+            "the condition of overwrite(...) is a Column that has no text which is certain to mean the same. Write "
+            'df.write.format("deltapy").mode("overwrite").option("replaceWhere", "...").save(path).',
+            feature="overwrite",
+        )
+    _save(frame, path, said, {"createMode": "errorIfNotExists", "replaceWhere": text}, mode="overwrite")
+
+
+def _overwrite_partitions(frame: DataFrame, path: str, said: Told) -> None:
+    given = {"createMode": "errorIfNotExists", "partitionOverwriteMode": "dynamic"}
+    _save(frame, path, said, given, mode="overwrite")
+
+
+def _save(frame: DataFrame, path: str, said: Told, given: dict[str, str], *, mode: str) -> None:
+    if said.partition_by or said.cluster_by or said.properties:
+        raise UnsupportedOperationError(
+            "partitionedBy, clusterBy and tableProperty are for a table that the write creates: use create, replace or "
+            "createOrReplace.",
+            feature="partitionedBy",
+        )
+    twice = [name for name in given if said.option(name) is not None]
+    if twice:
+        raise OptionError(f"the option {twice[0]} is what the verb of writeTo says: leave it out.", option=twice[0])
+    options = {**said.options(), **given}
+    options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
+    save_by_options(frame, path, options, mode=mode)
+
+
+def _create(frame: DataFrame, path: str, said: Told) -> None:
+    refuse(said)
+    partitioned = Told()
+    partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
+    partitioned.cluster_by = said.cluster_by
+    strange = [key for key in said.properties if not key.lower().startswith("delta.")]
+    if strange:
+        raise OptionError(
+            f"the table property {strange[0]!r:.200} is none of Delta: only those that begin with 'delta.' can be set "
+            "when a table is written.",
+            option="tableProperty",
+        )
+    options = {**said.options(), **layout(partitioned), **said.properties}
+    options = with_settings(frame.sparkSession, path, options, overwrite=False)
+    save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode="errorifexists")
+
+
+def _replace(*_: Any) -> None:
+    raise UnsupportedOperationError(
+        "writeTo(...).replace and createOrReplace are not supported by this version of delta_pyds. Use "
+        '.write.format("deltapy").mode("overwrite").option("overwriteSchema", True).save(path).',
+        feature="replace",
+    )
+
+
+def _name(column: Any) -> str:
+    """Raises: UnsupportedOperationError for a transform such as ``years(col)``."""
+    text = column if isinstance(column, str) else text_of_column(column)
+    if text is None or not text.strip("`").replace("_", "").replace(" ", "").isalnum():
+        raise UnsupportedOperationError(
+            f"partitionedBy takes names of columns, and {str(column)!r:.200} is none. A column that is generated from "
+            "another can be partitioned by.",
+            feature="partitionedBy",
+        )
+    return text.strip("`")
+
+
+FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
+WRITER: dict[str, Replacement] = {
+    "using": _using_method,
+    "option": tell.option_method,
+    "options": tell.options_method,
+    "tableProperty": _property_method,
+    "partitionedBy": _columns_method,
+    "clusterBy": tell.cluster_by_method,
+    "append": _verb_method(_append),
+    "overwrite": _verb_method(_overwrite),
+    "overwritePartitions": _verb_method(_overwrite_partitions),
+    "create": _verb_method(_create),
+    "replace": _verb_method(_replace),
+    "createOrReplace": _verb_method(_replace),
+}

@@ -1,0 +1,65 @@
+"""What the session says of a write, as the reference heeds it: a planner process of Spark sees no setting.
+
+Invariant: an option of the write wins over the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.delta_table.identifiers import is_table
+from delta_pyds.spark.delta_table.settings import for_one_command, merges_schema
+from delta_pyds.spark.options.values import storage_options
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.storage.table_path import absolute_table_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
+_PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *, overwrite: bool) -> dict[str, str]:
+    """The options, and what the session says besides.
+
+    Raises: OptionError for the half of a transaction's pair.
+    """
+    given = {key.lower() for key in options}
+    handle = for_one_command(TableHandle(spark, path))
+    found = dict(options)
+    if handle.user_metadata and "usermetadata" not in given:
+        found["userMetadata"] = handle.user_metadata
+    if handle.txn is not None and not given & {"txnappid", "txnversion"}:
+        found["txnAppId"], found["txnVersion"] = handle.txn[0], str(handle.txn[1])
+    if "mergeschema" not in given and merges_schema(spark):
+        found["mergeSchema"] = "true"
+    if overwrite and not given & {"replacewhere", "partitionoverwritemode"}:
+        # without it, rows of partitions would leave that the session says are to stay
+        mode = (spark.conf.get(_PARTITION_OVERWRITE, None) or "static").strip().lower()
+        if mode == "dynamic":
+            found["partitionOverwriteMode"] = mode
+    return found
+
+
+def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> dict[str, str]:
+    """The options, and the properties that the session gives new tables, where this write makes one.
+
+    ``path``: None where it is known to make one.
+    """
+    found = dict(options)
+    defaults = {key: text for key, text in spark.conf.getAll.items() if key.startswith(_DEFAULTS)}
+    if not defaults:
+        return found
+    if path is not None:
+        given = {key.lower(): text for key, text in options.items()}
+        if is_table(absolute_table_path(path, remote=is_remote(spark)), storage_options(given)):
+            return found
+    said = {key.lower() for key in options}
+    for key, text in defaults.items():
+        name = f"delta.{key.removeprefix(_DEFAULTS)}"
+        if name.lower() not in said:
+            found[name] = text
+    return found

@@ -1,0 +1,27 @@
+"""Calls of PySpark's methods that mean Spark's own, whatever ``delta_pyds.install`` has put over them.
+
+Invariant: within ``plain_calls`` the methods that ``install`` replaced do what Spark's do, in this thread alone.
+``delta_pyds.read``, ``write`` and ``sql`` ask Spark within it: else they would be asked to do it themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_plain: ContextVar[bool] = ContextVar("delta_pyds_plain_calls", default=False)
+
+
+def are_plain() -> bool:
+    """Whether Spark's own methods are meant now, in this thread."""
+    return _plain.get()
+
+
+@contextmanager
+def plain_calls() -> Iterator[None]:
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)

@@ -1,0 +1,128 @@
+"""``delta_pyds.install`` on a classic session: programs for delta-spark run, and all else is Spark's own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+
+import delta_pyds
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+from tests.support.delta_programs import PROGRAMS, Program
+from tests.support.table_builder import TableBuilder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def taken_back() -> Iterator[None]:
+    yield
+    delta_pyds.uninstall()
+
+
+@pytest.mark.one_case_in(2)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_a_program_for_delta_spark_needs_one_line(spark: SparkSession, tmp_path: Path, program: Program) -> None:
+    delta_pyds.install(spark, delta=True)
+    program(spark, str(tmp_path))
+
+
+def test_what_is_not_ours_is_untouched_and_all_is_taken_back(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    delta_pyds.register(spark)
+    before = DataFrameReader.load, DataFrameWriter.save, type(spark).table
+    table, parquet = str(tmp_path / "t"), str(tmp_path / "p")
+    with caplog.at_level(logging.INFO, logger="delta_pyds"):
+        installed = delta_pyds.install(spark)
+        again = delta_pyds.install(spark)
+
+    assert installed == again and installed.formats == ("deltapy",) and not installed.modules
+    assert "uninstall() takes it back" in repr(installed)
+    assert [record.getMessage() for record in caplog.records].count(repr(installed)) == 1
+
+    frame = spark.range(3).coalesce(1)
+    frame.write.partitionBy().mode("overwrite").parquet(parquet)
+    frame.write.format("parquet").mode("append").option("compression", "none").save(parquet)
+    assert spark.read.load(parquet).count() == spark.read.format("parquet").load(parquet).count() == 6
+    with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        frame.write.format("delta").save(str(tmp_path / "d"))
+    with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        spark.read.format("delta").load(table)
+    with pytest.raises(PySparkException, match="PARSE_SYNTAX_ERROR"):
+        spark.sql("SELEC 1")
+
+    frame.write.format("DeltaPy").save(table)
+    found = spark.read.format("deltapy").option("where", "id > 0").load(table)
+    assert delta_pyds.explain(found).engine == "native" and found.count() == 2
+    assert delta_pyds.explain(spark.table(f"deltapy.`{table}`")).engine == "native"
+    with pytest.raises(UnsupportedOperationError, match="saveAsTable"):
+        frame.write.format("deltapy").saveAsTable("somewhere")
+    with pytest.raises(UnsupportedOperationError, match="insertInto"):
+        frame.write.insertInto(f"deltapy.`{table}`")
+    with pytest.raises(UnsupportedOperationError, match="createOrReplace"):
+        frame.writeTo(f"deltapy.`{table}`").createOrReplace()
+    with pytest.raises(UnsupportedOperationError, match="no buckets"):
+        frame.write.format("deltapy").bucketBy(2, "id").mode("append").save(table)
+    with pytest.raises(OptionError, match="given twice"):
+        frame.write.format("deltapy").option("path", table).save(table)
+    with pytest.raises(OptionError, match="path of the table is missing"):
+        frame.write.format("deltapy").save()
+
+    delta_pyds.uninstall()
+    delta_pyds.uninstall()
+
+    assert (DataFrameReader.load, DataFrameWriter.save, type(spark).table) == before
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+        frame.write.format("deltapy").save(table)
+
+
+def test_options_of_a_read_are_kept_and_threads_and_sessions_have_it(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long", "name": "string"})
+    table.create()
+    table.append([{"id": 1, "name": "a"}])
+    table.append([{"id": 2, "name": "b"}])
+    path = str(table.path)
+    delta_pyds.install(spark)
+
+    assert spark.read.format("deltapy").options(versionAsOf=1, columns="id").load(path).collect() == [(1,)]
+    by_schema = spark.read.format("deltapy").schema("name STRING").load(path)
+    assert sorted(by_schema.collect()) == [("a",), ("b",)]
+    with pytest.raises(PySparkException, match="several paths"):
+        spark.read.format("deltapy").load([path, path])
+    with pytest.raises(AnalysisException, match="'path'"):
+        spark.read.format("deltapy").option("path", path).load(path)
+    assert spark.read.format("deltapy").option("path", path).load().count() == 2
+    spark.conf.set("spark.sql.sources.default", "deltapy")
+    try:
+        assert delta_pyds.explain(spark.read.load(path)).engine == "native"
+    finally:
+        spark.conf.unset("spark.sql.sources.default")
+
+    other = spark.newSession()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(other.read.format("deltapy").load(path).write.format("deltapy").mode("append").save, path).result()
+    assert delta_pyds.explain(other.read.format("deltapy").load(path)).engine == "native"
+    assert other.table(f"deltapy.`{path}`").count() == 4
+
+
+def test_a_temporary_view_of_a_table_cannot_be_written_past_its_log(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would replace the one file of the table."""
+    delta_pyds.install(spark)
+    path = str(tmp_path / "t")
+    spark.range(3).coalesce(1).write.format("deltapy").save(path)
+    frame = spark.read.format("deltapy").load(path)
+    assert delta_pyds.explain(frame).engine == "native"
+    frame.createOrReplaceTempView("seen")
+
+    with pytest.raises(PySparkException):
+        spark.sql("INSERT OVERWRITE TABLE seen SELECT 7L")
+
+    assert spark.read.format("deltapy").load(path).count() == 3

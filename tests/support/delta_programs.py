@@ -1,0 +1,146 @@
+"""Programs as people write them for delta-spark, by its public documentation: nothing of ours is named in them.
+
+Each gets a session and a directory of its own, and fails where a table is not what the program's writer expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Program = Callable[[Any, str], None]
+
+
+def ids(frame: Any, column: str = "id") -> list[Any]:
+    return sorted(row[0] for row in frame.select(column).collect())
+
+
+def refused(call: Callable[[], Any], *kinds: type[Exception]) -> str:
+    """The message of the error that the call must end in, which is of all of these kinds."""
+    try:
+        call()
+    except Exception as e:
+        assert all(isinstance(e, kind) for kind in kinds), type(e)
+        return str(e)
+    raise AssertionError("nothing was refused")
+
+
+def quickstart(spark: Any, directory: str) -> None:
+    from delta.tables import DeltaTable  # type: ignore[import-not-found]
+    from pyspark.sql.functions import col, expr
+
+    path = f"{directory}/delta-table"
+    spark.range(0, 5).write.format("delta").save(path)
+    assert ids(spark.read.format("delta").load(path)) == [0, 1, 2, 3, 4]
+
+    spark.range(5, 10).write.format("delta").mode("overwrite").save(path)
+    table = DeltaTable.forPath(spark, path)
+    table.update(condition=expr("id % 2 == 0"), set={"id": expr("id + 100")})
+    assert ids(table.toDF()) == [5, 7, 9, 106, 108]
+    table.delete(condition=expr("id % 2 == 0"))
+    new_data = spark.range(0, 20)
+    (
+        table.alias("oldData")
+        .merge(new_data.alias("newData"), "oldData.id = newData.id")
+        .whenMatchedUpdate(set={"id": col("newData.id")})
+        .whenNotMatchedInsert(values={"id": col("newData.id")})
+        .execute()
+    )
+    assert ids(DeltaTable.forPath(spark, path).toDF()) == list(range(20))
+
+    assert ids(spark.read.format("delta").option("versionAsOf", 0).load(path)) == [0, 1, 2, 3, 4]
+    when = table.history().filter("version = 1").select("timestamp").collect()[0][0]
+    assert spark.read.format("delta").option("timestampAsOf", str(when)).load(path).count() == 5
+
+
+def modes_and_partitions(spark: Any, directory: str) -> None:
+    from delta.tables import DeltaTable
+    from pyspark.errors import AnalysisException
+
+    path = f"{directory}/events"
+    rows = spark.createDataFrame([(1, "a", "2026-01-01"), (2, "b", "2026-01-02")], "id INT, name STRING, day STRING")
+    rows.write.partitionBy("day").format("delta").save(path)
+    assert "DELTA_PATH_EXISTS" in refused(lambda: rows.write.format("delta").save(path), AnalysisException)
+    rows.write.format("delta").mode("ignore").save(path)
+    assert ids(spark.read.format("delta").load(path)) == [1, 2]
+    rows.write.save(path, format="delta", mode="append", partitionBy=["day"])
+    rows.write.option("path", path).format("delta").mode("Append").save()
+    assert ids(spark.read.load(path, format="delta")) == [1, 1, 1, 2, 2, 2]
+    assert DeltaTable.forPath(spark, path).detail().collect()[0].partitionColumns == ["day"]
+
+    one_day = rows.filter("id = 2")
+    one_day.write.format("delta").mode("overwrite").option("replaceWhere", "day = '2026-01-02'").save(path)
+    assert ids(spark.read.format("delta").load(path)) == [1, 1, 1, 2]
+    outside = rows.write.format("delta").mode("overwrite").option("replaceWhere", "day = '2026-01-02'")
+    refused(lambda: outside.save(path), Exception)
+
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        rows.filter("id = 1").write.format("delta").mode("overwrite").save(path)
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert ids(spark.read.format("delta").load(path)) == [1, 2]
+    rows.filter("id = 1").write.format("delta").mode("overwrite").save(path)
+    assert ids(spark.read.format("delta").load(path)) == [1]
+
+
+def schemas(spark: Any, directory: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    path = f"{directory}/people"
+    spark.sql("SELECT 1 AS id, 'Ann' AS name").write.format("delta").save(path)
+    wider = spark.sql("SELECT 2 AS id, 'Bob' AS name, 'Bern' AS city")
+    refused(lambda: wider.write.format("delta").mode("append").save(path), AnalysisException)
+    wider.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+    found = {row.id: row.city for row in spark.read.format("delta").load(path).collect()}
+    assert found == {1: None, 2: "Bern"}
+
+    other = spark.sql("SELECT 'x' AS id, CAST(1 AS DOUBLE) AS score")
+    refused(lambda: other.write.format("delta").mode("overwrite").save(path), AnalysisException)
+    other.write.format("delta").mode("overwrite").option("overwriteSchema", True).save(path)
+    assert spark.read.format("delta").load(path).dtypes == [("id", "string"), ("score", "double")]
+    refused(lambda: spark.read.format("delta").load(f"{directory}/nothing"), AnalysisException)
+
+
+def streams(spark: Any, directory: str) -> None:
+    from delta.tables import DeltaTable
+
+    events, copied, latest = (f"{directory}/{name}" for name in ("events", "copied", "latest"))
+    first = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, kind STRING")
+    first.write.format("delta").save(events)
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(events)
+    writer = stream.writeStream.format("delta").partitionBy("kind").outputMode("append")
+    query = writer.option("checkpointLocation", f"{directory}/c1").trigger(availableNow=True).start(copied)
+    query.awaitTermination()
+    assert ids(spark.read.format("delta").load(copied)) == [1, 2]
+    assert DeltaTable.forPath(spark, copied).detail().collect()[0].partitionColumns == ["kind"]
+
+    first.limit(0).write.format("delta").save(latest)
+
+    def upsert(batch: Any, _: int) -> None:
+        table = DeltaTable.forPath(batch.sparkSession, latest)
+        merge = table.alias("t").merge(batch.alias("s"), "t.id = s.id")
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    writer = spark.readStream.format("delta").load(events).writeStream.format("delta").foreachBatch(upsert)
+    writer = writer.outputMode("update")
+    writer.option("checkpointLocation", f"{directory}/c2").trigger(availableNow=True).start().awaitTermination()
+    assert ids(spark.read.format("delta").load(latest)) == [1, 2]
+
+
+def write_to(spark: Any, directory: str) -> None:
+    from pyspark.sql.functions import col
+
+    name = f"delta.`{directory}/v2`"
+    rows = spark.createDataFrame([(1, "a"), (2, "b")], "id INT, kind STRING")
+    rows.writeTo(name).using("delta").partitionedBy(col("kind")).create()
+    rows.writeTo(name).append()
+    rows.filter("id = 1").writeTo(name).overwritePartitions()
+    assert ids(spark.table(name)) == [1, 2, 2]
+    rows.limit(0).writeTo(name).overwrite(col("kind") == "b")
+    assert ids(spark.read.table(name)) == [1]
+    rows.write.mode("append").format("delta").saveAsTable(name)
+    assert ids(spark.read.table(name)) == [1, 1, 2]
+
+
+PROGRAMS: Iterable[Program] = (quickstart, modes_and_partitions, schemas, streams, write_to)

@@ -1,0 +1,51 @@
+"""``import delta.tables`` where no package ``delta`` is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import delta_pyds
+from delta_pyds.spark.install.delta_modules import configure_spark_with_delta_pip, put_modules, take_back_modules
+
+
+@pytest.fixture(autouse=True)
+def none_installed() -> Iterator[None]:
+    assert importlib.util.find_spec("delta") is None, "a package delta is installed beside the tests"
+    yield
+    take_back_modules()
+
+
+def test_programs_import_what_they_import_of_the_reference() -> None:
+    assert put_modules() and put_modules()
+
+    program: dict[str, object] = {}
+    exec(
+        "from delta.tables import *\nimport delta, delta.tables\nfrom delta import DeltaTable as Same\n"
+        "from delta.exceptions import ConcurrentAppendException\nfrom delta.pip_utils import *",
+        program,
+    )
+
+    assert program["DeltaTable"] is program["Same"] is delta_pyds.DeltaTable
+    assert program["ConcurrentAppendException"] is delta_pyds.ConcurrentAppendError
+    assert {"DeltaMergeBuilder", "DeltaTableBuilder", "IdentityGenerator", "functions"} <= program.keys()
+    builder = object()
+    assert configure_spark_with_delta_pip(builder) is builder
+
+    take_back_modules()
+    assert not [name for name in sys.modules if name.split(".")[0] == "delta"]
+    assert importlib.util.find_spec("delta") is None
+
+
+def test_a_package_that_is_installed_is_never_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = ModuleType("delta")
+    monkeypatch.setitem(sys.modules, "delta", theirs)
+
+    assert not put_modules()
+    take_back_modules()
+
+    assert sys.modules["delta"] is theirs and "delta.tables" not in sys.modules

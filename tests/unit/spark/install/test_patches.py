@@ -1,0 +1,141 @@
+"""Methods of PySpark's classes are replaced and put back; no session is needed for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.install import batch_writes, installation, patches
+from delta_pyds.spark.install.told import Told
+from delta_pyds.spark.plain_calls import plain_calls
+
+
+@pytest.fixture(params=[False, True], ids=["classic", "connect"])
+def classes(request: pytest.FixtureRequest) -> Iterator[list[tuple[type, dict[str, Any]]]]:
+    """PySpark's own classes, with what is put into them."""
+    found = installation._replacements(request.param)
+    yield found
+    patches.take_back()
+
+
+def test_every_method_is_there_and_comes_back_as_the_same_object(classes: list[tuple[type, dict[str, Any]]]) -> None:
+    before = [dict(owner.__dict__) for owner, _ in classes]
+    for owner, replacements in classes:
+        assert replacements.keys() <= owner.__dict__.keys(), owner
+        patches.put(owner, replacements)
+    once = [dict(owner.__dict__) for owner, _ in classes]
+    for owner, replacements in classes:
+        patches.put(owner, replacements)
+
+    assert [dict(owner.__dict__) for owner, _ in classes] == once
+    for (owner, replacements), original in zip(classes, before, strict=True):
+        for name in replacements:
+            assert owner.__dict__[name] is not original[name]
+            assert inspect.signature(owner.__dict__[name]) == inspect.signature(original[name])
+    assert patches.replaced() == tuple(owner for owner, _ in classes)
+
+    patches.take_back()
+    patches.take_back()
+
+    assert [dict(owner.__dict__) for owner, _ in classes] == before
+    assert patches.replaced() == ()
+
+
+class Counted:
+    def call(self) -> str:
+        return "Spark's"
+
+
+def ours(original: Any) -> Any:
+    return lambda self: f"ours, over {original(self)}"
+
+
+def test_what_is_asked_plainly_is_sparks_own() -> None:
+    patches.put(Counted, {"call": ours, "of another version": ours})
+    try:
+        assert Counted().call() == "ours, over Spark's"
+        with plain_calls():
+            assert Counted().call() == "Spark's"
+        assert Counted().call() == "ours, over Spark's"
+    finally:
+        patches.take_back()
+    assert Counted().call() == "Spark's"
+
+
+def test_a_method_that_another_library_has_wrapped_meanwhile_does_nothing_of_ours_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Counted, "call", Counted.call)  # put back at the end
+    patches.put(Counted, {"call": ours})
+    of_us = Counted.call
+    wrapped = lambda self: f"theirs, over {of_us(self)}"  # noqa: E731
+    Counted.call = wrapped  # type: ignore[method-assign, assignment]
+
+    patches.take_back()
+
+    assert Counted().call() == "theirs, over Spark's"
+
+
+# --- what a writer was told
+
+
+def told(**said: Any) -> Told:
+    found = Told()
+    for name, value in said.items():
+        setattr(found, name, value)
+    return found
+
+
+def test_partitions_are_whole_names_and_clustering_takes_paths() -> None:
+    assert batch_writes.layout(told(partition_by=("a.b", "c`d"))) == {"partitionBy": "`a.b`,`c``d`"}
+    assert batch_writes.layout(told(cluster_by=("a.b", "c"))) == {"clusterBy": "`a`.`b`,`c`"}
+    assert batch_writes.layout(told()) == {}
+
+
+def test_options_match_without_regard_to_case_and_the_last_one_counts() -> None:
+    found = Told()
+    found.add_option("mergeSchema", True)
+    found.add_option("MERGESCHEMA", False)
+    found.add_option("path", "/x")
+    found.add_option("where", None)
+
+    assert found.options("path") == {"MERGESCHEMA": "false"}
+    assert found.option("MergeSchema") == "false" and found.option("where") is None
+
+
+def test_what_contradicts_itself_is_refused() -> None:
+    twice = told(partition_by=("a",))
+    twice.add_option("partitionBy", "b")
+    with pytest.raises(OptionError, match="partitionBy is given twice"):
+        batch_writes.layout(twice)
+    with pytest.raises(UnsupportedOperationError, match="no buckets, so bucketBy"):
+        batch_writes.refuse(told(refused={"bucketBy": (4, "id")}))
+
+
+@pytest.mark.parametrize(
+    ("mode", "option", "wanted"),
+    [
+        (None, None, "errorifexists"),
+        ("Overwrite", None, "overwrite"),
+        ("ErrorIfExists", None, "errorifexists"),
+        (None, "errorIfNotExists", "append"),
+        ("append", "errorIfNotExists", "append"),
+    ],
+)
+def test_a_mode_is_sparks_by_default_and_an_option_says_it_more_exactly(mode: Any, option: Any, wanted: str) -> None:
+    said = told(mode=mode)
+    said.add_option("createMode", option)
+    assert batch_writes._mode(said) == wanted
+
+
+def test_a_mode_and_an_option_that_say_something_else_are_refused() -> None:
+    said = told(mode="ignore")
+    said.add_option("createMode", "createIfNotExists")
+    with pytest.raises(OptionError, match="leave one of them out"):
+        batch_writes._mode(said)
+    with pytest.raises(OptionError, match="must be one of"):
+        batch_writes._mode(told(mode="merge"))
