@@ -12,10 +12,9 @@ from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.delta_table.identifiers import path_in_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
-from delta_pyds.spark.install.formats import DELTAPY, prepare
+from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
-from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.session import load_by_options
 
 if TYPE_CHECKING:
@@ -69,15 +68,15 @@ def _table_of_session(original: Method) -> Method:
 
 
 def path_if_ours(spark: SparkSession, name: Any) -> str | None:
-    """The path in ``deltapy.`/data/events```; also with ``delta``, where the session has not the reference."""
+    """The path in ``deltapy.`/data/events```; also with ``delta``, where that is ours in the session."""
     if not isinstance(name, str) or "/" not in name:
         return None
     try:
         path = path_in_name(name)
     except UnsupportedOperationError:
         return None
-    reference = not name.strip().lower().startswith(DELTAPY) and has_reference(spark)
-    return None if reference or "/" not in path else path
+    ours = name.strip().lower().startswith(DELTAPY) or delta_is_ours(spark)
+    return path if ours and "/" in path else None
 
 
 READER: dict[str, Replacement] = {

@@ -60,6 +60,15 @@ def _columns_method(original: Method) -> Method:
     return partitioned_by
 
 
+def _clusters_method(original: Method) -> Method:
+    def cluster_by(self: Any, col: str, *cols: str) -> Any:
+        result = original(self, col, *cols)
+        told(self).cluster_by = (col, *cols)
+        return result
+
+    return cluster_by
+
+
 def _verb_method(verb: Any) -> Any:
     """``verb``: of the frame, the path, what was told, and the arguments of the call."""
 
@@ -169,7 +178,7 @@ WRITER: dict[str, Replacement] = {
     "options": tell.options_method,
     "tableProperty": _property_method,
     "partitionedBy": _columns_method,
-    "clusterBy": tell.cluster_by_method,
+    "clusterBy": _clusters_method,
     "append": _verb_method(_append),
     "overwrite": _verb_method(_overwrite),
     "overwritePartitions": _verb_method(_overwrite_partitions),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -49,3 +50,13 @@ def test_a_package_that_is_installed_is_never_hidden(monkeypatch: pytest.MonkeyP
     take_back_modules()
 
     assert sys.modules["delta"] is theirs and "delta.tables" not in sys.modules
+
+
+def test_a_directory_of_tables_that_is_called_so_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "delta" / "events").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+
+    assert put_modules()
+
+    assert sys.modules["delta.tables"].__dict__["DeltaTable"] is delta_pyds.DeltaTable
