@@ -24,7 +24,7 @@ from tests.interop.changing_engines import ReferenceEngine
 from tests.support.change_feed import applied, change_rows
 from tests.support.change_feed import bag as feed_bag
 from tests.support.row_model.core_engine import CoreEngine
-from tests.support.row_model.core_upkeep import keep
+from tests.support.row_model.core_upkeep import export, keep
 from tests.support.row_model.delta_table_engine import DeltaTableEngine
 from tests.support.row_model.harness import (
     Counts,
@@ -40,7 +40,17 @@ from tests.support.row_model.harness import (
 from tests.support.row_model.model import Effect, Model, ModelRow, bag, key_of
 from tests.support.row_model.programs import Program
 from tests.support.row_model.steps import Append, Delete, Layout, Merge, Update, Upkeep
-from tests.support.row_model.upkeep import DropColumn, LayoutStep, RenameColumn, Restore
+from tests.support.row_model.upkeep import (
+    Clone,
+    Convert,
+    DropColumn,
+    DropFeature,
+    LayoutStep,
+    Move,
+    RenameColumn,
+    Restore,
+    moved,
+)
 
 if TYPE_CHECKING:
     from tests.interop.engines import Engines
@@ -95,25 +105,36 @@ class Twins:
             take_as_core(self._path, self._model, step)
         self._take(effect)
 
-    def _take(self, effect: Effect) -> None:
-        """The table is what the step has made of it."""
+    def _take(self, effect: Effect, *, forgets_ids: bool = False) -> None:
+        """The table is what the step has made of it. ``forgets_ids``: it may give ids that it gave to other rows."""
         before = self._model.now()
         self._model.take(effect)
+        if forgets_ids:
+            self._row_ids.forget(self._model)
         self._whole_feed &= not effect.forgets and same_feed(before, self._model.now())
         self._model.version = load_snapshot(str(self._path)).version
         if self._model.layout.row_tracking:
-            self._row_ids.check(self._model, read_all(self._path, row_ids=True), self._model.version)
+            rows = read_all(self._path, row_ids=True)
+            self._row_ids.check(self._model, rows, self._model.version, any_version=effect.new_versions)
 
     def _upkeep(self, step: Upkeep) -> None:
         effect = self._model.effect(step)
-        if effect.impossible:
+        if effect.impossible or (isinstance(step, Restore) and step.target(self._model).version == self._model.version):
+            # to the version that it has the reference restores nothing, and we write an entry
             return
         self._turn += 1
-        before = load_snapshot(str(self._path)).version
+        if isinstance(step, Clone):
+            # the reference numbers the rows of a clone anew, where we keep their ids
+            self._row_ids.used.clear()
+            for row in effect.rows:
+                row.row_id = None
+        before = -1 if isinstance(step, Move) else load_snapshot(str(self._path)).version
         theirs, ours = (shutil.copytree(self._path, self._folder / f"{self._turn}-{who}") for who in (REFERENCE, "us"))
         for name, copy in ((REFERENCE, theirs), ("us", ours)):
             try:
                 if name == REFERENCE:
+                    if isinstance(step, Convert):
+                        export(copy, self._model)
                     for statement in step.statements(f"delta.`{copy}`", self._model):
                         self._engines.sql(statement).collect()
                 else:
@@ -124,8 +145,11 @@ class Twins:
                 assert code_of(error) in effect.errors, f"{name} refused {step} with {error}"
             else:
                 assert not effect.errors, f"{name} did not refuse {step}, though {effect.errors}"
+        if isinstance(step, Move):
+            theirs, ours = moved(theirs), moved(ours)
         version = load_snapshot(str(theirs)).version
-        assert load_snapshot(str(ours)).version == version, f"{step} made other versions"
+        own = load_snapshot(str(ours)).version
+        assert own == version, f"{step} made version {own}, and {version} of the reference, from {before}"
         if not effect.errors:
             for made in range(before + 1, version + 1):
                 assert _told(step, ours, made) == _told(step, theirs, made)
@@ -137,13 +161,14 @@ class Twins:
                 self._row_ids,
                 before,
                 version,
-                any_changes=isinstance(step, Restore | RenameColumn | DropColumn),
+                any_changes=isinstance(step, Restore | RenameColumn | DropColumn | Move),
             )
             for name, copy in ((REFERENCE, theirs), ("us", ours)):
                 changed.check(f"{name}: {step}", copy)
             changed.judge(f"us, as the reference reads it: {step}", ours, self._engines)
-            self._path = (ours, theirs)[self._turn % 2]
-            self._take(effect)
+            # the reference writes no checksum of a clone, and we none after a version without
+            self._path = ours if isinstance(step, Clone) else (ours, theirs)[self._turn % 2]
+            self._take(effect, forgets_ids=isinstance(step, Move | DropFeature))
 
     def _command(self, step: Command, places: Sequence[str]) -> None:
         self._turn += 1
@@ -201,8 +226,8 @@ def _told(step: Upkeep, path: Path, version: int) -> Any:
     """What a commit says of itself, without sizes and times; metrics where they count what both must have done."""
     found = info(path, version)
     parameters = without_predicates(found["operationParameters"])
-    told = [found["operation"], {name: _parsed(value) for name, value in parameters.items()}]
-    if isinstance(step, LayoutStep | Restore):
+    told = [found["operation"], {name: _parsed(value) for name, value in parameters.items() if name != "source"}]
+    if isinstance(step, LayoutStep | Restore | Move):
         metrics = found.get("operationMetrics", {})
         told.append({name: value for name, value in metrics.items() if not re.search(_OWN_METRICS, name)})
     return told
@@ -231,6 +256,7 @@ class _Changed:
         any_changes: bool = False,
     ) -> None:
         self._has_feed = layout.change_feed and not any_changes
+        self._any_version = effect.new_versions
         self._layout, self._row_ids, self._before, self._version = layout, row_ids, before, version
         self._columns = effect.columns
         self._changes = effect.changes
@@ -242,6 +268,7 @@ class _Changed:
         self._rows: Counter[tuple[str, int | None, int]] = Counter()
         for row in there:
             committed = version if id(row) in new or row.commit_version is None else row.commit_version
+            committed = 0 if self._any_version else committed
             key = key_of(new.get(id(row), row.values), self._columns)
             self._rows[(key, row.row_id, committed) if layout.row_tracking else (key, None, 0)] += 1
         self._known = {row.row_id for row in there}
@@ -276,10 +303,13 @@ class _Changed:
         assert None not in ids and len(set(ids)) == len(ids), f"{what}: row ids are not unique."
         assert not (set(ids) - self._known) & self._row_ids.used, f"{what}: a row id was given twice."
         found = Counter(
-            (key_of(row, self._columns), id_ if id_ in self._known else None, row["_row_commit_version"])
+            (key_of(row, self._columns), id_ if id_ in self._known else None, self._committed(row))
             for row, id_ in zip(rows, ids, strict=True)
         )
         assert found == self._rows, what
+
+    def _committed(self, row: Mapping[str, Any]) -> int:
+        return 0 if self._any_version else int(row["_row_commit_version"])
 
     def _check_changes(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
         wanted = [{"_change_type": kind, **values} for kind, values in self._changes]
