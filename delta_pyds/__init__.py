@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
+    from delta_pyds.spark.sql.run import sql
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
 
@@ -47,6 +48,7 @@ _EXPORTS = {
     "install": "delta_pyds.spark.install.installation",
     "uninstall": "delta_pyds.spark.install.installation",
     "Installation": "delta_pyds.spark.install.installation",
+    "sql": "delta_pyds.spark.sql.run",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "scan": "delta_pyds.commands.scan",
@@ -115,6 +117,7 @@ __all__ = [
     "register",
     "report",
     "scan",
+    "sql",
     "uninstall",
     "verify",
     "write",

@@ -154,6 +154,18 @@ class ExpressionError(UserError):
     default_code = "DELTA_UNSUPPORTED_EXPRESSION"
 
 
+class SqlSyntaxError(UserError):
+    """A statement is not SQL of Spark or Delta. ``parameters``: ``position``, ``line`` and ``column`` in its text.
+
+    >>> try:
+    ...     delta_pyds.sql(spark, "DELETE delta.`/data/events`")
+    ... except delta_pyds.errors.SqlSyntaxError as error:
+    ...     print(error.message)  # with a mark under the place
+    """
+
+    default_code = "PARSE_SYNTAX_ERROR"
+
+
 class ConstraintViolationError(UserError):
     """A row breaks a rule of the table: NOT NULL, a length, a constraint, a generated column."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     definitions(spark, path + "-defined")
     names_of_jobs(spark)
     installed(spark, path + "-installed")
+    statements(spark, f"delta.`file://{path}-stated`", f"delta.`{path}`")
     stream(spark, written, path)
     print("all is well", flush=True)
     spark.stop()
@@ -122,6 +124,26 @@ def changes(spark: Any, path: str) -> None:
     assert set(found) == {*range(20)} - {1, 3, 18, 19}, found
     assert found[17] == (-1, "1") and found[4][1] == "new" and found[16] == (16, "0"), found
     delta_pyds.verify(path).raise_for_errors()
+
+
+def statements(spark: Any, table: str, other: str) -> None:
+    """SQL: commands over tables by path, and queries of Spark that name them."""
+    run = partial(delta_pyds.sql, spark)
+    run(f"CREATE TABLE {table} (id BIGINT, name STRING) USING delta")
+    run(f"INSERT INTO {table} SELECT id, CAST(id AS STRING) FROM {other} WHERE id < :most", {"most": 5})
+    run(f"DELETE FROM {table} t WHERE EXISTS (SELECT 1 FROM {other} o WHERE o.id = t.id AND o.id = ?)", [1])
+    merged = run(
+        f"MERGE INTO {table} t USING (SELECT id FROM {other} WHERE id IN (2, 9)) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = 'two' WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+    )
+    assert tuple(merged.collect()[0]) == (2, 1, 0, 1), merged.collect()
+    found = run(
+        f"SELECT t.id, t.name FROM {table} t JOIN {other} VERSION AS OF ? o ON t.id = o.id WHERE t.id > ?", [1, 1]
+    )
+    assert {r.id: r.name for r in found.collect()} == {2: "two", 3: "3", 4: "4", 9: None}, found.collect()
+    assert run(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0].operation == "MERGE"
+    run(f"CREATE OR REPLACE TEMPORARY VIEW stated AS SELECT * FROM {table}")
+    assert spark.table("stated").count() == 4
 
 
 def definitions(spark: Any, path: str) -> None:

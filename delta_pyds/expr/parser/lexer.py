@@ -1,4 +1,4 @@
-"""The words of a Spark SQL predicate: tokens with their places in the text.
+"""The words of a Spark SQL predicate, or of a whole statement: tokens with their places in the text.
 
 Follows the lexical rules of Spark 4: comments (nested ones too), strings with
 either quote, a doubled quote for one quote, backslash escapes, raw strings,
@@ -39,6 +39,7 @@ _DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ 
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
 _WORD = re.compile(r"\w+")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
+_OF_STATEMENTS = re.compile(r"[@;{}$#\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -68,10 +69,11 @@ class Token(NamedTuple):
         return self.kind == "symbol" and self.text in symbols
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, *, statement: bool = False) -> list[Token]:
     """Split a predicate; the last token is of kind ``end``.
 
-    Raises: ExpressionError (PARSE_SYNTAX_ERROR).
+    ``statement``: the text is a whole statement, which has some symbols more.
+    Raises: ExpressionError (PARSE_SYNTAX_ERROR) with ``position`` and ``reason``.
     """
     if (surrogate := _SURROGATE.search(text)) is not None:
         # no text that could be printed, stored or compared holds one
@@ -86,7 +88,7 @@ def tokenize(text: str) -> list[Token]:
         if position == len(text):
             return [*tokens, Token("end", "", position)]
         token = _plain_list(text, position) if text[position] == "(" and tokens and tokens[-1].is_word("IN") else None
-        token = token or _token(text, position)
+        token = token or _token(text, position, statement)
         tokens.append(token)
         position += len(token.text)
 
@@ -128,7 +130,7 @@ def _fractions(pieces: list[str]) -> tuple[float, ...] | tuple[int | Decimal, ..
     return None
 
 
-def _token(text: str, position: int) -> Token:
+def _token(text: str, position: int, statement: bool) -> Token:
     # most tokens are words, numbers and symbols
     match = _SIMPLE.match(text, position)
     if match:
@@ -150,7 +152,7 @@ def _token(text: str, position: int) -> Token:
     match = _WORD.match(text, position)
     if match:
         return Token("word", match[0], position, match[0])
-    match = _SYMBOL.match(text, position)
+    match = _SYMBOL.match(text, position) or (_OF_STATEMENTS.match(text, position) if statement else None)
     if match:
         return Token("symbol", match[0], position)
     problem = "a quote is not closed" if text[position] in "'\"`" else "no such character in an expression"
@@ -232,6 +234,17 @@ def shortened(text: str, position: int = 0) -> str:
 
 def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
     """A syntax error that shows the text with a mark under the place."""
+    return ExpressionError(
+        f"the predicate is not Spark SQL: syntax error {reason} {marked_place(text, position)}",
+        code="PARSE_SYNTAX_ERROR",
+        multiline=True,
+        position=position,
+        reason=reason,
+    )
+
+
+def marked_place(text: str, position: int) -> str:
+    """Line and position, the line itself, and a mark below it."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     number = text.count("\n", 0, position) + 1
@@ -239,10 +252,4 @@ def syntax_error(text: str, position: int, reason: str) -> ExpressionError:
     # of a long line, what is around the place
     first = max(line_start, position - _SHOWN)
     line = text[first : min(line_end if line_end >= 0 else len(text), position + _SHOWN)]
-    return ExpressionError(
-        f"the predicate is not Spark SQL: syntax error {reason} (line {number}, pos {column})\n"
-        f"{line}\n{'-' * (position - first)}^^^",
-        code="PARSE_SYNTAX_ERROR",
-        multiline=True,
-        position=position,
-    )
+    return f"(line {number}, pos {column})\n{line}\n{'-' * (position - first)}^^^"

@@ -14,6 +14,7 @@ from pyspark.errors import (
     ArithmeticException,
     IllegalArgumentException,
     NumberFormatException,
+    ParseException,
     PySparkException,
     UnsupportedOperationException,
 )
@@ -24,6 +25,7 @@ from delta_pyds.errors import (
     DeltaError,
     ExpressionError,
     OptionError,
+    SqlSyntaxError,
     StorageError,
     UnsupportedOperationError,
     WorkerPythonError,
@@ -38,6 +40,7 @@ _KINDS: tuple[tuple[type[DeltaError], type[PySparkException]], ...] = (
     (WorkerPythonError, PySparkException),
     (UnsupportedOperationError, UnsupportedOperationException),
     (OptionError, IllegalArgumentException),
+    (SqlSyntaxError, ParseException),
     (DeltaError, AnalysisException),
 )
 _UNSUPPORTED = frozenset({"DELTA_CANNOT_MODIFY_APPEND_ONLY", "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"})

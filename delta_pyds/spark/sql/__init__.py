@@ -1,0 +1,13 @@
+"""``delta_pyds.sql``: statements of Delta over the table API, all others over Spark, on classic sessions and Connect.
+
+- ``run``: a statement by its kind
+- ``context``: one statement in its session: its tables, its queries, its expressions
+- ``frames``: the tables that a query names, as DataFrames
+- ``names``: tables by name, and what is refused of them
+- ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
+- ``insert``: INSERT in its forms
+- ``create``: CREATE and REPLACE TABLE, clones, temporary views
+- ``alter``: ALTER TABLE in its forms
+- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
+- ``describe``: DESCRIBE and SHOW
+"""

@@ -1,0 +1,125 @@
+"""ALTER TABLE in its forms: one statement, one version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.commands.definition.columns import NewColumn, add_columns
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
+from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.kinds import (
+    AddColumns,
+    AddConstraint,
+    AlterColumn,
+    ClusterBy,
+    ColumnText,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    RenameColumn,
+    SetProperties,
+    UnsetProperties,
+)
+from delta_pyds.table.definition.schema_paths import Position, one_path, spelled_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_pyds.table.snapshot import Snapshot
+
+
+def add_columns_to(context: StatementContext, statement: AddColumns) -> DataFrame:
+    new = [_new_column(context, column) for column in statement.columns]
+    context.table(statement.target)._change(lambda snapshot: add_columns(snapshot, new))
+    return context.nothing()
+
+
+def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
+    if column.generated is not None or column.identity is not None:
+        raise UnsupportedOperationError(
+            f"the new column '{column.path[-1]}' is GENERATED, which a column of an existing table cannot be.",
+            code="DELTA_UNSUPPORTED_ADD_GENERATED_COLUMN",
+            column=column.path[-1],
+        )
+    field = definitions.column(
+        context.spark,
+        column.path[-1],
+        column.data_type,
+        nullable=column.nullable,
+        comment=column.comment,
+        default=None if column.default is None else column.default.text,
+    )
+    position = None
+    if column.after is not None:
+        position = Position(one_path(column.after)[-1]) if column.after else Position()
+    return NewColumn(field, column.path[:-1], position)
+
+
+def rename_column(context: StatementContext, statement: RenameColumn) -> DataFrame:
+    context.table(statement.target).renameColumn(statement.column, statement.new_name)
+    return context.nothing()
+
+
+def drop_columns(context: StatementContext, statement: DropColumns) -> DataFrame:
+    table = context.table(statement.target)
+    columns = statement.columns
+    if statement.if_exists:
+        snapshot = context.snapshot(statement.target)
+        columns = tuple(name for name in columns if _has(snapshot, name))
+    if columns:
+        table.dropColumns(*columns)
+    return context.nothing()
+
+
+def _has(snapshot: Snapshot, name: str) -> bool:
+    try:
+        spelled_path(snapshot.schema, one_path(name), snapshot.table_root)
+    except ColumnNotFoundError:
+        return False
+    return True
+
+
+def alter_column(context: StatementContext, statement: AlterColumn) -> DataFrame:
+    given: dict[str, Any] = {
+        "dataType": statement.data_type,
+        "comment": statement.comment,
+        "nullable": statement.nullable,
+        "default": None if statement.default is None else statement.default.text,
+        "dropDefault": statement.drop_default,
+    }
+    if statement.after is not None:
+        given |= {"after": statement.after} if statement.after else {"first": True}
+    context.table(statement.target).alterColumn(statement.column, **given)
+    return context.nothing()
+
+
+def set_properties(context: StatementContext, statement: SetProperties) -> DataFrame:
+    context.table(statement.target).setProperties(dict(statement.properties))
+    return context.nothing()
+
+
+def unset_properties(context: StatementContext, statement: UnsetProperties) -> DataFrame:
+    context.table(statement.target).unsetProperties(*statement.keys, ifExists=statement.if_exists)
+    return context.nothing()
+
+
+def add_constraint(context: StatementContext, statement: AddConstraint) -> DataFrame:
+    context.table(statement.target).addConstraint(statement.name, context.parsed.expression(statement.condition))
+    return context.nothing()
+
+
+def drop_constraint(context: StatementContext, statement: DropConstraint) -> DataFrame:
+    context.table(statement.target).dropConstraint(statement.name, ifExists=statement.if_exists)
+    return context.nothing()
+
+
+def cluster_by(context: StatementContext, statement: ClusterBy) -> DataFrame:
+    context.table(statement.target).clusterBy(*statement.columns)
+    return context.nothing()
+
+
+def drop_feature(context: StatementContext, statement: DropFeature) -> DataFrame:
+    truncates = True if statement.truncate_history else None
+    context.table(statement.target).dropFeatureSupport(statement.feature, truncates)
+    return context.nothing()

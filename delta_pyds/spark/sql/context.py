@@ -1,0 +1,91 @@
+"""One statement in its session: its tables, its queries, its expressions."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.delta_table.settings import for_one_command
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.sql.frames import Frames
+from delta_pyds.spark.sql.names import require_path
+from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_pyds.statements.parse import ParsedStatement
+
+
+class StatementContext:
+    """What running a statement needs. ``args``: as the user gave them, for Spark."""
+
+    def __init__(self, spark: SparkSession, text: str, parsed: ParsedStatement, args: Any) -> None:
+        self.spark = spark
+        self.text = text
+        self.parsed = parsed
+        self.args = args
+        self.frames = Frames(spark)
+
+    def table(self, reference: TableReference) -> DeltaTable:
+        """Raises: what ``DeltaTable.forPath`` raises; UnsupportedOperationError for a name of a catalog."""
+        return DeltaTable.forPath(self.spark, require_path(reference))
+
+    def snapshot(self, reference: TableReference) -> Snapshot:
+        """The table as it is now."""
+        root = absolute_table_path(require_path(reference), remote=is_remote(self.spark))
+        return open_snapshot(resolve_storage(root), root)
+
+    def command(self, path: str) -> TableHandle:
+        """What the session says of one command."""
+        return for_one_command(TableHandle(self.spark, path))
+
+    def query(self, piece: SqlText) -> DataFrame:
+        """The rows of a query of the statement."""
+        return self.frames.run(piece.text, self.parsed.tables_in(piece))
+
+    def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
+        """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""
+        if isinstance(source, SqlText):
+            return self.query(source)
+        if isinstance(source, TableReference) and source.path is None:
+            if source.travels:
+                require_path(source)
+            return self.spark.table(source.text)
+        return self.frames.of(source)
+
+    @contextmanager
+    def expressions(self) -> Iterator[Callable[[SqlText], str]]:
+        """Gives the text of an expression as Spark can read it while the command runs: tables in it are views."""
+        views: dict[int, str] = {}
+
+        def text_of(piece: SqlText) -> str:
+            text = self.parsed.expression(piece)
+            spans = self.parsed.tables_in(piece)
+            shift = text.find(piece.text)
+            for span in reversed(spans):
+                frame = self.frames.of(span.table)
+                if id(frame) not in views:
+                    views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
+                    frame.createOrReplaceTempView(views[id(frame)])
+                text = text[: shift + span.start] + views[id(frame)] + text[shift + span.end :]
+            return text
+
+        try:
+            yield text_of
+        finally:
+            for view in views.values():
+                self.spark.catalog.dropTempView(view)
+
+    def nothing(self) -> DataFrame:
+        """The answer of a statement that has none."""
+        from pyspark.sql.types import StructType
+
+        return self.spark.createDataFrame([], StructType([]))

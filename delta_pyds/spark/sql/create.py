@@ -1,0 +1,246 @@
+"""CREATE and REPLACE TABLE, clones, temporary views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.schema import (
+    GENERATION_EXPRESSION,
+    IDENTITY_HIGH_WATER_MARK,
+    StructField,
+    change_fields,
+)
+from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.session import write
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.names import require_path
+from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
+from delta_pyds.table.definition.clustering import logical_clustering_columns
+from delta_pyds.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BUILDERS = {
+    "create": DeltaTable.create,
+    "create_if_not_exists": DeltaTable.createIfNotExists,
+    "replace": DeltaTable.replace,
+    "create_or_replace": DeltaTable.createOrReplace,
+}
+OURS = (None, "delta", "deltapy")
+# what a table has of its own, and no other gets with its definition
+_OF_ONE_TABLE = (
+    "delta.columnMapping.maxColumnId",
+    "delta.rowTracking.materialized",
+    "delta.inCommitTimestampEnablement",
+)
+
+
+def create(context: StatementContext, statement: Create) -> DataFrame:
+    """Raises: what the builders of ``DeltaTable`` raise, and ``delta_pyds.write`` for AS SELECT."""
+    provider = statement.provider
+    if provider is not None and provider.lower() not in OURS:
+        raise UserError(
+            f"the table {statement.target.text} is a Delta table by its name, and cannot be USING {provider}. Write "
+            "USING delta, or leave it out.",
+            code="DELTA_INVALID_PROVIDER",
+        )
+    if statement.query is not None:
+        return _as_select(context, statement)
+    builder = _builder(context, statement)
+    if statement.like is not None:
+        _like(context, statement, builder)
+    for column in statement.columns:
+        _add_column(builder, column)
+    if statement.partition_by:
+        builder.partitionedBy(*statement.partition_by)
+    if statement.cluster_by:
+        builder.clusterBy(*statement.cluster_by)
+    if statement.comment is not None:
+        builder.comment(statement.comment)
+    for name, condition in statement.constraints:
+        builder.property(f"{CONSTRAINT_PREFIX}{name.lower()}", condition.text)
+    for key, value in statement.properties.items():
+        builder.property(key, value)
+    builder.execute()
+    return context.nothing()
+
+
+def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:
+    builder = _BUILDERS[statement.mode](context.spark)
+    builder.tableName("delta.`" + require_path(statement.target).replace("`", "``") + "`")
+    return builder if statement.location is None else builder.location(statement.location)
+
+
+def _add_column(builder: DeltaTableBuilder[DeltaTable], column: ColumnText) -> None:
+    given: dict[str, Any] = {"nullable": column.nullable, "comment": column.comment}
+    if column.default is not None:
+        given["default"] = column.default.text
+    if column.generated is not None:
+        given["generatedAlwaysAs"] = column.generated.text
+    if column.identity is not None:
+        identity = IdentityGenerator(column.identity.start, column.identity.step)
+        given["generatedAlwaysAs" if column.identity.always else "generatedByDefaultAs"] = identity
+    builder.addColumn(column.path[0], column.data_type, **given)
+
+
+def _like(context: StatementContext, statement: Create, builder: DeltaTableBuilder[DeltaTable]) -> None:
+    """The definition of another Delta table: columns, layout, properties."""
+    assert statement.like is not None
+    snapshot = context.snapshot(statement.like)
+    schema = change_fields(snapshot.schema, _without_own)
+    builder.addColumns([for_pyspark(field) for field in schema])
+    if snapshot.configuration.partition_columns:
+        builder.partitionedBy(*snapshot.configuration.partition_columns)
+    clustering = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+    if clustering:
+        builder.clusterBy(*(".".join(_quoted(name) for name in path) for path in clustering))
+    if snapshot.metadata.description:
+        builder.comment(snapshot.metadata.description)
+    for key, value in (snapshot.metadata.configuration or {}).items():
+        if value is not None and not key.startswith(_OF_ONE_TABLE):
+            builder.property(key, value)
+
+
+def _without_own(field: StructField) -> StructField:
+    metadata = {
+        key: value
+        for key, value in field.metadata.items()
+        if not key.startswith("delta.columnMapping.") and key != IDENTITY_HIGH_WATER_MARK
+    }
+    return StructField(field.name, field.data_type, field.nullable, metadata)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+# --- AS SELECT
+
+
+def _as_select(context: StatementContext, statement: Create) -> DataFrame:
+    """One version, which brings the columns of the query and its rows."""
+    assert statement.query is not None
+    path = require_path(statement.target)
+    if statement.location not in (None, path):
+        raise UserError(
+            f"the name says that the table is at '{path}', and the location '{statement.location}'. Give one.",
+            code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+        )
+    before = _existing(context, statement.target)
+    replaces = statement.mode in ("replace", "create_or_replace")
+    if before is None and statement.mode == "replace":
+        raise TableNotFoundError(
+            f"there is no table at {path} to replace. CREATE OR REPLACE TABLE makes one.",
+            code="TABLE_OR_VIEW_NOT_FOUND",
+            table=path,
+        )
+    if before is not None and replaces:
+        _check_replaceable(before, statement.properties, bool(statement.cluster_by))
+    mode = "overwrite" if replaces else "ignore" if statement.mode == "create_if_not_exists" else "errorifexists"
+    handle = context.command(path)
+    options = {} if statement.comment is None else {"comment": statement.comment}
+    unknown = [key for key in statement.properties if not key.lower().startswith("delta.")]
+    if unknown:
+        raise UnsupportedOperationError(
+            f"the property '{unknown[0]}' of CREATE TABLE AS SELECT is not supported: only those that begin with "
+            "'delta.' are. Set it with ALTER TABLE ... SET TBLPROPERTIES.",
+            option=unknown[0],
+        )
+    write(
+        context.query(statement.query),
+        path,
+        mode=mode,  # type: ignore[arg-type]
+        overwrite_schema=before is not None and replaces,
+        partition_by=list(statement.partition_by) or ([] if replaces and before is not None else None),
+        cluster_by=list(statement.cluster_by) or None,
+        properties=None if before is not None else statement.properties,
+        user_metadata=handle.user_metadata,
+        options=options,
+    )
+    return context.nothing()
+
+
+def _existing(context: StatementContext, reference: TableReference) -> Snapshot | None:
+    try:
+        return context.snapshot(reference)
+    except TableNotFoundError:
+        return None
+
+
+def _check_replaceable(before: Snapshot, properties: Mapping[str, str], clusters: bool) -> None:
+    """The table that is replaced must be such that its rows and columns are all that changes.
+
+    Raises: UnsupportedOperationError where properties, clustering or computed columns would have to leave.
+    """
+    has = {k: v for k, v in (before.metadata.configuration or {}).items() if not k.startswith(_OF_ONE_TABLE)}
+    computed = any(GENERATION_EXPRESSION in field.metadata for field in before.schema)
+    clustered = bool(logical_clustering_columns(before.schema, before.domain_metadata))
+    if has != dict(properties) or computed or clustered or clusters:
+        raise UnsupportedOperationError(
+            f"REPLACE TABLE ... AS SELECT over the table at {before.table_root}, which has other properties, computed "
+            "columns or clustering than the statement says, is not supported. Run CREATE OR REPLACE TABLE with the "
+            "columns, and then INSERT INTO.",
+            table=before.table_root,
+        )
+
+
+# --- clones and views
+
+
+def clone(context: StatementContext, statement: Clone) -> DataFrame:
+    """Raises: what ``DeltaTable.clone`` raises."""
+    path = require_path(statement.target)
+    if statement.location not in (None, path):
+        raise UserError(
+            f"the name says that the clone is at '{path}', and the location '{statement.location}'. Give one.",
+            code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+        )
+    source = context.table(statement.source)
+    there = _existing(context, statement.target)
+    if statement.mode == "create_if_not_exists" and there is not None:
+        return context.nothing()
+    if statement.mode == "replace" and there is None:
+        raise TableNotFoundError(
+            f"there is no table at {path} to replace. CREATE OR REPLACE TABLE makes one.",
+            code="TABLE_OR_VIEW_NOT_FOUND",
+            table=path,
+        )
+    given: dict[str, Any] = {
+        "isShallow": True,
+        "replace": statement.mode in ("replace", "create_or_replace"),
+        "properties": dict(statement.properties),
+    }
+    if statement.source.version is not None:
+        return source.cloneAtVersion(statement.source.version, path, **given)
+    if statement.source.timestamp is not None:
+        return source.cloneAtTimestamp(context.frames.time(statement.source.timestamp), path, **given)
+    return source.clone(path, **given)
+
+
+def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
+    """A view over the tables as they are now: it stays at their versions."""
+    if len(statement.name.parts) != 1:
+        raise UserError(
+            f"a temporary view has a name without dots, and {statement.name.text!r:.200} is another.",
+            code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
+        )
+    frame = context.query(statement.query)
+    if statement.columns is not None:
+        if len(statement.columns) != len(frame.columns):
+            raise UserError(
+                f"the view has {len(statement.columns)} names for {len(frame.columns)} columns.",
+                code="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+            )
+        frame = frame.toDF(*statement.columns)
+    name = statement.name.parts[0]
+    if statement.is_global:
+        frame.createOrReplaceGlobalTempView(name) if statement.replace else frame.createGlobalTempView(name)
+    else:
+        frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
+    return context.nothing()

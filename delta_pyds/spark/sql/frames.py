@@ -1,0 +1,133 @@
+"""The tables that a query names, as DataFrames.
+
+Invariant: within one statement a table is read at one version, however often it is named. Nothing is left behind in the
+session's catalog.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import ExpressionError, UnsupportedOperationError, UserError
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.spark.delta_table.identifiers import path_in_name
+from delta_pyds.spark.session import read, register
+from delta_pyds.spark.source.datasource import DeltaDataSource
+from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_pyds.statements.kinds import SqlText
+
+_TIME_ZONE = "spark.sql.session.timeZone"
+_WHOLE = re.compile(r"-?\d{1,18}")
+
+
+class Frames:
+    """The tables of one statement."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._read: dict[Any, DataFrame] = {}
+
+    def of(self, table: TableReference | TableChanges) -> DataFrame:
+        """Its rows. Raises: what reading it raises; UserError for a time that is none."""
+        key = _key(table)
+        if key not in self._read:
+            self._read[key] = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
+        return self._read[key]
+
+    def run(self, text: str, spans: Sequence[TableSpan], args: Any = None) -> DataFrame:
+        """Spark's answer to a text in which the spans are tables of ours."""
+        if not spans:
+            return self._spark.sql(text, args)
+        pieces: list[str] = []
+        frames: dict[str, DataFrame] = {}
+        done = 0
+        for number, span in enumerate(spans):
+            name = f"table_{number}"
+            frames[name] = self.of(span.table)
+            pieces += [_doubled(text[done : span.start]), "{", name, "}"]
+            done = span.end
+        return self._spark.sql("".join([*pieces, _doubled(text[done:])]), args, **frames)
+
+    def time(self, text: SqlText) -> str:
+        """The time that an expression without columns means, as text in the session's zone."""
+        literal = _literal(text.text)
+        if literal is not None:
+            return literal
+        found = self._value(f"CAST(CAST({text.text} AS TIMESTAMP) AS STRING)")
+        if found is None:
+            raise UserError(
+                f"the expression {text.text!r:.200} is no time, so no version can be found by it.",
+                code="DELTA_TIMESTAMP_INVALID",
+                expression=text.text,
+            )
+        return str(found)
+
+    def _rows(self, table: TableReference) -> DataFrame:
+        assert table.path is not None
+        timestamp = None if table.timestamp is None else self.time(table.timestamp)
+        return read(self._spark, table.path, version=table.version, timestamp=timestamp)
+
+    def _changes(self, table: TableChanges) -> DataFrame:
+        options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(_TIME_ZONE) or "UTC"}
+        for name, bound in zip(("starting", "ending"), table.bounds, strict=False):
+            kind, value = self._bound(bound)
+            options[f"{name}{kind}"] = value
+        register(self._spark)
+        with errors_as_they_were():
+            frame = self._spark.read.format(DeltaDataSource.name()).options(**options).load(_path_of_changes(table))
+            _ = frame.schema  # on Spark Connect a load asks the server nothing by itself, and its errors belong here
+        return frame
+
+    def _bound(self, text: SqlText) -> tuple[str, str]:
+        if _WHOLE.fullmatch(text.text):
+            return "Version", text.text
+        literal = _literal(text.text)
+        if literal is not None:
+            return "Timestamp", literal
+        found = self._value(text.text)
+        return ("Version", str(found)) if isinstance(found, int) else ("Timestamp", self.time(text))
+
+    def _value(self, expression: str) -> Any:
+        return self._spark.sql(f"SELECT {expression} AS value").collect()[0][0]
+
+
+_TIME_ZONE_OPTION = "timeZone"
+
+
+def _key(table: TableReference | TableChanges) -> Any:
+    if isinstance(table, TableChanges):
+        return table.name, tuple(bound.text for bound in table.bounds)
+    return table.path, table.version, None if table.timestamp is None else table.timestamp.text
+
+
+def _path_of_changes(table: TableChanges) -> str:
+    """Raises: UnsupportedOperationError for a name of a catalog."""
+    if table.by_path:
+        return table.name
+    try:
+        return path_in_name(table.name)
+    except UnsupportedOperationError:
+        if "/" in table.name and "`" not in table.name:
+            return table.name
+        raise
+
+
+def _literal(text: str) -> str | None:
+    """The value of a text that is one string."""
+    try:
+        first, *others = tokenize(text)
+    except ExpressionError:
+        return None
+    return first.value if first.kind == "string" and len(others) == 1 else None
+
+
+def _doubled(text: str) -> str:
+    """Braces stand for themselves: PySpark formats the text."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,186 @@
+"""INSERT in its forms.
+
+Invariant: one statement is one version. Values are assigned to columns as Spark's store assignment does it, so a value
+that does not fit is an error; a column that the list leaves out gets its default, or what the table computes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql import types as spark_types
+
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.protocol.schema import StructField
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.row_changes.assignment import StoreAssignment
+from delta_pyds.spark.row_changes.stored_values import spark_field
+from delta_pyds.spark.session import write
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.kinds import Insert, SqlText
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_pyds.table.snapshot import Snapshot
+
+_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+def insert(context: StatementContext, statement: Insert) -> DataFrame:
+    """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...) and what a write raises."""
+    _refuse(statement)
+    table = context.table(statement.target)  # proves the path on Spark Connect
+    snapshot = context.snapshot(statement.target)
+    rows = context.query(statement.query)
+    static = {} if statement.partition is None else _static(snapshot, statement.partition)
+    given = _by_name(rows, statement) if statement.by_name else _by_position(snapshot, rows, statement, static)
+    rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
+    handle = context.command(snapshot.table_root)
+    arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
+    if statement.evolves:
+        arguments["merge_schema"] = True
+    if statement.replace_where is not None:
+        arguments |= {"mode": "overwrite", "replace_where": context.parsed.expression(statement.replace_where)}
+    elif statement.overwrite:
+        arguments |= {"mode": "overwrite", **_overwritten(context, snapshot, static)}
+    else:
+        arguments["mode"] = "append"
+    path = statement.target.path or ""
+    write(rows, _shared(table, path), **arguments)
+    return context.nothing()
+
+
+def _shared(table: DeltaTable, path: str) -> str:
+    """On Spark Connect a path without a scheme, of which ``DeltaTable`` has proved that it is the server's too."""
+    return path if "://" in path or not table._handle.remote else f"file://{table._handle.path}"
+
+
+def _refuse(statement: Insert) -> None:
+    """Raises: UnsupportedOperationError for what is not there yet."""
+    if statement.replace_using is not None:
+        raise UnsupportedOperationError(
+            "INSERT ... REPLACE USING is not supported by this version of delta_pyds. Use REPLACE WHERE, or MERGE.",
+            feature="REPLACE USING",
+        )
+    if statement.evolves and not statement.by_name:
+        raise UnsupportedOperationError(
+            "INSERT WITH SCHEMA EVOLUTION is not supported by this version of delta_pyds without BY NAME.",
+            feature="WITH SCHEMA EVOLUTION",
+        )
+    tokens = tokenize(statement.query.text, statement=True)
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.is_word("DEFAULT") and before.is_symbol("(", ",") and after.is_symbol(")", ","):
+            raise UnsupportedOperationError(
+                "DEFAULT as a value of INSERT is not supported by this version of delta_pyds. Leave the column out of "
+                "the list of columns: it gets its default then.",
+                feature="DEFAULT",
+            )
+
+
+def _static(snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...]) -> dict[str, str]:
+    """Partition columns with values, as the table spells them. Raises: UserError for another column."""
+    partitioned = {name.lower(): name for name in snapshot.configuration.partition_columns}
+    found: dict[str, str] = {}
+    for name, value in partition:
+        if name.lower() not in partitioned:
+            raise UserError(
+                f"the column '{name}' in PARTITION is none that the table {snapshot.table_root} is partitioned by.",
+                code="NON_PARTITION_COLUMN",
+                column=name,
+            )
+        if value is not None:
+            found[partitioned[name.lower()]] = value.text
+    return found
+
+
+def _by_name(rows: DataFrame, statement: Insert) -> list[str]:
+    if statement.columns is not None:
+        raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
+    return list(rows.columns)
+
+
+def _by_position(snapshot: Snapshot, rows: DataFrame, statement: Insert, static: dict[str, str]) -> list[str]:
+    """The columns that the columns of the query are for, in their order."""
+    if statement.columns is None:
+        wanted = [name for name in snapshot.schema.names if name not in static]
+    else:
+        wanted = [_column(snapshot, name).name for name in statement.columns]
+        twice = {name for name in wanted if wanted.count(name) > 1 or name in static}
+        if twice:
+            raise UserError(
+                f"the column '{min(twice)}' gets two values.", code="COLUMN_ALREADY_EXISTS", column=min(twice)
+            )
+    if len(wanted) != len(rows.columns):
+        kind = "NOT_ENOUGH_DATA_COLUMNS" if len(rows.columns) < len(wanted) else "TOO_MANY_DATA_COLUMNS"
+        raise UserError(
+            f"the query gives {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} of table "
+            f"{snapshot.table_root} are to be written ({', '.join(wanted)}).",
+            code=f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
+            table=snapshot.table_root,
+        )
+    return wanted
+
+
+def _column(snapshot: Snapshot, name: str) -> StructField:
+    found = snapshot.schema.find(name)
+    if found is None:
+        raise ColumnNotFoundError(
+            f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
+            column=name,
+        )
+    return found
+
+
+def _assigned(
+    context: StatementContext,
+    snapshot: Snapshot,
+    rows: DataFrame,
+    given: list[str],
+    static: dict[str, str],
+    *,
+    by_place: bool,
+) -> DataFrame:
+    """The rows with the table's names and types."""
+    policy = StoreAssignment.of(context.spark, fill=not by_place, table=snapshot.table_root)
+    if by_place:
+        policy = StoreAssignment(policy.ansi, policy.casts_may_wrap, policy.fill, policy.table, by_place=True)
+    # names of its own: those of a query may be equal
+    numbered = rows.toDF(*(f"c{number}" for number in range(len(given))))
+    types = [field.dataType for field in rows.schema.fields]
+    columns: list[Column] = []
+    for number, name in enumerate(given):
+        field = snapshot.schema.find(name)
+        value = F.col(f"c{number}")
+        columns.append(
+            value.alias(name) if field is None else _value(policy, value, types[number], field).alias(field.name)
+        )
+    for name, text in static.items():
+        columns.append(_value(policy, F.expr(text), spark_types.StringType(), _column(snapshot, name)).alias(name))
+    return numbered.select(*columns)
+
+
+def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType, field: StructField) -> Column:
+    wanted = spark_field(field).dataType
+    if isinstance(wanted, spark_types.StringType) and isinstance(source, spark_types.StringType):
+        return value.cast(wanted) if wanted != source else value
+    return policy.assign(value, source, wanted, field.name)
+
+
+def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str]) -> dict[str, Any]:
+    """What INSERT OVERWRITE replaces: the table, the partitions that are named, or those that get rows."""
+    partitioned = snapshot.configuration.partition_columns
+    dynamic = (context.spark.conf.get(_DYNAMIC, None) or "static").lower() == "dynamic"
+    if dynamic and partitioned and len(static) < len(partitioned):
+        return {"partition_overwrite": "dynamic"}
+    if not static:
+        return {"partition_overwrite": "static"}
+    conditions = []
+    for name, text in static.items():
+        quoted = "`" + name.replace("`", "``") + "`"
+        data_type = spark_field(_column(snapshot, name)).dataType.simpleString()
+        is_null = text.upper() == "NULL"
+        conditions.append(f"{quoted} IS NULL" if is_null else f"{quoted} = CAST({text} AS {data_type})")
+    return {"replace_where": " AND ".join(conditions)}

@@ -1,0 +1,135 @@
+"""MERGE, UPDATE, DELETE, TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.protocol.features import Feature, supported_features
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.kinds import (
+    Assignment,
+    Delete,
+    Merge,
+    MergeClauseText,
+    SqlText,
+    TableReference,
+    Truncate,
+    Update,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
+
+TextOf = Callable[[SqlText], str]
+
+
+def delete(context: StatementContext, statement: Delete) -> DataFrame:
+    table = context.table(statement.target)
+    if statement.alias is not None:
+        table = table.alias(statement.alias)
+    with context.expressions() as text_of:
+        return table.delete(None if statement.condition is None else text_of(statement.condition))
+
+
+def truncate(context: StatementContext, statement: Truncate) -> DataFrame:
+    context.table(statement.target).delete()
+    return context.nothing()
+
+
+def update(context: StatementContext, statement: Update) -> DataFrame:
+    table = context.table(statement.target)
+    if statement.alias is not None:
+        table = table.alias(statement.alias)
+    with context.expressions() as text_of:
+        values = _values(context, statement.target, statement.alias, statement.assignments, text_of)
+        if statement.condition is None:
+            return table.update(set=values)
+        return table.update(text_of(statement.condition), values)
+
+
+def merge(context: StatementContext, statement: Merge) -> DataFrame:
+    table = context.table(statement.target)
+    if statement.alias is not None:
+        table = table.alias(statement.alias)
+    source = context.source(statement.source)
+    if statement.source_alias is not None:
+        source = source.alias(statement.source_alias)
+    with context.expressions() as text_of:
+        builder = table.merge(source, text_of(statement.condition))
+        if statement.evolves:
+            builder = builder.withSchemaEvolution()
+        for clause in statement.clauses:
+            builder = _with_clause(context, statement, builder, clause, text_of)
+        return builder.execute()
+
+
+def _with_clause(
+    context: StatementContext, statement: Merge, builder: DeltaMergeBuilder, clause: MergeClauseText, text_of: TextOf
+) -> DeltaMergeBuilder:
+    condition = None if clause.condition is None else text_of(clause.condition)
+    values = None
+    if clause.assignments is not None:
+        values = _values(context, statement.target, statement.alias, clause.assignments, text_of)
+    if clause.kind == "not_matched":
+        return (
+            builder.whenNotMatchedInsertAll(condition)
+            if values is None
+            else builder.whenNotMatchedInsert(condition, values)
+        )
+    if clause.kind == "matched":
+        if clause.action == "delete":
+            return builder.whenMatchedDelete(condition)
+        return (
+            builder.whenMatchedUpdateAll(condition) if values is None else builder.whenMatchedUpdate(condition, values)
+        )
+    if clause.action == "delete":
+        return builder.whenNotMatchedBySourceDelete(condition)
+    assert values is not None
+    return builder.whenNotMatchedBySourceUpdate(condition, values)
+
+
+def _values(
+    context: StatementContext,
+    target: TableReference,
+    alias: str | None,
+    assignments: tuple[Assignment, ...],
+    text_of: TextOf,
+) -> dict[str, str]:
+    """Columns to values. Raises: UserError for a column that is assigned twice under one spelling."""
+    found: dict[str, str] = {}
+    for one in assignments:
+        if one.column in found:
+            raise UnsupportedOperationError(
+                f"the column {one.column!r:.200} is assigned twice in one clause.",
+                code="DELTA_CONFLICT_SET_COLUMN",
+                column=one.column,
+            )
+        is_default = one.value.text.upper() == "DEFAULT"
+        found[one.column] = _default(context, target, alias, one.column) if is_default else text_of(one.value)
+    return found
+
+
+def _default(context: StatementContext, target: TableReference, alias: str | None, column: str) -> str:
+    """SQL of a column's default, NULL where it has none.
+
+    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes.
+    """
+    names = [token.value for token in tokenize(column) if token.kind in ("word", "name")]
+    if len(names) > 1 and alias is not None and names[0].lower() == alias.lower():
+        names = names[1:]
+    snapshot = context.snapshot(target)
+    field = snapshot.schema.find(names[0]) if len(names) == 1 else None
+    if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
+        raise UnsupportedOperationError(
+            f"DEFAULT as the value of {column!r:.200} is not supported: it is no column, or one that the table "
+            "computes. Write the value, or leave the column out.",
+            column=column,
+        )
+    has_defaults = Feature.ALLOW_COLUMN_DEFAULTS in supported_features(snapshot.protocol)
+    return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"

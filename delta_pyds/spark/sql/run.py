@@ -1,0 +1,135 @@
+"""``delta_pyds.sql``: a statement by its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.sql import alter, create, describe, insert, maintenance, names, row_changes
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements import kinds
+from delta_pyds.statements.parse import parse_statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
+    kinds.Delete: row_changes.delete,
+    kinds.Update: row_changes.update,
+    kinds.Merge: row_changes.merge,
+    kinds.Truncate: row_changes.truncate,
+    kinds.Insert: insert.insert,
+    kinds.Create: create.create,
+    kinds.Clone: create.clone,
+    kinds.AddColumns: alter.add_columns_to,
+    kinds.RenameColumn: alter.rename_column,
+    kinds.DropColumns: alter.drop_columns,
+    kinds.AlterColumn: alter.alter_column,
+    kinds.SetProperties: alter.set_properties,
+    kinds.UnsetProperties: alter.unset_properties,
+    kinds.AddConstraint: alter.add_constraint,
+    kinds.DropConstraint: alter.drop_constraint,
+    kinds.ClusterBy: alter.cluster_by,
+    kinds.DropFeature: alter.drop_feature,
+    kinds.Optimize: maintenance.optimize,
+    kinds.Purge: maintenance.purge,
+    kinds.Vacuum: maintenance.vacuum,
+    kinds.Restore: maintenance.restore,
+    kinds.Convert: maintenance.convert,
+    kinds.Generate: maintenance.generate,
+    kinds.DescribeHistory: describe.history,
+    kinds.DescribeDetail: describe.detail,
+    kinds.ShowProperties: describe.show_properties,
+    kinds.ShowColumns: describe.show_columns,
+}
+# Spark has none of these; Convert takes the name of a directory of Parquet files
+_OF_DELTA_ALONE = (
+    kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
+    kinds.DescribeHistory, kinds.DescribeDetail, kinds.ClusterBy, kinds.DropFeature,
+)  # fmt: skip
+# by its entry in the catalog alone, Spark would change a table of ours, or say of it what is not so
+_CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "COMMENT")
+# where Spark takes a query or a table to be read, so that a frame may stand for a table by path
+_TAKES_FRAMES = (
+    "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
+    "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "",
+)  # fmt: skip
+
+
+def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+    """Run one statement: of Delta here, any other by Spark, with tables by path wherever Spark takes a table.
+
+    ``text``: ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
+    ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``. ``args``: values for
+    ``:name`` (a dict) or ``?`` (a list). Names without a path are Spark's.
+
+    >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
+    >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
+
+    Returns: what Spark's ``sql`` returns; of a command, one DataFrame with the reference's columns. A command has run
+        when this returns.
+    Raises: SqlSyntaxError with the place in the text, a ParseException too; UnsupportedOperationError for what the
+        reference has and this version has not; what the same call of ``DeltaTable`` raises; Spark's exceptions.
+    """
+    if not isinstance(text, str):
+        raise OptionError(f"the statement is a {type(text).__name__}, but must be a text.", option="text")
+    with errors_of_spark():
+        parsed = parse_statement(text, args)
+        context = StatementContext(spark, text, parsed, args)
+        statement = parsed.statement
+        if isinstance(statement, kinds.TemporaryView):
+            return create.temporary_view(context, statement)
+        if isinstance(statement, kinds.PassThrough):
+            return _pass_through(context, statement)
+        if statement.target.path is None and not isinstance(statement, kinds.Convert):
+            return _by_name(context, statement)
+        parsed.check_complete()
+        return _RUN[type(statement)](context, statement)
+
+
+def _by_name(context: StatementContext, statement: kinds.Statement) -> DataFrame:
+    """A statement about a table of the catalog is Spark's, where Spark has it."""
+    if isinstance(statement, _OF_DELTA_ALONE):
+        names.require_path(statement.target)
+    if isinstance(statement, kinds.Create) and (statement.provider or "").lower() == "deltapy":
+        names.require_path(statement.target)
+    return _pass_through(context, context.parsed.as_pass_through())
+
+
+def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
+    """Spark's own statement."""
+    if statement.target is not None and statement.verb.startswith(_CHANGES):
+        names.refuse_if_ours(context.spark, statement.target)
+    spans = tuple(
+        span
+        for span in statement.tables
+        if not isinstance(span.table, kinds.TableReference) or span.table.path is not None
+    )
+    if spans and not _takes_frames(statement.verb):
+        named = context.text[spans[0].start : spans[0].end]
+        raise UnsupportedOperationError(
+            f"{statement.verb.split(' ')[0]} does not take a table by path such as {named!r:.200} in this version of "
+            "delta_pyds. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+        )
+    return context.frames.run(context.text, spans, _remaining(context, spans))
+
+
+def _takes_frames(verb: str) -> bool:
+    if verb.startswith(("DESC ", "DESCRIBE ")):
+        return not verb.split(" ")[1].startswith(("EXTENDED", "FORMATTED")) and "EXTENDED" not in verb
+    return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
+
+
+def _remaining(context: StatementContext, spans: tuple[kinds.TableSpan, ...]) -> Any:
+    """The arguments that the text still has, once the tables are taken out of it."""
+    if not isinstance(context.args, (list, tuple)):
+        return context.args
+    taken = {
+        number
+        for number, place in enumerate(context.parsed.positional)
+        if any(span.start <= place < span.end for span in spans)
+    }
+    return [value for number, value in enumerate(context.args) if number not in taken]

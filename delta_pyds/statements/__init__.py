@@ -1,0 +1,19 @@
+"""A statement of SQL to what it asks for: a value for each kind, with exact pieces of the user's text.
+
+Every expression stays the text that the user wrote, for Spark to read. What is no statement of Delta passes on to
+Spark, with the tables by path that are named in it.
+
+- ``arguments``: a statement with the values of its arguments in it, as SQL
+- ``reader``: the tokens of a statement one after another: names, literals, errors with their place
+- ``pieces``: where an expression, a type or a query ends, and its exact text
+- ``kinds``: what a statement asks for, a value for each kind
+- ``tables``: tables as they are named, and where a query names them
+- ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
+- ``insert``: INSERT in its forms
+- ``columns``: columns as CREATE and ALTER define them, and properties
+- ``create``: CREATE and REPLACE TABLE, clones, temporary views
+- ``alter``: ALTER TABLE in its forms
+- ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
+- ``describe``: DESCRIBE and SHOW
+- ``parse``: a text to its statement
+"""

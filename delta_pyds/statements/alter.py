@@ -1,0 +1,136 @@
+"""ALTER TABLE in its forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from delta_pyds.statements import pieces
+from delta_pyds.statements.columns import at_option, column, constraint, place, properties, property_key
+from delta_pyds.statements.create import cluster_by
+from delta_pyds.statements.kinds import (
+    AddColumns,
+    AddConstraint,
+    AlterColumn,
+    ClusterBy,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    RenameColumn,
+    SetProperties,
+    Statement,
+    TableReference,
+    UnsetProperties,
+)
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import target_table
+
+
+def alter_table(reader: StatementReader) -> Statement:
+    """``ALTER TABLE t`` and what shall become of it."""
+    reader.expect("ALTER", "TABLE")
+    target = target_table(reader)
+    found = _action(reader, target)
+    if reader.token.is_symbol(","):
+        reader.refuse("several changes in one ALTER TABLE", "Write one statement for each.")
+    reader.expect_end()
+    return found
+
+
+def _action(reader: StatementReader, target: TableReference) -> Statement:
+    if reader.accept("ADD", "COLUMN|COLUMNS"):
+        return _add_columns(reader, target)
+    if reader.accept("ADD", "CONSTRAINT"):
+        return AddConstraint(target, *constraint(reader))
+    if reader.accept("RENAME", "COLUMN"):
+        old = reader.path_text()
+        reader.expect("TO")
+        return RenameColumn(target, old, reader.identifier())
+    if reader.accept("DROP"):
+        return _drop(reader, target)
+    if reader.accept("ALTER|CHANGE"):
+        changes = reader.previous.is_word("CHANGE")
+        reader.accept("COLUMN")
+        return _alter_column(reader, target, changes)
+    if reader.accept("SET", "TBLPROPERTIES"):
+        return SetProperties(target, properties(reader))
+    if reader.accept("UNSET", "TBLPROPERTIES"):
+        if_exists = reader.accept("IF", "EXISTS")
+        return UnsetProperties(target, reader.in_parentheses(lambda: property_key(reader)), if_exists)
+    if reader.at("CLUSTER", "BY", "NONE|AUTO"):
+        if reader.tokens[reader.index + 2].is_word("AUTO"):
+            reader.refuse("CLUSTER BY AUTO", "Name the columns.")
+        reader.index += 3
+        return ClusterBy(target, ())
+    if reader.at("CLUSTER"):
+        return ClusterBy(target, cluster_by(reader))
+    return _other(reader)
+
+
+def _other(reader: StatementReader) -> NoReturn:
+    if reader.at("REPLACE", "COLUMNS"):
+        reader.refuse("ALTER TABLE ... REPLACE COLUMNS", "Add, rename and drop columns instead.")
+    if reader.at("RENAME", "TO"):
+        reader.refuse("ALTER TABLE ... RENAME TO for a table by path", "Move its directory, or clone it.")
+    if reader.at("SET", "LOCATION"):
+        reader.refuse("ALTER TABLE ... SET LOCATION for a table by path", "Name the other path in your statements.")
+    reader.fail(
+        "expected ADD, RENAME COLUMN, DROP, ALTER COLUMN, CHANGE COLUMN, SET or UNSET TBLPROPERTIES, or CLUSTER BY"
+    )
+
+
+def _add_columns(reader: StatementReader, target: TableReference) -> AddColumns:
+    def one_column() -> object:
+        return column(reader, nested=True, placed=True)
+
+    columns = reader.in_parentheses(one_column) if reader.token.is_symbol("(") else reader.list_of(one_column)
+    return AddColumns(target, columns)  # type: ignore[arg-type]
+
+
+def _drop(reader: StatementReader, target: TableReference) -> Statement:
+    if reader.accept("CONSTRAINT"):
+        if_exists = reader.accept("IF", "EXISTS")
+        return DropConstraint(target, reader.identifier(), if_exists)
+    if reader.accept("FEATURE"):
+        feature = reader.string() if reader.token.kind == "string" else reader.identifier()
+        return DropFeature(target, feature, reader.accept("TRUNCATE", "HISTORY"))
+    reader.expect("COLUMN|COLUMNS")
+    if_exists = reader.accept("IF", "EXISTS")
+    in_list = reader.token.is_symbol("(")
+    columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
+    return DropColumns(target, columns, if_exists)
+
+
+def _alter_column(reader: StatementReader, target: TableReference, changes: bool) -> AlterColumn:
+    found = AlterColumn(target, reader.path_text())
+    if reader.accept("TYPE"):
+        return replace(found, data_type=pieces.data_type(reader))
+    if reader.accept("COMMENT"):
+        return replace(found, comment=reader.string())
+    if reader.at("FIRST") or reader.at("AFTER"):
+        return replace(found, after=place(reader))
+    if reader.accept("SET", "DEFAULT"):
+        return replace(found, default=pieces.expression(reader, at_option))
+    if reader.accept("DROP", "DEFAULT"):
+        return replace(found, drop_default=True)
+    if reader.at("SET|DROP", "NOT|!", "NULL"):
+        nullable = reader.token.is_word("DROP")
+        reader.index += 3
+        return replace(found, nullable=nullable)
+    if reader.at("SYNC", "IDENTITY"):
+        reader.refuse("ALTER COLUMN ... SYNC IDENTITY", "Write no values into the identity column yourself.")
+    if not changes:
+        reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST or AFTER")
+    return _hive_change(reader, found)
+
+
+def _hive_change(reader: StatementReader, found: AlterColumn) -> AlterColumn:
+    """``CHANGE COLUMN old new type [COMMENT 'c'] [FIRST | AFTER c]``"""
+    new = column(reader, placed=True)
+    if new.default is not None or new.generated is not None or new.identity is not None or not new.nullable:
+        reader.fail("CHANGE COLUMN takes a name, a type, a comment and a place")
+    old_name = found.column.split(".")[-1].strip("`")
+    renamed = None if new.path[0].lower() == old_name.lower() else new.path[0]
+    if renamed is not None:
+        reader.refuse("another name in CHANGE COLUMN", "Use ALTER TABLE ... RENAME COLUMN old TO new.")
+    return replace(found, data_type=new.data_type, comment=new.comment, after=new.after)

@@ -1,0 +1,146 @@
+"""Columns as CREATE and ALTER define them, and properties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_pyds.statements import pieces
+from delta_pyds.statements.arguments import ends_value
+from delta_pyds.statements.kinds import ColumnText, Identity, SqlText
+from delta_pyds.statements.reader import StatementReader, syntax_error
+
+# how an option of a column begins
+_OPTIONS = (
+    "COMMENT",
+    "GENERATED",
+    "DEFAULT",
+    "FIRST",
+    "AFTER",
+    "CONSTRAINT",
+    "CHECK",
+    "PRIMARY",
+    "REFERENCES",
+    "UNIQUE",
+)
+
+
+def column(reader: StatementReader, *, nested: bool = False, placed: bool = False) -> ColumnText:
+    """``name type [NOT NULL | DEFAULT e | GENERATED ... | COMMENT 'c' | FIRST | AFTER c]``
+
+    ``nested``: the name may be a path into a struct. ``placed``: a place among the columns may be named.
+    """
+    path = reader.path() if nested else (reader.identifier(),)
+    found = ColumnText(path, pieces.data_type(reader))
+    seen: set[str] = set()
+    while (option := reader.token.text.upper()) in (*_OPTIONS, "NOT", "!", "NULL") and reader.token.kind != "name":
+        if option in seen:
+            reader.fail(f"{option} is said twice of one column")
+        seen.add(option)
+        found = _with_option(reader, found, placed)
+    return found
+
+
+def _with_option(reader: StatementReader, found: ColumnText, placed: bool) -> ColumnText:
+    if reader.accept("NOT|!"):
+        reader.expect("NULL")
+        return replace(found, nullable=False)
+    if reader.accept("COMMENT"):
+        return replace(found, comment=reader.string())
+    if reader.accept("DEFAULT"):
+        return replace(found, default=pieces.expression(reader, at_option))
+    if reader.accept("GENERATED"):
+        return _generated(reader, found)
+    if placed and reader.at("FIRST|AFTER"):
+        return replace(found, after=place(reader))
+    if reader.at("CONSTRAINT|CHECK|PRIMARY|REFERENCES|UNIQUE"):
+        reader.refuse(
+            f"{reader.token.text.upper()} of a column", "Use ALTER TABLE ... ADD CONSTRAINT name CHECK (condition)."
+        )
+    raise syntax_error(reader.bound, reader.token, "expected NOT NULL, DEFAULT, GENERATED, COMMENT or the next column")
+
+
+def at_option(reader: StatementReader) -> bool:
+    """Whether the next option of a column begins behind an expression."""
+    if not ends_value(reader.previous) or reader.previous.is_word("DEFAULT"):
+        return False
+    return reader.at("NOT|!", "NULL") or reader.token.is_word(*_OPTIONS)
+
+
+def place(reader: StatementReader) -> str:
+    """FIRST is the empty text; AFTER a column its name."""
+    if reader.accept("FIRST"):
+        return ""
+    reader.expect("AFTER")
+    first = reader.index
+    reader.identifier()
+    return reader.piece(first, reader.index).text
+
+
+def _generated(reader: StatementReader, found: ColumnText) -> ColumnText:
+    always = reader.accept("ALWAYS")
+    if not always:
+        reader.expect("BY", "DEFAULT")
+    reader.expect("AS")
+    if not reader.accept("IDENTITY"):
+        if not always:
+            reader.fail("expected IDENTITY")
+        reader.expect("(")
+        expression = pieces.expression(reader)
+        reader.expect(")")
+        return replace(found, generated=expression)
+    numbers = {"START": 1, "INCREMENT": 1}
+    if reader.accept("("):
+        for first, second in (("START", "WITH"), ("INCREMENT", "BY"), ("START", "WITH")):
+            if reader.accept(first, second):
+                numbers[first] = reader.whole_number()
+                reader.accept(",")
+        reader.expect(")")
+    return replace(found, identity=Identity(always, numbers["START"], numbers["INCREMENT"]))
+
+
+def constraint(reader: StatementReader) -> tuple[str, SqlText]:
+    """``CONSTRAINT name CHECK (condition)``, from the name on."""
+    name = reader.identifier()
+    if reader.at("PRIMARY|FOREIGN|UNIQUE"):
+        reader.refuse(f"a constraint {reader.token.text.upper()}", "Only CHECK constraints are kept by Delta tables.")
+    reader.expect("CHECK", "(")
+    condition = pieces.expression(reader)
+    reader.expect(")")
+    if reader.at("ENFORCED|NOT|RELY|NORELY"):
+        reader.refuse("a characteristic of a constraint", "CHECK constraints are always enforced.")
+    return name, condition
+
+
+def properties(reader: StatementReader) -> dict[str, str]:
+    """``('key' = 'value', key.with.dots = 7)``"""
+    found: dict[str, str] = {}
+
+    def one() -> None:
+        start = reader.token
+        key = property_key(reader)
+        if key in found:
+            reader.fail(f"the property '{key}' is given twice", start)
+        reader.accept("=|==")
+        found[key] = _value(reader)
+
+    reader.in_parentheses(one)
+    return found
+
+
+def property_key(reader: StatementReader) -> str:
+    """A string, or names with dots."""
+    return reader.string() if reader.token.kind == "string" else ".".join(reader.path())
+
+
+def _value(reader: StatementReader) -> str:
+    token = reader.token
+    if token.kind == "string":
+        return reader.string()
+    if token.is_word("TRUE", "FALSE"):
+        return reader.take().text.lower()
+    sign = "-" if reader.accept("-") else ""
+    if reader.token.kind == "number":
+        return sign + reader.take().text
+    raise syntax_error(
+        reader.bound, reader.token, "expected a string, a number, TRUE or FALSE as the value of the property"
+    )

@@ -1,0 +1,174 @@
+"""CREATE and REPLACE TABLE, clones, temporary views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from delta_pyds.statements import pieces
+from delta_pyds.statements.columns import column, constraint, properties
+from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import source_table, table, target_table
+
+Mode = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
+
+
+def create_table(reader: StatementReader) -> Create | Clone:
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t ...``, ``REPLACE TABLE t ...``"""
+    mode = _mode(reader)
+    target = target_table(reader)
+    if reader.at("SHALLOW|DEEP", "CLONE") or reader.at("CLONE"):
+        return _clone(reader, target, mode)
+    found = Create(target, mode)
+    if reader.accept("LIKE"):
+        like = source_table(reader)
+        if not isinstance(like, TableReference) or like.travels:
+            reader.fail("LIKE takes a table as it is now")
+        found = replace(found, like=like)
+    elif reader.token.is_symbol("(") and not pieces.at_query(reader):
+        found = _with_columns(reader, found)
+    found = _with_clauses(reader, found)
+    if reader.accept("AS") or pieces.at_query(reader):
+        if found.columns or found.like is not None:
+            reader.fail("CREATE TABLE AS SELECT takes its columns from the query")
+        found = replace(found, query=pieces.query(reader))
+    reader.expect_end()
+    return found
+
+
+def _mode(reader: StatementReader) -> Mode:
+    if reader.accept("REPLACE"):
+        reader.expect("TABLE")
+        return "replace"
+    reader.expect("CREATE")
+    if reader.accept("OR", "REPLACE"):
+        reader.expect("TABLE")
+        return "create_or_replace"
+    reader.accept("EXTERNAL")
+    reader.expect("TABLE")
+    return "create_if_not_exists" if reader.accept("IF", "NOT", "EXISTS") else "create"
+
+
+def _with_columns(reader: StatementReader, found: Create) -> Create:
+    columns: list[ColumnText] = []
+    constraints: list[Any] = []
+
+    def one() -> None:
+        if reader.at("CONSTRAINT") and not reader.tokens[reader.index + 2].is_symbol(",", ")"):
+            reader.take()
+            constraints.append(constraint(reader))
+        else:
+            columns.append(column(reader))
+
+    reader.in_parentheses(one)
+    return replace(found, columns=tuple(columns), constraints=tuple(constraints))
+
+
+def _with_clauses(reader: StatementReader, found: Create) -> Create:
+    given: dict[str, Any] = {}
+    while (name := reader.token.text.upper()) in _CLAUSES and reader.token.kind == "word":
+        field, read = _CLAUSES[name]
+        if field in given:
+            reader.fail(f"{name} is said twice")
+        given[field] = read(reader)
+    columns = found.columns
+    if "partition_by" in given:
+        # a column that is defined here is one of the table, as in Hive
+        fields = given["partition_by"]
+        columns = (*columns, *(field for field in fields if isinstance(field, ColumnText)))
+        given["partition_by"] = tuple(f.path[0] if isinstance(f, ColumnText) else f for f in fields)
+    return replace(found, columns=columns, **given)
+
+
+def _partition_by(reader: StatementReader) -> tuple[str | ColumnText, ...]:
+    reader.expect("PARTITIONED", "BY")
+
+    def one() -> str | ColumnText:
+        if reader.following.is_symbol("("):
+            reader.refuse(
+                f"partitioning by the transform {reader.token.text}",
+                "Make a generated column of it, and partition by that.",
+            )
+        if reader.following.is_symbol(",", ")"):
+            return reader.identifier()
+        if reader.following.is_symbol("."):
+            reader.fail("a table is partitioned by columns, not by fields of structs", reader.following)
+        return column(reader)
+
+    return reader.in_parentheses(one)
+
+
+def cluster_by(reader: StatementReader) -> tuple[str, ...]:
+    """``CLUSTER BY (a, b.c)``"""
+    reader.expect("CLUSTER", "BY")
+    return reader.in_parentheses(reader.path_text)
+
+
+def _provider(reader: StatementReader) -> str:
+    reader.expect("USING")
+    return ".".join(reader.path())
+
+
+def _string_after(word: str) -> Any:
+    def read(reader: StatementReader) -> str:
+        reader.expect(word)
+        return reader.string()
+
+    return read
+
+
+def _properties(reader: StatementReader) -> dict[str, str]:
+    reader.expect("TBLPROPERTIES")
+    return properties(reader)
+
+
+def _not_for_delta(what: str) -> Any:
+    def read(reader: StatementReader) -> None:
+        reader.fail(f"{what} is not for a Delta table")
+
+    return read
+
+
+_CLAUSES: dict[str, tuple[str, Any]] = {
+    "USING": ("provider", _provider),
+    "PARTITIONED": ("partition_by", _partition_by),
+    "CLUSTER": ("cluster_by", cluster_by),
+    "LOCATION": ("location", _string_after("LOCATION")),
+    "COMMENT": ("comment", _string_after("COMMENT")),
+    "TBLPROPERTIES": ("properties", _properties),
+    "OPTIONS": ("options", _not_for_delta("OPTIONS")),
+    "CLUSTERED": ("buckets", _not_for_delta("CLUSTERED BY")),
+    "STORED": ("format", _not_for_delta("STORED AS")),
+}
+
+
+def _clone(reader: StatementReader, target: TableReference, mode: Mode) -> Clone:
+    if reader.accept("DEEP") or not reader.accept("SHALLOW"):
+        reader.refuse("a deep clone, which copies the data,", "Write SHALLOW CLONE, or CREATE TABLE ... AS SELECT.")
+    reader.expect("CLONE")
+    source = source_table(reader)
+    if not isinstance(source, TableReference):
+        reader.fail("a table is cloned, not its changes")
+    given = properties(reader) if reader.accept("TBLPROPERTIES") else {}
+    location = reader.string() if reader.accept("LOCATION") else None
+    reader.expect_end()
+    return Clone(target, mode, source, given, location)
+
+
+def temporary_view(reader: StatementReader) -> TemporaryView:
+    """``CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW v [(columns)] AS query``"""
+    reader.expect("CREATE")
+    replaces = reader.accept("OR", "REPLACE")
+    is_global = reader.accept("GLOBAL")
+    reader.expect("TEMPORARY|TEMP", "VIEW")
+    if reader.at("IF", "NOT", "EXISTS"):
+        reader.fail("a temporary view takes no IF NOT EXISTS")
+    name = table(reader)
+    columns = reader.in_parentheses(reader.identifier) if reader.token.is_symbol("(") else None
+    if reader.accept("COMMENT"):
+        reader.string()
+    reader.expect("AS")
+    found = pieces.query(reader)
+    reader.expect_end()
+    return TemporaryView(name, found, columns, replaces, is_global)

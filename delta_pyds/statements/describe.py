@@ -1,0 +1,45 @@
+"""DESCRIBE and SHOW."""
+
+from __future__ import annotations
+
+from delta_pyds.statements.columns import property_key
+from delta_pyds.statements.kinds import DescribeDetail, DescribeHistory, ShowColumns, ShowProperties
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import table_or_path, target_table
+
+
+def history(reader: StatementReader) -> DescribeHistory:
+    """``DESCRIBE HISTORY t [LIMIT n]``"""
+    reader.index += 2
+    target = table_or_path(reader)
+    limit = reader.whole_number() if reader.accept("LIMIT") else None
+    reader.expect_end()
+    return DescribeHistory(target, limit)
+
+
+def detail(reader: StatementReader) -> DescribeDetail:
+    """``DESCRIBE DETAIL t``"""
+    reader.index += 2
+    target = table_or_path(reader)
+    reader.expect_end()
+    return DescribeDetail(target)
+
+
+def show_properties(reader: StatementReader) -> ShowProperties:
+    """``SHOW TBLPROPERTIES t [(key)]``"""
+    reader.expect("SHOW", "TBLPROPERTIES")
+    target = target_table(reader)
+    key = None
+    if reader.accept("("):
+        key = property_key(reader)
+        reader.expect(")")
+    reader.expect_end()
+    return ShowProperties(target, key)
+
+
+def show_columns(reader: StatementReader) -> ShowColumns:
+    """``SHOW COLUMNS IN t``"""
+    reader.expect("SHOW", "COLUMNS", "IN|FROM")
+    target = target_table(reader)
+    reader.expect_end()
+    return ShowColumns(target)

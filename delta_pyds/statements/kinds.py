@@ -1,0 +1,335 @@
+"""What a statement asks for: one small value for each kind.
+
+Names are as they were written but without backticks; ``SqlText`` is the user's own text, for Spark to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class SqlText:
+    """A piece of the statement. ``position``: where it begins in the user's text. ``first``, ``last``: its tokens."""
+
+    text: str
+    position: int
+    first: int = field(default=0, compare=False, repr=False)
+    last: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class TableReference:
+    """A table as a statement names it, with the version or the time it is to be read at."""
+
+    parts: tuple[str, ...]
+    text: str
+    position: int = 0
+    version: int | None = None
+    timestamp: SqlText | None = None
+
+    @property
+    def path(self) -> str | None:
+        """Of ``delta.`/data/events``` and ``deltapy.`/data/events```; None for a name of a catalog."""
+        is_path = len(self.parts) == 2 and self.parts[0].lower() in ("delta", "deltapy") and "/" in self.parts[1]
+        return self.parts[1] if is_path else None
+
+    @property
+    def travels(self) -> bool:
+        return self.version is not None or self.timestamp is not None
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """``table_changes(...)``. ``bounds``: the first version or time and, where it is given, the last."""
+
+    name: str
+    by_path: bool
+    bounds: tuple[SqlText, ...]
+
+
+@dataclass(frozen=True)
+class TableSpan:
+    """A table that a statement names where Spark takes one. ``start``, ``end``: in the user's text. Also its tokens."""
+
+    table: TableReference | TableChanges
+    start: int
+    end: int
+    first: int = field(default=0, compare=False, repr=False)
+    last: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``target``: the table that it is about."""
+
+    target: TableReference
+
+
+@dataclass(frozen=True)
+class PassThrough:
+    """Spark's own statement. ``verb``: its first words; ``target``: the table that it changes by name, if it does."""
+
+    verb: str
+    tables: tuple[TableSpan, ...]
+    target: TableReference | None = None
+
+
+@dataclass(frozen=True)
+class TemporaryView:
+    """CREATE TEMPORARY VIEW over a query."""
+
+    name: TableReference
+    query: SqlText
+    columns: tuple[str, ...] | None
+    replace: bool
+    is_global: bool
+
+
+# --- rows
+
+
+@dataclass(frozen=True)
+class Delete(Statement):
+    alias: str | None
+    condition: SqlText | None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``column``: names as written, with their backticks."""
+
+    column: str
+    value: SqlText
+
+
+@dataclass(frozen=True)
+class Update(Statement):
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    condition: SqlText | None
+
+
+@dataclass(frozen=True)
+class Truncate(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class MergeClauseText:
+    """``assignments``: None for ``*``, and for a delete."""
+
+    kind: Literal["matched", "not_matched", "not_matched_by_source"]
+    action: Literal["update", "delete", "insert"]
+    condition: SqlText | None
+    assignments: tuple[Assignment, ...] | None
+
+
+@dataclass(frozen=True)
+class Merge(Statement):
+    """``source``: a table, or a query."""
+
+    alias: str | None
+    source: TableReference | TableChanges | SqlText
+    source_alias: str | None
+    condition: SqlText
+    clauses: tuple[MergeClauseText, ...]
+    evolves: bool
+
+
+@dataclass(frozen=True)
+class Insert(Statement):
+    """``columns``: the list after the table's name. ``partition``: names to literals, None for those in the query."""
+
+    query: SqlText
+    overwrite: bool
+    by_name: bool = False
+    columns: tuple[str, ...] | None = None
+    partition: tuple[tuple[str, SqlText | None], ...] | None = None
+    replace_where: SqlText | None = None
+    replace_using: tuple[str, ...] | None = None
+    evolves: bool = False
+
+
+# --- what a table is
+
+
+@dataclass(frozen=True)
+class Identity:
+    always: bool
+    start: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class ColumnText:
+    """A column as it is defined. ``path``: more than one name for a field of a struct. ``after``: empty for FIRST."""
+
+    path: tuple[str, ...]
+    data_type: str
+    nullable: bool = True
+    comment: str | None = None
+    default: SqlText | None = None
+    generated: SqlText | None = None
+    identity: Identity | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class Create(Statement):
+    """CREATE and REPLACE TABLE. ``like``: the table whose definition is taken. ``query``: of CREATE TABLE AS SELECT."""
+
+    mode: Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
+    provider: str | None = None
+    columns: tuple[ColumnText, ...] = ()
+    constraints: tuple[tuple[str, SqlText], ...] = ()
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    location: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    like: TableReference | None = None
+    query: SqlText | None = None
+
+
+@dataclass(frozen=True)
+class Clone(Statement):
+    mode: Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
+    source: TableReference
+    properties: Mapping[str, str]
+    location: str | None
+
+
+@dataclass(frozen=True)
+class AddColumns(Statement):
+    columns: tuple[ColumnText, ...]
+
+
+@dataclass(frozen=True)
+class RenameColumn(Statement):
+    column: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class DropColumns(Statement):
+    columns: tuple[str, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class AlterColumn(Statement):
+    """``rename``: the new name that CHANGE COLUMN old new gives. ``nullable``: None leaves it. ``after``: as above."""
+
+    column: str
+    data_type: str | None = None
+    comment: str | None = None
+    nullable: bool | None = None
+    default: SqlText | None = None
+    drop_default: bool = False
+    after: str | None = None
+    rename: str | None = None
+
+
+@dataclass(frozen=True)
+class SetProperties(Statement):
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnsetProperties(Statement):
+    keys: tuple[str, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class AddConstraint(Statement):
+    name: str
+    condition: SqlText
+
+
+@dataclass(frozen=True)
+class DropConstraint(Statement):
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True)
+class ClusterBy(Statement):
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DropFeature(Statement):
+    feature: str
+    truncate_history: bool
+
+
+# --- files
+
+
+@dataclass(frozen=True)
+class Optimize(Statement):
+    condition: SqlText | None
+    zorder_by: tuple[str, ...]
+    full: bool
+
+
+@dataclass(frozen=True)
+class Purge(Statement):
+    """REORG TABLE ... APPLY (PURGE)."""
+
+    condition: SqlText | None
+
+
+@dataclass(frozen=True)
+class Vacuum(Statement):
+    """``inventory``: a table, or a query."""
+
+    retention_hours: float | None = None
+    lite: bool | None = None
+    dry_run: bool = False
+    inventory: TableReference | TableChanges | SqlText | None = None
+
+
+@dataclass(frozen=True)
+class Restore(Statement):
+    """To the version or the time that the reference to the table has."""
+
+
+@dataclass(frozen=True)
+class Convert(Statement):
+    """``partition_schema``: text of columns and types. The target is the directory, as ``parquet.`/data```."""
+
+    partition_schema: str | None
+    statistics: bool
+
+
+@dataclass(frozen=True)
+class Generate(Statement):
+    mode: str
+
+
+# --- questions
+
+
+@dataclass(frozen=True)
+class DescribeHistory(Statement):
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class DescribeDetail(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowProperties(Statement):
+    key: str | None
+
+
+@dataclass(frozen=True)
+class ShowColumns(Statement):
+    pass

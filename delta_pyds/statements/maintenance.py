@@ -1,0 +1,122 @@
+"""OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_pyds.statements import pieces
+from delta_pyds.statements.kinds import Convert, Generate, Optimize, Purge, Restore, Vacuum
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import source_table, table, table_or_path, target_table, time_travel
+
+
+def optimize(reader: StatementReader) -> Optimize:
+    """``OPTIMIZE t [FULL] [WHERE condition] [ZORDER BY (columns)]``"""
+    reader.expect("OPTIMIZE")
+    target = table_or_path(reader)
+    full = reader.accept("FULL")
+    condition = pieces.expression(reader, _at_zorder) if reader.accept("WHERE") else None
+    columns: tuple[str, ...] = ()
+    if reader.accept("ZORDER"):
+        reader.expect("BY")
+        in_list = reader.token.is_symbol("(")
+        columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
+    reader.expect_end()
+    return Optimize(target, condition, columns, full)
+
+
+def _at_zorder(reader: StatementReader) -> bool:
+    return reader.at("ZORDER", "BY")
+
+
+def reorg(reader: StatementReader) -> Purge:
+    """``REORG TABLE t [WHERE condition] APPLY (PURGE)``"""
+    reader.expect("REORG", "TABLE")
+    target = target_table(reader)
+    condition = pieces.expression(reader, lambda r: r.at("APPLY", "(")) if reader.accept("WHERE") else None
+    reader.expect("APPLY", "(")
+    if reader.at("UPGRADE"):
+        reader.refuse("REORG TABLE ... APPLY (UPGRADE UNIFORM ...)", "Only APPLY (PURGE) is.")
+    reader.expect("PURGE", ")")
+    reader.expect_end()
+    return Purge(target, condition)
+
+
+def vacuum(reader: StatementReader) -> Vacuum:
+    """``VACUUM t [LITE | FULL] [USING INVENTORY table | (query)] [RETAIN n HOURS] [DRY RUN]``, in any order"""
+    reader.expect("VACUUM")
+    target = table_or_path(reader)
+    given: dict[str, Any] = {}
+    while reader.token.kind == "word":
+        name, value = _vacuum_option(reader)
+        if name in given:
+            reader.fail("this is said twice", reader.previous)
+        given[name] = value
+    reader.expect_end()
+    return Vacuum(target, **given)
+
+
+def _vacuum_option(reader: StatementReader) -> tuple[str, Any]:
+    if reader.accept("LITE|FULL"):
+        return "lite", reader.previous.is_word("LITE")
+    if reader.accept("RETAIN"):
+        hours = reader.number()
+        reader.expect("HOURS")
+        return "retention_hours", hours
+    if reader.accept("DRY", "RUN"):
+        return "dry_run", True
+    reader.expect("USING", "INVENTORY")
+    if not reader.accept("("):
+        return "inventory", source_table(reader)
+    query = pieces.query(reader)
+    reader.expect(")")
+    return "inventory", query
+
+
+def restore(reader: StatementReader) -> Restore:
+    """``RESTORE [TABLE] t [TO] VERSION AS OF n | TIMESTAMP AS OF 'time'``"""
+    reader.expect("RESTORE")
+    if reader.at("TABLE") and not reader.following.is_symbol("."):
+        reader.take()
+    found = reader.target = table(reader)
+    reader.accept("TO")
+    found = time_travel(reader, found)
+    if not found.travels:
+        reader.fail("expected VERSION AS OF or TIMESTAMP AS OF")
+    reader.expect_end()
+    return Restore(found)
+
+
+def convert(reader: StatementReader) -> Convert:
+    """``CONVERT TO DELTA parquet.`/path` [NO STATISTICS] [PARTITIONED BY (column type, ...)]``"""
+    reader.expect("CONVERT", "TO", "DELTA")
+    target = target_table(reader)
+    statistics = not reader.accept("NO", "STATISTICS")
+    schema = None
+    if reader.accept("PARTITIONED"):
+        reader.expect("BY", "(")
+        first = reader.index
+        reader.list_of(lambda: _typed(reader))
+        schema = reader.piece(first, reader.index).text
+        reader.expect(")")
+    reader.expect_end()
+    return Convert(target, schema, statistics)
+
+
+def _typed(reader: StatementReader) -> None:
+    reader.identifier()
+    pieces.data_type(reader)
+    if reader.accept("NOT"):
+        reader.expect("NULL")
+    if reader.accept("COMMENT"):
+        reader.string()
+
+
+def generate(reader: StatementReader) -> Generate:
+    """``GENERATE symlink_format_manifest FOR TABLE t``"""
+    reader.expect("GENERATE")
+    mode = reader.identifier()
+    reader.expect("FOR", "TABLE")
+    target = target_table(reader)
+    reader.expect_end()
+    return Generate(target, mode)

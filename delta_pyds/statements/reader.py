@@ -1,0 +1,180 @@
+"""The tokens of a statement one after another: names, literals, errors with their place in the user's text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.expr.parser.lexer import Token, marked_place, shortened, tokenize
+from delta_pyds.statements.arguments import BoundText
+from delta_pyds.statements.kinds import SqlText, TableReference
+
+T = TypeVar("T")
+
+
+class StatementReader:
+    """The tokens of a statement and the place of the next one. ``target``: the table that the statement is about."""
+
+    def __init__(self, bound: BoundText) -> None:
+        self.bound = bound
+        self.text = bound.text
+        self.tokens = tokens_of(bound)
+        self.index = 0
+        self.target: TableReference | None = None
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index]
+
+    @property
+    def following(self) -> Token:
+        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+
+    @property
+    def previous(self) -> Token:
+        return self.tokens[max(self.index - 1, 0)]
+
+    def take(self) -> Token:
+        token = self.token
+        self.index = min(self.index + 1, len(self.tokens) - 1)
+        return token
+
+    def at(self, *words: str) -> bool:
+        """Whether these words come next, one after another; a word is any of those between bars."""
+        for offset, wanted in enumerate(words):
+            token = self.tokens[min(self.index + offset, len(self.tokens) - 1)]
+            if token.kind not in ("word", "symbol") or token.text.upper() not in wanted.split("|"):
+                return False
+        return True
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        found = self.at(*words)
+        if found:
+            self.index += len(words)
+        return found
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.accept(word):
+                self.fail(f"expected {word.replace('|', ' or ')}")
+
+    def expect_end(self) -> None:
+        while self.accept(";"):
+            pass
+        if self.token.kind != "end":
+            self.fail("the statement should end here")
+
+    def fail(self, reason: str, token: Token | None = None) -> NoReturn:
+        raise syntax_error(self.bound, token or self.token, reason)
+
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Raises: UnsupportedOperationError for what the reference has and this version has not."""
+        raise UnsupportedOperationError(
+            f"{what} is not supported by this version of delta_pyds. {instead}", feature=what
+        )
+
+    def piece(self, first: int, last: int) -> SqlText:
+        """The exact text of the tokens from ``first`` to before ``last``."""
+        if first >= last:
+            self.fail("an expression is missing", self.tokens[first])
+        start, final = self.tokens[first].start, self.tokens[last - 1]
+        return SqlText(
+            self.text[start : final.start + len(final.text)],
+            self.bound.original_position(start),
+            first,
+            last,
+        )
+
+    # names and literals
+
+    def identifier(self) -> str:
+        """A name, in backticks or not."""
+        token = self.token
+        if token.kind not in ("word", "name") or not token.value:
+            self.fail("expected a name")
+        self.take()
+        return token.value
+
+    def path(self) -> tuple[str, ...]:
+        """Names with dots between them."""
+        parts = [self.identifier()]
+        while self.accept("."):
+            parts.append(self.identifier())
+        if self.token.is_symbol("-") and self.following.kind in ("word", "name"):
+            self.fail("a name with a hyphen stands in backticks")
+        return tuple(parts)
+
+    def path_text(self) -> str:
+        """Names with dots as they are written."""
+        first = self.index
+        self.path()
+        return self.piece(first, self.index).text
+
+    def string(self) -> str:
+        """A string, or several beside each other."""
+        if self.token.kind != "string":
+            self.fail("expected a string")
+        found = self.take().value
+        while self.token.kind == "string":
+            found += self.take().value
+        return found
+
+    def whole_number(self) -> int:
+        """With a sign, where one is written."""
+        negative = self.accept("-")
+        token = self.token
+        if token.kind != "number" or token.suffix or not token.text.isdecimal() or len(token.text) > 19:
+            self.fail("expected a whole number")
+        self.take()
+        return -int(token.text) if negative else int(token.text)
+
+    def number(self) -> float:
+        negative = self.accept("-")
+        if self.token.kind != "number":
+            self.fail("expected a number")
+        found = float(self.take().value)
+        return -found if negative else found
+
+    def list_of(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """Items with commas between them."""
+        found = [item()]
+        while self.accept(","):
+            found.append(item())
+        return tuple(found)
+
+    def in_parentheses(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self.expect("(")
+        found = self.list_of(item)
+        self.expect(")")
+        return found
+
+
+def tokens_of(bound: BoundText) -> list[Token]:
+    """Raises: SqlSyntaxError."""
+    try:
+        return tokenize(bound.text, statement=True)
+    except ExpressionError as e:
+        position = e.parameters.get("position", 0)
+        reason = e.parameters.get("reason", f": {e.message}")
+        raise _error(bound, position, str(reason)) from None
+
+
+def syntax_error(bound: BoundText, token: Token, reason: str) -> SqlSyntaxError:
+    """With the place in the user's text."""
+    near = "end of the text" if token.kind == "end" else f"'{shortened(token.text)}'"
+    return _error(bound, token.start, f"near {near}: {reason}")
+
+
+def _error(bound: BoundText, position: int, reason: str) -> SqlSyntaxError:
+    text = bound.original
+    place = bound.original_position(position)
+    line_start = text.rfind("\n", 0, place) + 1
+    return SqlSyntaxError(
+        f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_place(text, place)}",
+        multiline=True,
+        position=place,
+        line=text.count("\n", 0, place) + 1,
+        column=place - line_start,
+    )

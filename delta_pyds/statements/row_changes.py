@@ -1,0 +1,162 @@
+"""MERGE, UPDATE, DELETE, TRUNCATE."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from delta_pyds.statements import pieces
+from delta_pyds.statements.kinds import (
+    Assignment,
+    Delete,
+    Merge,
+    MergeClauseText,
+    SqlText,
+    TableChanges,
+    TableReference,
+    Truncate,
+    Update,
+)
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import source_table, target_table
+
+
+def delete(reader: StatementReader) -> Delete:
+    """``DELETE FROM t [AS a] [WHERE condition]``"""
+    reader.expect("DELETE", "FROM")
+    target = target_table(reader)
+    named = alias(reader, "WHERE")
+    condition = pieces.expression(reader) if reader.accept("WHERE") else None
+    reader.expect_end()
+    return Delete(target, named, condition)
+
+
+def update(reader: StatementReader) -> Update:
+    """``UPDATE t [AS a] SET column = value, ... [WHERE condition]``"""
+    reader.expect("UPDATE")
+    target = target_table(reader)
+    named = alias(reader, "SET")
+    reader.expect("SET")
+    assigned = _assignments(reader, pieces.at_word("WHERE"))
+    condition = pieces.expression(reader) if reader.accept("WHERE") else None
+    reader.expect_end()
+    return Update(target, named, assigned, condition)
+
+
+def truncate(reader: StatementReader) -> Truncate:
+    """``TRUNCATE TABLE t``"""
+    reader.expect("TRUNCATE", "TABLE")
+    target = target_table(reader)
+    if target.path is not None and reader.at("PARTITION"):
+        reader.refuse("TRUNCATE TABLE of a partition", "Use DELETE FROM with a condition.")
+    reader.expect_end()
+    return Truncate(target)
+
+
+def alias(reader: StatementReader, *following: str) -> str | None:
+    """``[AS] name`` before any of these words. Raises: SqlSyntaxError for names of columns behind it."""
+    token = reader.token
+    if reader.accept("AS") or token.kind == "name" or (token.kind == "word" and not token.is_word(*following)):
+        named = reader.identifier()
+    else:
+        return None
+    if reader.token.is_symbol("("):
+        reader.fail("a table gets no names of columns here")
+    return named
+
+
+def _assignments(reader: StatementReader, ends: pieces.Ends) -> tuple[Assignment, ...]:
+    def one() -> Assignment:
+        column = reader.path_text()
+        reader.expect("=|==")
+        return Assignment(column, pieces.expression(reader, ends))
+
+    return reader.list_of(one)
+
+
+# --- MERGE
+
+
+def merge(reader: StatementReader) -> Merge:
+    """``MERGE [WITH SCHEMA EVOLUTION] INTO t [AS a] USING source [AS b] ON condition WHEN ... THEN ...``"""
+    reader.expect("MERGE")
+    evolves = reader.accept("WITH", "SCHEMA", "EVOLUTION")
+    reader.expect("INTO")
+    target = target_table(reader)
+    named = alias(reader, "USING")
+    reader.expect("USING")
+    source = _source(reader)
+    source_named = alias(reader, "ON")
+    reader.expect("ON")
+    condition = pieces.expression(reader, _at_when)
+    clauses = []
+    while reader.at("WHEN"):
+        clauses.append(_clause(reader))
+    if not clauses:
+        reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
+    _check_order(reader, clauses)
+    reader.expect_end()
+    return Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
+
+
+def _source(reader: StatementReader) -> TableReference | TableChanges | SqlText:
+    if not reader.accept("("):
+        return source_table(reader)
+    found = pieces.query(reader)
+    reader.expect(")")
+    return found
+
+
+def _at_when(reader: StatementReader) -> bool:
+    return reader.at("WHEN", "MATCHED") or reader.at("WHEN", "NOT|!", "MATCHED")
+
+
+def _at_action(reader: StatementReader) -> bool:
+    return reader.at("THEN", "UPDATE|DELETE|INSERT")
+
+
+def _clause(reader: StatementReader) -> MergeClauseText:
+    reader.expect("WHEN")
+    kind = _kind(reader)
+    condition = pieces.expression(reader, _at_action) if reader.accept("AND") else None
+    reader.expect("THEN")
+    if kind == "not_matched":
+        return MergeClauseText(kind, "insert", condition, _insert_action(reader))
+    if reader.accept("DELETE"):
+        return MergeClauseText(kind, "delete", condition, None)
+    reader.expect("UPDATE", "SET")
+    if reader.token.is_symbol("*"):
+        if kind == "not_matched_by_source":
+            reader.fail("a row that the source does not have gets its values one by one")
+        reader.take()
+        return MergeClauseText(kind, "update", condition, None)
+    return MergeClauseText(kind, "update", condition, _assignments(reader, _at_when))
+
+
+def _kind(reader: StatementReader) -> Literal["matched", "not_matched", "not_matched_by_source"]:
+    if reader.accept("MATCHED"):
+        return "matched"
+    reader.expect("NOT|!", "MATCHED")
+    if reader.accept("BY", "SOURCE"):
+        return "not_matched_by_source"
+    reader.accept("BY", "TARGET")
+    return "not_matched"
+
+
+def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
+    reader.expect("INSERT")
+    if reader.accept("*"):
+        return None
+    start = reader.token
+    columns = reader.in_parentheses(reader.path_text)
+    reader.expect("VALUES")
+    values = reader.in_parentheses(lambda: pieces.expression(reader))
+    if len(columns) != len(values):
+        reader.fail(f"{len(columns)} columns are to get {len(values)} values", start)
+    return tuple(map(Assignment, columns, values))
+
+
+def _check_order(reader: StatementReader, clauses: list[MergeClauseText]) -> None:
+    """Spark's grammar has WHEN MATCHED first, then WHEN NOT MATCHED, then WHEN NOT MATCHED BY SOURCE."""
+    ranks = [("matched", "not_matched", "not_matched_by_source").index(clause.kind) for clause in clauses]
+    if ranks != sorted(ranks):
+        reader.fail("WHEN MATCHED comes before WHEN NOT MATCHED, and that before WHEN NOT MATCHED BY SOURCE")

@@ -1,0 +1,159 @@
+"""Tables by path in the statements that pass on to Spark, and arguments."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from delta_pyds.errors import SqlSyntaxError, UserError
+from delta_pyds.statements.arguments import sql_literal
+from delta_pyds.statements.kinds import Delete, PassThrough, TableChanges, TableReference, TemporaryView
+from delta_pyds.statements.parse import parse_statement
+from tests.unit.statements.parsed import PATH, parsed
+
+
+def spans(text: str, args: Any = None) -> list[str]:
+    found = parse_statement(text, args).statement
+    assert isinstance(found, PassThrough)
+    return [text[span.start : span.end] for span in found.tables]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT * FROM <delta.`/a`>", 1),
+        ("SELECT a.x FROM <delta.`/a`> AS a, <deltapy.`/b`> b JOIN <delta . `/c`> ON a.x = delta.`/b`", 3),
+        ("SELECT * FROM <delta.`/a` VERSION AS OF 3> x WHERE y", 1),
+        ("SELECT * FROM <delta.`/a` FOR SYSTEM_VERSION AS OF '3'> x", 1),
+        ("SELECT * FROM <delta.`/a` TIMESTAMP AS OF '2020-01-01'> x", 1),
+        ("SELECT * FROM <delta.`/a` FOR SYSTEM_TIME AS OF date_sub(current_date(), 1) - INTERVAL 2 HOURS> AS x", 1),
+        ("SELECT * FROM <delta.`/a`@v12> LIMIT 5", 1),
+        ("SELECT * FROM <delta.`/a`@20200131180000000>", 1),
+        ("SELECT * FROM <table_changes('/a', 2, 10)> WHERE x", 1),
+        ("SELECT * FROM <table_changes_by_path('/a', '2020-01-01')> x", 1),
+        ("WITH a AS (SELECT * FROM <delta.`/a`>) SELECT * FROM a, LATERAL explode(x), <delta.`/b`>", 2),
+        ("SELECT (SELECT max(x) FROM <delta.`/a`>) FROM (<delta.`/b`> JOIN <delta.`/c`> USING (x)), <delta.`/d`>", 4),
+        ("SELECT 1 FROM t WHERE x IN (SELECT y FROM <delta.`/a`>) AND delta.`/b` > 1", 1),
+        ("SELECT extract(day FROM delta.`/a`), x IS NOT DISTINCT FROM delta.`/b`, trim(BOTH 'x' FROM delta.`/c`)", 0),
+        ("SELECT '<delta.`/a`>' AS x -- FROM delta.`/a`\n/* FROM delta.`/b` */", 0),
+        ("SELECT 1 FROM <delta.`/a`> UNION SELECT 2 FROM <delta.`/b`> ORDER BY 1, delta.`/c`", 2),
+        ("EXPLAIN EXTENDED SELECT * FROM <delta.`/a`>", 1),
+        ("FROM <delta.`/a`> SELECT x", 1),
+        ("TABLE <delta.`/a`>", 1),
+        ("SELECT * FROM f(TABLE(<delta.`/a`>), x => delta.`/b`)", 1),
+        ("CREATE TABLE t USING parquet AS SELECT * FROM <delta.`/a`>", 1),
+        ("INSERT INTO parquet.`/x` SELECT * FROM <delta.`/a`>", 1),
+        ("INSERT OVERWRITE DIRECTORY '/x' SELECT * FROM <delta.`/a`>", 1),
+        ("DESCRIBE TABLE <delta.`/a`>", 1),
+        ("SHOW PARTITIONS delta.`/a`", 0),
+        ("SELECT * FROM delta.t, delta.`t`, db.delta.`/x`, `delta.``/x```", 0),
+        ("SELECT * FROM <delta.`/a b/``c`` {x} %20`> x", 1),
+        ("SELECT * FROM <t VERSION AS OF 3>", 1),
+        ("SELECT * FROM <delta.`/a`> |> WHERE x |> JOIN <delta.`/b`> ON y", 2),
+        ("SELECT * FROM VALUES (1), (2) AS t(a), delta.`/a`", 0),
+        ("SELECT * FROM <delta.`/a`> TABLESAMPLE (5 PERCENT), <delta.`/b`> PIVOT (sum(x) FOR y IN (1, 2))", 2),
+    ],
+)
+def test_tables_are_found_where_spark_takes_one(text: str, wanted: int) -> None:
+    plain = text if wanted == 0 else text.replace("<", "").replace(">", "")
+    named = [piece.split(">")[0] for piece in text.split("<")[1:]] if wanted else []
+
+    assert len(named) == wanted
+    assert spans(plain) == named
+
+
+def test_a_table_says_when_it_is_read() -> None:
+    found = parsed("SELECT * FROM delta.`/a`@V3, delta.`/b` TIMESTAMP AS OF current_date() - 1 c", PassThrough).tables
+    first, second = (span.table for span in found)
+    assert isinstance(first, TableReference) and isinstance(second, TableReference)
+    assert (first.path, first.version) == ("/a", 3)
+    assert second.timestamp is not None and second.timestamp.text == "current_date() - 1"
+    [span] = parsed("SELECT * FROM table_changes('delta.`/a`', '2020-01-01')", PassThrough).tables
+    assert isinstance(span.table, TableChanges)
+    assert (span.table.name, [b.text for b in span.table.bounds]) == ("delta.`/a`", ["'2020-01-01'"])
+
+
+def test_tables_in_a_piece_have_places_in_the_piece() -> None:
+    whole = parse_statement(f"DELETE FROM {PATH} t WHERE x = :x AND EXISTS (SELECT 1 FROM delta.`/b` b)", {"x": "long"})
+    assert isinstance(whole.statement, Delete) and whole.statement.condition is not None
+    piece = whole.statement.condition
+    assert [piece.text[s.start : s.end] for s in whole.tables_in(piece)] == ["delta.`/b`"]
+
+
+def test_a_view_over_a_path_is_ours() -> None:
+    found = parsed("CREATE OR REPLACE TEMP VIEW v (a, b) AS SELECT * FROM delta.`/a`", TemporaryView)
+    assert (found.name.parts, found.columns, found.replace, found.is_global) == (("v",), ("a", "b"), True, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM delta.`/a`@x3",
+        "SELECT * FROM delta.`/a` VERSION AS OF x",
+        "SELECT * FROM delta.`/a` TIMESTAMP AS OF",
+        "SELECT * FROM table_changes('/a')",
+        "SELECT * FROM table_changes(a, 1)",
+        "SELECT 'x FROM delta.`/a`",
+    ],
+)
+def test_what_is_wrong_with_a_table_is_an_error(text: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        parse_statement(text)
+
+
+# --- arguments
+
+
+def test_arguments_are_values_and_places_stay_the_users() -> None:
+    text = "DELETE FROM delta.`/a` WHERE a = :a AND b IN(:b,? , :c) AND v:x = ':a' AND t.v:a = :long_name x)"
+    with pytest.raises(SqlSyntaxError) as found:
+        parse_statement(text, {"a": "text", "b": -1, "c": None, "long_name": 1})
+    assert found.value.parameters["position"] == len(text) - 1
+    with pytest.raises(UserError, match="position 45") as lacks:
+        parse_statement(text[:-2], {"a": "text", "b": -1, "c": None, "long_name": 1})
+    assert lacks.value.code == "UNBOUND_SQL_PARAMETER"
+    bound = parsed("DELETE FROM delta.`/a` WHERE a = ? AND b-? = v:x", Delete, ["it's", -1]).condition
+    assert bound is not None and bound.text == "a = CAST(X'69742773' AS STRING) AND b- -1 = v:x"
+
+
+def test_arguments_may_name_a_table_and_a_version() -> None:
+    assert parsed("DELETE FROM IDENTIFIER(:t)", Delete, {"t": PATH}).target.path == "/data/t"
+    text = "SELECT * FROM delta.`/a` VERSION AS OF :v WHERE x = :x AND y = :y"
+    found = parsed(text, PassThrough, {"v": 3, "x": 1})
+    [span] = found.tables
+    assert isinstance(span.table, TableReference) and span.table.version == 3
+    assert text[span.start : span.end] == "delta.`/a` VERSION AS OF :v"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "NULL"),
+        (True, "TRUE"),
+        (5, "5"),
+        (-5, " -5"),
+        (1.5, "CAST('1.5' AS DOUBLE)"),
+        ("a b", "'a b'"),
+        ("a\\", "CAST(X'615c' AS STRING)"),
+        ("${x}", "CAST(X'247b787d' AS STRING)"),
+        (b"\x00", "X'00'"),
+        (Decimal("-1.50"), " -1.50BD"),
+        (dt.date(2020, 1, 31), "DATE'2020-01-31'"),
+        (dt.datetime(2020, 1, 31, 18, tzinfo=dt.timezone.utc), "TIMESTAMP_LTZ'2020-01-31 18:00:00Z'"),
+        ([1], None),
+        (1 << 63, None),
+        ("\ud800'", None),
+    ],
+)
+def test_literals(value: Any, text: str | None) -> None:
+    assert sql_literal(value) == text
+
+
+@pytest.mark.parametrize("text", [f"DELETE FROM {PATH} WHERE a = ${{x}}", f"DELETE FROM {PATH} WHERE a = '${{x}}'",
+                                  "DELETE FROM delta.`/${x}`", "SELECT * FROM delta.`/${x}`"])  # fmt: skip
+def test_variables_of_the_session_are_refused_in_commands(text: str) -> None:
+    with pytest.raises(UserError, match="holds a variable"):
+        parse_statement(text)

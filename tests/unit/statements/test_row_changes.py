@@ -1,0 +1,158 @@
+"""MERGE, UPDATE, DELETE, TRUNCATE and INSERT: clauses, and expressions cut where Spark cuts them."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.statements.kinds import Delete, Insert, Merge, SqlText, TableChanges, TableReference, Truncate, Update
+from tests.unit.statements.parsed import PATH, parsed
+
+# each is one expression, whatever stands in it
+EXPRESSIONS = [
+    "id = 1",
+    "a = ';' AND b = ')'",
+    "/* ) */ a = 1 -- no ' end\n AND b",
+    "CASE WHEN a THEN 1 ELSE 2 END = 1",
+    "CASE a WHEN 1 THEN 'x' WHEN 2 THEN 'y' END = 'x'",
+    "CASE WHEN a THEN CASE WHEN b THEN 1 END ELSE 2 END > 0",
+    "end > 5 AND case = 2 AND t.when = 1",
+    "`a``b` = 'it''s' AND r'\\' <> \"x\"",
+    "EXISTS (SELECT 1 FROM b WHERE b.x = t.x AND b.y IN (1, 2))",
+    "a IN (SELECT max(x) OVER (PARTITION BY y ORDER BY z) FROM u)",
+    "filter(items, (x, i) -> x > i AND i < 3)[0].y IS NOT NULL",
+    "x::map<string,array<array<int>>>['a'][0] = 1",
+    "v:a.b::string = 'x'",
+    "a IS DISTINCT FROM b",
+    "d > DATE '2020-01-01' - INTERVAL 1 DAY + INTERVAL '1-2' YEAR TO MONTH",
+    "t.values.set.where = 1",
+    "a LIKE ANY ('%x', '_y') ESCAPE '\\\\'",
+]
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_an_expression_is_cut_exactly_in_every_place(text: str) -> None:
+    assert parsed(f"DELETE FROM {PATH} WHERE {text}", Delete).condition == SqlText(text, 34)
+    changed = parsed(f"UPDATE {PATH} SET a = {text}, b.c = {text} WHERE {text} ;", Update)
+    assert [one.value.text for one in changed.assignments] == [text, text]
+    assert changed.condition is not None and changed.condition.text == text
+    merged = parsed(
+        f"MERGE INTO {PATH} USING s ON {text} WHEN MATCHED AND {text} THEN UPDATE SET a = {text}, b = {text} "
+        f"WHEN NOT MATCHED AND {text} THEN INSERT (a, b) VALUES ({text}, {text}) "
+        f"WHEN NOT MATCHED BY SOURCE AND {text} THEN DELETE",
+        Merge,
+    )
+    assert merged.condition.text == text
+    assert [clause.condition.text for clause in merged.clauses if clause.condition] == [text] * 3
+    assert [one.value.text for clause in merged.clauses for one in clause.assignments or ()] == [text] * 4
+    assert parsed(f"INSERT INTO {PATH} REPLACE WHERE {text} SELECT 1", Insert).replace_where == SqlText(text, 48)
+
+
+def test_tables_may_be_named_in_every_way() -> None:
+    for name, wanted in (
+        ("delta.`/data/t`", "/data/t"),
+        ("`DeltaPy` . /* c */ `s3://b/a``b`", "s3://b/a`b"),
+        ("IDENTIFIER('delta.`/data/t`')", "/data/t"),
+    ):
+        assert parsed(f"delete from {name}", Delete).target.path == wanted
+    for name in ("t", "db.t", "delta.t", "delta.`t`", "c.delta.`/x`"):
+        assert parsed(f"DELETE FROM {name}", Delete).target.path is None
+
+
+def test_delete_and_update_have_aliases() -> None:
+    assert parsed(f"DELETE FROM {PATH}", Delete) == Delete(TableReference(("delta", "/data/t"), PATH, 12), None, None)
+    for alias in ("AS t", "t", "`t`"):
+        assert parsed(f"DELETE FROM {PATH} {alias} WHERE x", Delete).alias == "t"
+        assert parsed(f"UPDATE {PATH} {alias} SET x.`y z` = 1", Update).assignments[0].column == "x.`y z`"
+    assert parsed(f"TRUNCATE TABLE {PATH}", Truncate).target.path == "/data/t"
+
+
+def test_merge_has_every_clause() -> None:
+    found = parsed(
+        f"""MERGE WITH SCHEMA EVOLUTION INTO {PATH} AS t
+        USING (SELECT *, ')' AS q FROM delta.`/s`) AS s
+        ON t.id = s.id
+        WHEN MATCHED AND s.gone THEN DELETE
+        WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED BY TARGET THEN INSERT *
+        WHEN ! MATCHED BY SOURCE THEN UPDATE SET t.a = 1""",
+        Merge,
+    )
+    assert (found.evolves, found.alias, found.source_alias) == (True, "t", "s")
+    assert isinstance(found.source, SqlText) and found.source.text == "SELECT *, ')' AS q FROM delta.`/s`"
+    assert [(clause.kind, clause.action, clause.assignments is None) for clause in found.clauses] == [
+        ("matched", "delete", True),
+        ("matched", "update", True),
+        ("not_matched", "insert", True),
+        ("not_matched_by_source", "update", False),
+    ]
+    end = "ON a = b WHEN MATCHED THEN DELETE"
+    at = parsed(f"MERGE INTO {PATH} USING delta.`/s`@v3 AS s {end}", Merge).source
+    assert isinstance(at, TableReference) and (at.path, at.version) == ("/s", 3)
+    changes = parsed(f"MERGE INTO {PATH} USING table_changes('/s', 2) s {end}", Merge).source
+    assert isinstance(changes, TableChanges) and changes.name == "/s"
+
+
+def test_insert_has_every_form() -> None:
+    found = parsed(f"INSERT INTO TABLE {PATH} (a, `b c`) VALUES (1, 2), (3, 4)", Insert)
+    assert found.columns == ("a", "b c") and found.query.text == "VALUES (1, 2), (3, 4)" and not found.overwrite
+    found = parsed(f"INSERT OVERWRITE {PATH} PARTITION (p = 'x', q) BY NAME SELECT 1", Insert)
+    assert found.overwrite and found.by_name and found.partition is not None
+    assert [(name, value and value.text) for name, value in found.partition] == [("p", "'x'"), ("q", None)]
+    assert parsed(f"INSERT INTO {PATH} (SELECT 1)", Insert).query.text == "(SELECT 1)"
+    assert parsed(f"INSERT INTO {PATH} (map, values) TABLE x", Insert).columns == ("map", "values")
+    assert parsed(f"INSERT INTO {PATH} WITH a AS (SELECT 1) SELECT * FROM a;", Insert).query.text.endswith("a")
+    assert parsed(f"INSERT INTO {PATH} REPLACE USING (a, b) SELECT 1", Insert).replace_using == ("a", "b")
+    found = parsed(f"INSERT INTO {PATH} REPLACE WHERE a IN (SELECT 1) (SELECT 2)", Insert)
+    assert found.replace_where is not None and found.replace_where.text == "a IN (SELECT 1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        (f"DELETE FROM {PATH} t (a) WHERE x", 30, "no names of columns"),
+        (f"DELETE FROM {PATH} WHERE", 33, "an expression is missing"),
+        (f"DELETE FROM {PATH} VERSION AS OF 3", 28, "name no version"),
+        (f"DELETE FROM {PATH} WHERE (a = 1", 34, "not closed"),
+        (f"DELETE FROM {PATH} WHERE a = 1)", 39, "should end"),
+        (f"DELETE FROM {PATH} WHERE a[1) = 1", 36, "do not go together"),
+        (f"DELETE FROM {PATH} WHERE a = 'x", 38, "not closed"),
+        (f"UPDATE {PATH} WHERE x", 29, "expected SET"),
+        (f"UPDATE {PATH} SET a > 1", 29, "expected ="),
+        (f"UPDATE {PATH} SET a = 1 WHERE x; SELECT 1", 40, "should end"),
+        (f"MERGE INTO {PATH} USING s ON a = b", 42, "expected WHEN"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN MATCHED THEN INSERT *", 57, "expected UPDATE"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", 68, "1 columns"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", 82, "one by one"),
+        (f"MERGE INTO {PATH} USING s ON a WHEN NOT MATCHED THEN INSERT * WHEN MATCHED THEN DELETE", 94, "before"),
+        (f"INSERT INTO {PATH} (a, b)", 33, "expected a query"),
+        (f"INSERT INTO {PATH} BY SELECT 1", 28, "expected a query"),
+    ],
+)
+def test_an_error_points_at_its_place(text: str, place: int, reason: str) -> None:
+    with pytest.raises(SqlSyntaxError, match=reason) as found:
+        parsed(text, Delete)
+
+    assert found.value.parameters["position"] == place, text[place:]
+    assert found.value.message.split("\n")[-1] == "-" * place + "^^^"
+
+
+def test_the_place_is_one_of_a_line() -> None:
+    with pytest.raises(SqlSyntaxError) as found:
+        parsed(f"DELETE FROM -- comment\n  {PATH}\n  WERE x = 1", Delete)
+    # as in Spark, the word is an alias, and what comes behind it is wrong
+    assert (found.value.parameters["line"], found.value.parameters["column"]) == (3, 7)
+    assert found.value.message.endswith("(line 3, pos 7)\n  WERE x = 1\n-------^^^")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"TRUNCATE TABLE {PATH} PARTITION (p = 1)",
+        f"INSERT OVERWRITE {PATH} PARTITION (p = 1) IF NOT EXISTS SELECT 1",
+        f"INSERT INTO {PATH} REPLACE ON a = b SELECT 1",
+    ],
+)
+def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="this version"):
+        parsed(text, Delete)
