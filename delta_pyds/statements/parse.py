@@ -205,7 +205,7 @@ def _check_plain(reader: StatementReader, span: TableSpan) -> None:
 
 
 def _check_read(reader: StatementReader, span: TableSpan) -> None:
-    """Raises: UnsupportedOperationError for a table that is not read but changed: by a command that is not the first."""
+    """Raises: UnsupportedOperationError for a table that is changed, by a command that is not the first word."""
     words = [token.text.upper() for token in reader.tokens[max(span.first - 2, 0) : span.first]]
     if not words or isinstance(span.table, TableChanges) or span.table.path is None:
         return

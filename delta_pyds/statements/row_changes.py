@@ -19,6 +19,9 @@ from delta_pyds.statements.kinds import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
+# in the order that Spark's grammar has them in
+_KINDS = ("matched", "not_matched", "not_matched_by_source")
+
 
 def delete(reader: StatementReader) -> Delete:
     """``DELETE FROM t [AS a] [WHERE condition]``"""
@@ -88,12 +91,14 @@ def merge(reader: StatementReader) -> Merge:
     source_named = alias(reader, "ON")
     reader.expect("ON")
     condition = pieces.expression(reader, _at_when)
-    clauses = []
+    clauses: list[MergeClauseText] = []
     while reader.at("WHEN"):
+        start = reader.token
         clauses.append(_clause(reader))
+        if len(clauses) > 1 and _KINDS.index(clauses[-1].kind) < _KINDS.index(clauses[-2].kind):
+            reader.fail("MATCHED comes before NOT MATCHED, and that before NOT MATCHED BY SOURCE", start)
     if not clauses:
         reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
-    _check_order(reader, clauses)
     reader.expect_end()
     return Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
 
@@ -153,10 +158,3 @@ def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
     if len(columns) != len(values):
         reader.fail(f"{len(columns)} columns are to get {len(values)} values", start)
     return tuple(map(Assignment, columns, values))
-
-
-def _check_order(reader: StatementReader, clauses: list[MergeClauseText]) -> None:
-    """Spark's grammar has WHEN MATCHED first, then WHEN NOT MATCHED, then WHEN NOT MATCHED BY SOURCE."""
-    ranks = [("matched", "not_matched", "not_matched_by_source").index(clause.kind) for clause in clauses]
-    if ranks != sorted(ranks):
-        reader.fail("WHEN MATCHED comes before WHEN NOT MATCHED, and that before WHEN NOT MATCHED BY SOURCE")

@@ -73,7 +73,7 @@ def test_rows_are_inserted_changed_and_read_at_every_version(sql: Callable[..., 
     delta_pyds.verify(f"{tmp_path}/t").raise_for_errors()
 
 
-def test_merge_has_every_clause(sql: Callable[..., DataFrame], spark: SparkSession, tmp_path: Path) -> None:
+def test_merge_has_every_clause(sql: Callable[..., DataFrame], spark: SparkSession) -> None:
     people(sql)
     spark.sql("SELECT * FROM VALUES (1L, 'A', true), (9L, 'n', false) AS s(id, name, vip)").createOrReplaceTempView(
         "incoming"
