@@ -13,6 +13,7 @@ from delta_pyds.statements.kinds import (
     AddConstraint,
     AlterColumn,
     ClusterBy,
+    ColumnText,
     DropColumns,
     DropConstraint,
     DropFeature,
@@ -80,11 +81,11 @@ def _other(reader: StatementReader) -> NoReturn:
 
 
 def _add_columns(reader: StatementReader, target: TableReference) -> AddColumns:
-    def one_column() -> object:
+    def one_column() -> ColumnText:
         return column(reader, nested=True, placed=True)
 
     columns = reader.in_parentheses(one_column) if reader.token.is_symbol("(") else reader.list_of(one_column)
-    return AddColumns(target, columns)  # type: ignore[arg-type]
+    return AddColumns(target, columns)
 
 
 def _drop(reader: StatementReader, target: TableReference) -> Statement:

@@ -16,7 +16,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
-from delta_pyds.spark.session import write
+from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.names import require_path
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
@@ -142,7 +142,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         )
     if before is not None and replaces:
         _check_replaceable(before, statement.properties, bool(statement.cluster_by))
-    mode = "overwrite" if replaces else "ignore" if statement.mode == "create_if_not_exists" else "errorifexists"
+    creates: Mode = "ignore" if statement.mode == "create_if_not_exists" else "errorifexists"
     handle = context.command(path)
     options = {} if statement.comment is None else {"comment": statement.comment}
     unknown = [key for key in statement.properties if not key.lower().startswith("delta.")]
@@ -155,7 +155,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     write(
         context.query(statement.query),
         path,
-        mode=mode,  # type: ignore[arg-type]
+        mode="overwrite" if replaces else creates,
         overwrite_schema=before is not None and replaces,
         partition_by=list(statement.partition_by) or ([] if replaces and before is not None else None),
         cluster_by=list(statement.cluster_by) or None,

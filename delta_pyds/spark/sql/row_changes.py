@@ -77,11 +77,11 @@ def _with_clause(
     if clause.assignments is not None:
         values = _values(context, statement.target, statement.alias, clause.assignments, text_of)
     if clause.kind == "not_matched":
-        return (
-            builder.whenNotMatchedInsertAll(condition)
-            if values is None
-            else builder.whenNotMatchedInsert(condition, values)
-        )
+        if values is None:
+            return builder.whenNotMatchedInsertAll(condition)
+        if condition is None:
+            return builder.whenNotMatchedInsert(values=values)
+        return builder.whenNotMatchedInsert(condition, values)
     if clause.kind == "matched":
         if clause.action == "delete":
             return builder.whenMatchedDelete(condition)

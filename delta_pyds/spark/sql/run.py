@@ -47,7 +47,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
 # Spark has none of these; Convert takes the name of a directory of Parquet files
 _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
-    kinds.DescribeHistory, kinds.DescribeDetail, kinds.ClusterBy, kinds.DropFeature,
+    kinds.DescribeHistory, kinds.DescribeDetail, kinds.DropFeature,
 )  # fmt: skip
 # by its entry in the catalog alone, Spark would change a table of ours, or say of it what is not so
 _CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "COMMENT")
