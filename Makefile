@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -36,6 +36,8 @@ demo-upsert: java setup ## Merge into a Delta table, update and delete its rows 
 
 demo-install: java setup ## Run a program for delta-spark without its JAR (examples/delta_program.py)
 	@$(BIN)/python examples/delta_program.py $(ARGS)
+demo-sql: java setup ## Run SQL on Delta tables: create, merge, query, keep in order (examples/sql.py)
+	@$(BIN)/python examples/sql.py $(ARGS)
 
 demo-change-feed: java setup ## Read what a merge changed, row by row, and apply it elsewhere (examples/change_feed.py)
 	@$(BIN)/python examples/change_feed.py $(ARGS)

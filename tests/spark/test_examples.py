@@ -82,3 +82,12 @@ def test_delta_program(run: Callable[[str], str], spark: SparkSession) -> None:
     assert "for the format deltapy and delta" in out
     assert "|  2|Chur|     5|" in out and "|  3|Bern|     2|" in out
     assert "2 rows before" in out and "MERGE" in out and "UPDATE" in out
+
+
+def test_sql(run: Callable[[str], str]) -> None:
+    out = run("sql.py")
+
+    assert "|                2|               1|               1|               0|" in out  # what the merge returned
+    assert "|  1| Zug|    14|      3|" in out
+    assert "ADD COLUMNS" in out and "update_postimage" in out
+    assert "SETT visits = 0\n-----^^^" in out
