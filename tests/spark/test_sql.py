@@ -15,11 +15,51 @@ from pyspark.errors import ParseException
 import delta_pyds
 from delta_pyds import DeltaTable
 from delta_pyds.errors import ColumnNotFoundError, SqlSyntaxError, UnsupportedOperationError, UserError
+from delta_pyds.statements.kinds import Delete, Insert, PassThrough, SqlText, TableReference, Truncate
+from delta_pyds.statements.parse import parse_statement
+from tests.unit.statements.parsed import PATH
+from tests.unit.statements.test_row_changes import EXPRESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+
+
+OTHERS = [
+    f"CREATE TABLE {PATH} (a INT NOT NULL COMMENT 'x', b STRUCT<c: ARRAY<MAP<STRING, INT>>, d: STRUCT<>>) USING delta",
+    f"CREATE TABLE {PATH} (a BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 1 INCREMENT BY -2), b INT DEFAULT 1 + 2)",
+    f"CREATE TABLE {PATH} (a DATE, b DATE GENERATED ALWAYS AS (a + INTERVAL 1 DAY)) PARTITIONED BY (b) LOCATION '/x'",
+    f"CREATE OR REPLACE TABLE {PATH} USING delta CLUSTER BY (a, b.c) TBLPROPERTIES (a.b = 'c', 'd' = 1) AS SELECT 1",
+    f"CREATE TABLE {PATH} (a INT) AS",
+    f"CREATE TABLE {PATH} (a)",
+    f"CREATE TABLE {PATH} (a INT,)",
+    f"CREATE TABLE {PATH} (a ARRAY<INT)",
+    f"ALTER TABLE {PATH} ADD COLUMNS (a.b INT COMMENT 'x' AFTER c, d STRING FIRST)",
+    f"ALTER TABLE {PATH} ADD COLUMN a",
+    f"ALTER TABLE {PATH} RENAME COLUMN a.b TO c",
+    f"ALTER TABLE {PATH} RENAME COLUMN a.b TO c.d",
+    f"ALTER TABLE {PATH} DROP COLUMNS IF EXISTS (a, b.c)",
+    f"ALTER TABLE {PATH} ALTER COLUMN a.b SET NOT NULL",
+    f"ALTER TABLE {PATH} ALTER COLUMN a TYPE DECIMAL(10, 2)",
+    f"ALTER TABLE {PATH} ALTER COLUMN a SET DEFAULT 1 + 2",
+    f"ALTER TABLE {PATH} SET TBLPROPERTIES (a = 'b', c.d = true)",
+    f"ALTER TABLE {PATH} UNSET TBLPROPERTIES IF EXISTS ('a', b.c)",
+    f"ALTER TABLE {PATH} FROB",
+    f"INSERT INTO {PATH} (a, b) VALUES (1, 2), (3, 4)",
+    f"INSERT OVERWRITE TABLE {PATH} PARTITION (p = 1, q) SELECT 1",
+    f"INSERT INTO {PATH} BY NAME SELECT 1 AS a",
+    f"INSERT INTO {PATH} (a, b)",
+    f"INSERT {PATH} SELECT 1",
+    f"TRUNCATE TABLE {PATH}",
+    f"TRUNCATE {PATH}",
+    f"UPDATE {PATH} SET a = 1,",
+    f"MERGE INTO {PATH} t USING (SELECT 1) s ON a WHEN MATCHED THEN INSERT *",
+    f"MERGE INTO {PATH} t USING (SELECT 1 s ON a WHEN MATCHED THEN DELETE",
+    f"SHOW COLUMNS IN {PATH}",
+    f"SHOW TBLPROPERTIES {PATH} (a.b)",
+    f"COMMENT ON TABLE {PATH} IS NULL",
+]
 
 
 @pytest.fixture
@@ -171,3 +211,61 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     with pytest.raises(ParseException):
         sql("DELETE FROM <T> WHERE id = 1 any_name")
     assert rows(sql("SELECT count(*) FROM <T>")) == [(3,)]
+
+
+def test_what_spark_takes_is_taken_and_cut_where_spark_cuts_it(spark: SparkSession) -> None:
+    """Spark's own parser is asked for nothing but syntax."""
+    parser = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[union-attr]
+    merge = (
+        "MERGE INTO {t} USING s ON {e} WHEN MATCHED AND {e} THEN UPDATE SET a = {e} "
+        "WHEN NOT MATCHED THEN INSERT (a, b) VALUES ({e}, 1) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    beginnings = [
+        "DELETE FROM {t} AS t WHERE {e}",
+        "UPDATE {t} SET a = {e}, b.c = {e} WHERE {e}",
+        merge,
+        "INSERT INTO {t} REPLACE WHERE {e} SELECT {e}",
+    ]
+    expressions = [*EXPRESSIONS, "a = (1", "a = 1)", "", "a = 1 AND", "CASE WHEN a THEN 1", "a b c", "a = 1 WHERE b"]
+    texts = [text.format(t=PATH, e=e) for text in beginnings for e in expressions] + OTHERS
+    different = []
+    for text in texts:
+        plan = _of_jvm(parser.parsePlan, text)
+        try:
+            found = parse_statement(text).statement
+        except UnsupportedOperationError:
+            found = Truncate(TableReference((), ""))  # taken, and refused by its name
+        except SqlSyntaxError:
+            found = None
+        if isinstance(found, PassThrough):
+            continue  # Spark decides
+        # what is wrong within a piece, Spark says when it gets the piece
+        if found is not None and not all(_of_jvm(parser.parseExpression, f"({p.text})") for p in _pieces(found)):
+            found = None
+        if isinstance(found, Insert) and _of_jvm(parser.parsePlan, found.query.text) is None:
+            found = None
+        if (plan is None) != (found is None):
+            different.append(text)
+        elif plan is not None and isinstance(found, Delete) and found.condition is not None:
+            origin = plan.condition().origin()
+            cut = text[origin.startIndex().get() : origin.stopIndex().get() + 1]
+            if cut != found.condition.text:
+                different.append(f"{cut} / {found.condition.text}")
+    assert different == []
+
+
+def _of_jvm(parse: Callable[[str], Any], text: str) -> Any:
+    """What the parser made of the text; None where it is none."""
+    try:
+        return parse(text)
+    except ParseException:
+        return None
+
+
+def _pieces(statement: Any) -> list[SqlText]:
+    names = ("condition", "replace_where", "value")
+    found = [getattr(statement, name) for name in names if getattr(statement, name, None) is not None]
+    for name in ("clauses", "assignments"):
+        for inner in getattr(statement, name, None) or ():
+            found += _pieces(inner)
+    return found

@@ -26,7 +26,7 @@ EXPRESSIONS = [
     "a IS DISTINCT FROM b",
     "d > DATE '2020-01-01' - INTERVAL 1 DAY + INTERVAL '1-2' YEAR TO MONTH",
     "t.values.set.where = 1",
-    "a LIKE ANY ('%x', '_y') ESCAPE '\\\\'",
+    "a LIKE ANY ('%x', '_y') AND b LIKE 'c/%' ESCAPE '/'",
 ]
 
 
