@@ -74,9 +74,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         return ParsedStatement(PassThrough("", ()), None)
     bound = bind(text, tokens, args)
     reader = StatementReader(bound)
-    statement = _statement(reader)
-    if statement is None:
-        statement = pass_through(reader)
+    statement = _statement(reader) or pass_through(reader)
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
     parsed = ParsedStatement(statement, reader, positional)
     if isinstance(statement, Statement) and statement.target.path is not None:
