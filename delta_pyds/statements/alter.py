@@ -104,6 +104,7 @@ def _drop(reader: StatementReader, target: TableReference) -> Statement:
 
 def _alter_column(reader: StatementReader, target: TableReference, changes: bool) -> AlterColumn:
     found = AlterColumn(target, reader.path_text())
+    name = reader.previous.value
     if reader.accept("TYPE"):
         return replace(found, data_type=pieces.data_type(reader))
     if reader.accept("COMMENT"):
@@ -122,16 +123,14 @@ def _alter_column(reader: StatementReader, target: TableReference, changes: bool
         reader.refuse("ALTER COLUMN ... SYNC IDENTITY", "Write no values into the identity column yourself.")
     if not changes:
         reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST or AFTER")
-    return _hive_change(reader, found)
+    return _hive_change(reader, found, name)
 
 
-def _hive_change(reader: StatementReader, found: AlterColumn) -> AlterColumn:
-    """``CHANGE COLUMN old new type [COMMENT 'c'] [FIRST | AFTER c]``"""
+def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> AlterColumn:
+    """``CHANGE COLUMN name name type [COMMENT 'c'] [FIRST | AFTER c]``"""
     new = column(reader, placed=True)
     if new.default is not None or new.generated is not None or new.identity is not None or not new.nullable:
         reader.fail("CHANGE COLUMN takes a name, a type, a comment and a place")
-    old_name = found.column.split(".")[-1].strip("`")
-    renamed = None if new.path[0].lower() == old_name.lower() else new.path[0]
-    if renamed is not None:
+    if new.path[0].lower() != name.lower():
         reader.refuse("another name in CHANGE COLUMN", "Use ALTER TABLE ... RENAME COLUMN old TO new.")
     return replace(found, data_type=new.data_type, comment=new.comment, after=new.after)

@@ -221,7 +221,7 @@ class DropColumns(Statement):
 
 @dataclass(frozen=True)
 class AlterColumn(Statement):
-    """``rename``: the new name that CHANGE COLUMN old new gives. ``nullable``: None leaves it. ``after``: as above."""
+    """``nullable``: None leaves it as it is. ``after``: as above."""
 
     column: str
     data_type: str | None = None
@@ -230,7 +230,6 @@ class AlterColumn(Statement):
     default: SqlText | None = None
     drop_default: bool = False
     after: str | None = None
-    rename: str | None = None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,11 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         return ParsedStatement(PassThrough("", ()), None)
     bound = bind(text, tokens, args)
     reader = StatementReader(bound)
-    statement = _statement(reader) or pass_through(reader)
+    try:
+        statement = _statement(reader) or pass_through(reader)
+    except SqlSyntaxError:
+        _check_variables(reader, 0, len(reader.tokens))
+        raise
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
     parsed = ParsedStatement(statement, reader, positional)
     if isinstance(statement, Statement) and statement.target.path is not None:
@@ -226,7 +230,12 @@ def check_complete(reader: StatementReader, first: int, last: int) -> None:
             code="UNBOUND_SQL_PARAMETER",
             argument=name,
         )
-    for token, following in pairwise(tokens):
+    _check_variables(reader, first, last)
+
+
+def _check_variables(reader: StatementReader, first: int, last: int) -> None:
+    tokens = reader.tokens[first:last]
+    for token, following in pairwise([*tokens, reader.tokens[-1]]):
         if token.is_symbol("$") and following.is_symbol("{"):
             raise _variable(reader.bound.original[reader.bound.original_position(token.start) :][:100])
         if token.kind in ("name", "string") and "${" in token.text:

@@ -118,6 +118,7 @@ def test_create_has_every_form() -> None:
         ("ALTER COLUMN a SET DEFAULT (1 + 2)", AlterColumn, {"drop_default": False}),
         ("ALTER COLUMN a DROP DEFAULT", AlterColumn, {"drop_default": True}),
         ("CHANGE COLUMN a a BIGINT COMMENT 'c' AFTER b", AlterColumn, {"data_type": "BIGINT", "after": "b"}),
+        ("CHANGE COLUMN s.`x.x` `X.x` BIGINT", AlterColumn, {"column": "s.`x.x`", "data_type": "BIGINT"}),
         ("SET TBLPROPERTIES (a.b = 'c')", SetProperties, {"properties": {"a.b": "c"}}),
         ("UNSET TBLPROPERTIES IF EXISTS (a.b, 'c d')", UnsetProperties, {"keys": ("a.b", "c d"), "if_exists": True}),
         ("ADD CONSTRAINT `c d` CHECK (a > (1))", AddConstraint, {"name": "c d"}),

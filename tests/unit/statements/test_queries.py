@@ -154,8 +154,16 @@ def test_literals(value: Any, text: str | None) -> None:
     assert sql_literal(value) == text
 
 
-@pytest.mark.parametrize("text", [f"DELETE FROM {PATH} WHERE a = ${{x}}", f"DELETE FROM {PATH} WHERE a = '${{x}}'",
-                                  "DELETE FROM delta.`/${x}`", "SELECT * FROM delta.`/${x}`"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"DELETE FROM {PATH} WHERE a = ${{x}}",
+        f"DELETE FROM {PATH} WHERE a = '${{x}}'",
+        "DELETE FROM delta.`/${x}`",
+        "OPTIMIZE ${x}",
+        "SELECT * FROM delta.`/${x}`",
+    ],
+)
 def test_variables_of_the_session_are_refused_in_commands(text: str) -> None:
     with pytest.raises(UserError, match="holds a variable"):
         parse_statement(text)
