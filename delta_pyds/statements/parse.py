@@ -119,6 +119,17 @@ class ParsedStatement:
         may_be_name = last.kind in ("word", "name") and (ends_value(before) or before.is_word("AS"))
         return f"({piece.text})" if may_be_name else piece.text
 
+    def place_of(self, text: str, position: int) -> int | None:
+        """Where in the user's text a place is in one of its expressions, as ``expression`` gave it; None if unknown."""
+        if self._reader is None or not text:
+            return None
+        bound = self._reader.bound
+        for piece, shift in ((text, 0), (text[1:-1], 1)):
+            start = bound.text.find(piece)
+            if start >= 0 and (shift == 0 or (text[0], text[-1]) == ("(", ")")):
+                return bound.original_position(min(max(start + position - shift, 0), len(bound.text)))
+        return None
+
     @property
     def positional(self) -> tuple[int, ...]:
         """Where the arguments ``?`` stand in the user's text."""

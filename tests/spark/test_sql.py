@@ -208,8 +208,9 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
         sql("UPDATE <T> WHERE id = 1")
     assert isinstance(found.value, ParseException)
     # an expression alone would take the last word for its name
-    with pytest.raises(ParseException):
-        sql("DELETE FROM <T> WHERE id = 1 any_name")
+    with pytest.raises(SqlSyntaxError, match="any_name") as found:
+        sql("DELETE FROM <T>\nWHERE id = 1 any_name")
+    assert isinstance(found.value, ParseException) and found.value.message.endswith("any_name\n-------------^^^")
     assert rows(sql("SELECT count(*) FROM <T>")) == [(3,)]
 
 

@@ -9,6 +9,7 @@ from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import alter, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
 
@@ -86,7 +87,8 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
             return _by_name(context, statement)
         parsed.check_complete()
-        return _RUN[type(statement)](context, statement)
+        with errors_with_places(parsed, text):
+            return _RUN[type(statement)](context, statement)
 
 
 def _by_name(context: StatementContext, statement: kinds.Statement) -> DataFrame:

@@ -10,7 +10,15 @@ import pytest
 
 from delta_pyds.errors import SqlSyntaxError, UserError
 from delta_pyds.statements.arguments import sql_literal
-from delta_pyds.statements.kinds import Delete, PassThrough, TableChanges, TableReference, TemporaryView
+from delta_pyds.statements.kinds import (
+    Delete,
+    PassThrough,
+    SqlText,
+    TableChanges,
+    TableReference,
+    TemporaryView,
+    Update,
+)
 from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
@@ -82,6 +90,16 @@ def test_tables_in_a_piece_have_places_in_the_piece() -> None:
     assert isinstance(whole.statement, Delete) and whole.statement.condition is not None
     piece = whole.statement.condition
     assert [piece.text[s.start : s.end] for s in whole.tables_in(piece)] == ["delta.`/b`"]
+
+
+def test_a_place_in_a_piece_is_one_in_the_statement() -> None:
+    text = f"UPDATE {PATH} SET a = :x + b c WHERE d"
+    whole = parse_statement(text, {"x": 12345})
+    assert isinstance(whole.statement, Update)
+    given = whole.expression(whole.statement.assignments[0].value)
+    assert given == "(12345 + b c)"  # alone, c would be a name
+    assert whole.place_of(given, given.index("c")) == text.index("c WHERE")
+    assert whole.expression(SqlText("d", 0)) == "d" and whole.place_of("d2", 0) is None
 
 
 def test_a_view_over_a_path_is_ours() -> None:

@@ -1,0 +1,60 @@
+"""What Spark cannot parse of an expression, with its place in the user's statement.
+
+Spark gets the expressions of a command one by one, so it counts lines and positions in each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.errors import ParseException
+
+from delta_pyds.errors import DeltaError, SqlSyntaxError
+from delta_pyds.expr.parser.lexer import marked_place
+
+if TYPE_CHECKING:
+    from delta_pyds.statements.parse import ParsedStatement
+
+_SHOWN = re.compile(r"\s*(?:SQLSTATE: \w+ )?\(line (\d+), pos (\d+)\)\s*== SQL ==\n(.*)", re.DOTALL)
+_CODE = re.compile(r"\[[A-Z_.]+\]\s*")
+
+
+@contextmanager
+def errors_with_places(parsed: ParsedStatement, text: str) -> Iterator[None]:
+    """A syntax error of Spark's leaves with its place in ``text``, where that is known; else as it is."""
+    try:
+        yield
+    except ParseException as e:
+        placed = None if isinstance(e, DeltaError) else _placed(e, parsed, text)
+        if placed is None:
+            raise
+        raise placed from e
+
+
+def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyntaxError | None:
+    message = str(error)
+    shown = _SHOWN.search(message)
+    if shown is None:
+        return None
+    line, column = int(shown[1]), int(shown[2])
+    lines = shown[3].split("\n")
+    # below the line of the error Spark puts a mark
+    if not 0 < line < len(lines) or not lines[line].startswith("-" * column + "^^^"):
+        return None
+    piece = "\n".join([*lines[:line], *lines[line + 1 :]]).split("\n\nJVM stacktrace")[0].strip()
+    place = parsed.place_of(piece, sum(len(before) + 1 for before in lines[: line - 1]) + column)
+    if place is None:
+        return None
+    reason = _CODE.sub("", message[: shown.start()].strip(), count=1)
+    line_start = text.rfind("\n", 0, place) + 1
+    return SqlSyntaxError(
+        f"{reason} {marked_place(text, place)}",
+        code=error.getCondition(),
+        multiline=True,
+        position=place,
+        line=text.count("\n", 0, place) + 1,
+        column=place - line_start,
+    )
