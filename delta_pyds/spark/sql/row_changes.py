@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.features import Feature, supported_features
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START
@@ -16,7 +16,6 @@ from delta_pyds.statements.kinds import (
     Merge,
     MergeClauseText,
     SqlText,
-    TableReference,
     Truncate,
     Update,
 )
@@ -47,7 +46,7 @@ def update(context: StatementContext, statement: Update) -> DataFrame:
     if statement.alias is not None:
         table = table.alias(statement.alias)
     with context.expressions() as text_of:
-        values = _values(context, statement.target, statement.alias, statement.assignments, text_of)
+        values = _values(statement.assignments, text_of)
         if statement.condition is None:
             return table.update(set=values)
         return table.update(text_of(statement.condition), values)
@@ -75,7 +74,8 @@ def _with_clause(
     condition = None if clause.condition is None else text_of(clause.condition)
     values = None
     if clause.assignments is not None:
-        values = _values(context, statement.target, statement.alias, clause.assignments, text_of)
+        given = _values(clause.assignments, text_of)
+        values = {column: _or_default(context, statement, column, value) for column, value in given.items()}
     if clause.kind == "not_matched":
         if values is None:
             return builder.whenNotMatchedInsertAll(condition)
@@ -94,36 +94,33 @@ def _with_clause(
     return builder.whenNotMatchedBySourceUpdate(condition, values)
 
 
-def _values(
-    context: StatementContext,
-    target: TableReference,
-    alias: str | None,
-    assignments: tuple[Assignment, ...],
-    text_of: TextOf,
-) -> dict[str, str]:
+def _values(assignments: tuple[Assignment, ...], text_of: TextOf) -> dict[str, str]:
     """Columns to values. Raises: UserError for a column that is assigned twice under one spelling."""
     found: dict[str, str] = {}
     for one in assignments:
         if one.column in found:
-            raise UnsupportedOperationError(
-                f"the column {one.column!r:.200} is assigned twice in one clause.",
+            raise UserError(
+                f"the column {one.column!r:.200} is set twice in one clause.",
                 code="DELTA_CONFLICT_SET_COLUMN",
                 column=one.column,
             )
-        is_default = one.value.text.upper() == "DEFAULT"
-        found[one.column] = _default(context, target, alias, one.column) if is_default else text_of(one.value)
+        found[one.column] = text_of(one.value)
     return found
 
 
-def _default(context: StatementContext, target: TableReference, alias: str | None, column: str) -> str:
-    """SQL of a column's default, NULL where it has none.
+def _or_default(context: StatementContext, statement: Merge, column: str, value: str) -> str:
+    """The word DEFAULT stands for the column's default, NULL where it has none, as in ``DeltaTable.update``.
 
     Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes.
     """
+    if value.upper() != "DEFAULT":
+        return value
     names = [token.value for token in tokenize(column) if token.kind in ("word", "name")]
-    if len(names) > 1 and alias is not None and names[0].lower() == alias.lower():
+    if len(names) > 1 and statement.alias is not None and names[0].lower() == statement.alias.lower():
         names = names[1:]
-    snapshot = context.snapshot(target)
+    snapshot = context.snapshot(statement.target)
+    if snapshot.schema.find("default") is not None:
+        return value
     field = snapshot.schema.find(names[0]) if len(names) == 1 else None
     if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
         raise UnsupportedOperationError(
