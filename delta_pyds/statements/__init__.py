@@ -7,7 +7,9 @@ Spark, with the tables by path that are named in it.
 - ``reader``: the tokens of a statement one after another: names, literals, errors with their place
 - ``pieces``: where an expression, a type or a query ends, and its exact text
 - ``kinds``: what a statement asks for, a value for each kind
+- ``completeness``: what a command cannot take: arguments without a value, variables of the session
 - ``tables``: tables as they are named, and where a query names them
+- ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``columns``: columns as CREATE and ALTER define them, and properties

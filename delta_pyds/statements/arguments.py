@@ -27,6 +27,12 @@ _BEFORE_VALUES = frozenset((
     "WHEN", "WHERE", "WITH", "CONSTRAINT", "FEATURE", "LOCATION", "COMMENT", "VACUUM", "OPTIMIZE", "HISTORY",
     "DETAIL",
 ))  # fmt: skip
+# of those, the ones that are names of columns often: right before a colon, without a blank, they are
+_OFTEN_NAMES = frozenset((
+    "ALL", "ANY", "BY", "CHECK", "COMMENT", "CONSTRAINT", "DEFAULT", "DETAIL", "EXISTS", "FEATURE", "FILTER", "FOR",
+    "HISTORY", "LOCATION", "OF", "OFFSET", "OPTIMIZE", "OVER", "RETAIN", "SET", "SOME", "VACUUM", "VALUES",
+))  # fmt: skip
+_NESTED_TYPES = ("STRUCT", "MAP", "ARRAY")
 
 
 @dataclass(frozen=True)
@@ -80,23 +86,52 @@ def parameters(tokens: Sequence[Token]) -> list[tuple[int, int, str | int]]:
     """The arguments of a statement: start, end, and the name or the index."""
     found: list[tuple[int, int, str | int]] = []
     count = 0
+    in_types = _colons_in_types(tokens)
     for index, token in enumerate(tokens):
         if token.kind != "symbol" or token.text not in (":", "?"):
             continue
         if token.text == "?":
             found.append((token.start, token.start + 1, count))
             count += 1
-        elif is_named_parameter(tokens, index):
+        elif index not in in_types and _is_named_parameter(tokens, index):
             name = tokens[index + 1]
             found.append((token.start, name.start + len(name.text), name.value))
     return found
 
 
-def is_named_parameter(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the colon begins an argument; else it looks into a variant, or stands in a type."""
+def _is_named_parameter(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the colon begins an argument; else it looks into a variant."""
     if tokens[index + 1].kind not in ("word", "name"):
         return False
-    return index == 0 or (not ends_value(tokens[index - 1]) and not tokens[index - 1].is_symbol(":"))
+    if index == 0:
+        return True
+    before = tokens[index - 1]
+    if ends_value(before) or before.is_symbol(":"):
+        return False
+    if before.kind != "word":
+        return True
+    is_field = index > 1 and tokens[index - 2].is_symbol(".", ":")
+    joined = before.start + len(before.text) == tokens[index].start
+    return not is_field and not (joined and before.is_word(*_OFTEN_NAMES))
+
+
+def _colons_in_types(tokens: Sequence[Token]) -> frozenset[int]:
+    """The colons behind names of fields, as in ``STRUCT<location: STRING>``."""
+    found: set[int] = set()
+    opened: list[list[int]] = []
+    for index, token in enumerate(tokens):
+        if token.kind != "symbol":
+            continue
+        if token.text == "<" and index and tokens[index - 1].is_word(*_NESTED_TYPES):
+            opened.append([])
+        elif token.text == ":" and opened and tokens[index - 1].kind in ("word", "name"):
+            opened[-1].append(index)
+        elif token.text in (">", ">>"):
+            for _ in token.text:
+                found.update(opened.pop() if opened else ())
+        elif token.text == ";":
+            opened.clear()
+    return frozenset(found)
 
 
 def ends_value(token: Token) -> bool:

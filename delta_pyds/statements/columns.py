@@ -114,12 +114,16 @@ def constraint(reader: StatementReader) -> tuple[str, SqlText]:
 def properties(reader: StatementReader) -> dict[str, str]:
     """``('key' = 'value', key.with.dots = 7)``"""
     found: dict[str, str] = {}
+    seen: set[str] = set()
 
     def one() -> None:
         start = reader.token
         key = property_key(reader)
-        if key in found:
+        # those of Delta are the same in small and large letters
+        same = key.lower() if key.lower().startswith("delta.") else key
+        if same in seen:
             reader.fail(f"the property '{key}' is given twice", start)
+        seen.add(same)
         reader.accept("=|==")
         found[key] = _value(reader)
 

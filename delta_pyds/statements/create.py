@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
+from delta_pyds.errors import SqlSyntaxError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.columns import column, constraint, properties
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
@@ -26,15 +27,37 @@ def create_table(reader: StatementReader) -> Create | Clone:
         if not isinstance(like, TableReference) or like.travels:
             reader.fail("LIKE takes a table as it is now")
         found = replace(found, like=like)
-    elif reader.token.is_symbol("(") and not pieces.at_query(reader):
-        found = _with_columns(reader, found)
+    elif reader.token.is_symbol("("):
+        found = _columns_or_query(reader, found)
     found = _with_clauses(reader, found)
+    _check_constraints(reader, found)
     if reader.accept("AS") or pieces.at_query(reader):
-        if found.columns or found.like is not None:
-            reader.fail("CREATE TABLE AS SELECT takes its columns from the query")
+        if found.columns or found.constraints or found.like is not None:
+            reader.fail("CREATE TABLE AS SELECT takes its columns from the query, and no constraints")
         found = replace(found, query=pieces.query(reader))
     reader.expect_end()
     return found
+
+
+def _columns_or_query(reader: StatementReader, found: Create) -> Create:
+    """Columns where they can be some, as in Spark: a column may be called from, or select."""
+    first = reader.index
+    try:
+        return _with_columns(reader, found)
+    except SqlSyntaxError:
+        reader.index = first
+        if pieces.at_query(reader):
+            return found
+        raise
+
+
+def _check_constraints(reader: StatementReader, found: Create) -> None:
+    """Raises: SqlSyntaxError for two constraints of one name, also where one is a property."""
+    names = [f"delta.constraints.{name.lower()}" for name, _ in found.constraints]
+    names += [key.lower() for key in found.properties if key.lower().startswith("delta.constraints.")]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        reader.fail(f"two constraints are called '{twice.rsplit('.', 1)[-1]}'", reader.tokens[0])
 
 
 def _mode(reader: StatementReader) -> Mode:

@@ -21,7 +21,7 @@ def insert(reader: StatementReader) -> Insert:
     target = target_table(reader)
     found = Insert(target, SqlText("", 0), overwrite, evolves=evolves)
     if reader.accept("PARTITION"):
-        found = replace(found, partition=reader.in_parentheses(lambda: _partition(reader)))
+        found = replace(found, partition=_partitions(reader))
     if reader.at("IF", "NOT", "EXISTS"):
         reader.refuse("INSERT ... IF NOT EXISTS", "Look first, and then insert.")
     if reader.accept("BY", "NAME"):
@@ -48,6 +48,42 @@ def _query(reader: StatementReader) -> SqlText:
     return found
 
 
+def _partitions(reader: StatementReader) -> tuple[tuple[str, SqlText | None], ...]:
+    start = reader.token
+    found = reader.in_parentheses(lambda: _partition(reader))
+    names = [name.lower() for name, _ in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        reader.fail(f"PARTITION names the column '{twice}' twice", start)
+    return found
+
+
 def _partition(reader: StatementReader) -> tuple[str, SqlText | None]:
     name = reader.identifier()
-    return name, pieces.expression(reader) if reader.accept("=|==") else None
+    return name, _constant(reader) if reader.accept("=|==") else None
+
+
+def _constant(reader: StatementReader) -> SqlText:
+    """A literal, or an argument, which stands there as a literal or as a CAST of one."""
+    first = reader.index
+    if reader.accept("CAST", "("):
+        _constant(reader)
+        reader.expect("AS")
+        pieces.data_type(reader)
+        reader.expect(")")
+    elif reader.accept(":"):
+        reader.identifier()
+    elif not reader.accept("?|NULL|TRUE|FALSE"):
+        if reader.token.is_word("INTERVAL"):
+            reader.fail("the value of a partition column is no interval")
+        typed = reader.token.kind == "word" and reader.following.kind == "string"
+        if typed:
+            reader.take()
+        if typed or reader.token.kind == "string":
+            reader.string()
+        else:
+            _ = reader.accept("-")
+            if reader.token.kind != "number":
+                reader.fail("the value of a partition column is a constant")
+            reader.take()
+    return reader.piece(first, reader.index)

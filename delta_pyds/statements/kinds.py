@@ -33,8 +33,10 @@ class TableReference:
     @property
     def path(self) -> str | None:
         """Of ``delta.`/data/events``` and ``deltapy.`/data/events```; None for a name of a catalog."""
-        is_path = len(self.parts) == 2 and self.parts[0].lower() in ("delta", "deltapy") and "/" in self.parts[1]
-        return self.parts[1] if is_path else None
+        *catalog, first, path = ("", *self.parts)
+        # the session's own catalog may be named before
+        is_path = [part.lower() for part in catalog] in ([""], ["", "spark_catalog"]) and "/" in path
+        return path if is_path and first.lower() in ("delta", "deltapy") else None
 
     @property
     def travels(self) -> bool:
@@ -70,11 +72,16 @@ class Statement:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """Spark's own statement. ``verb``: its first words; ``target``: the table that it changes by name, if it does."""
+    """Spark's own statement. ``verb``: its first words. ``tables``: those that it reads.
+
+    ``changed``: the tables by name whose entry in the catalog it changes, or expressions that give their names.
+    ``immediate``: expressions that give statements which it runs.
+    """
 
     verb: str
     tables: tuple[TableSpan, ...]
-    target: TableReference | None = None
+    changed: tuple[TableReference | SqlText, ...] = ()
+    immediate: tuple[SqlText, ...] = ()
 
 
 @dataclass(frozen=True)

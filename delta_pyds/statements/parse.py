@@ -11,24 +11,27 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
-from delta_pyds.statements import alter, create, describe, insert, maintenance, row_changes
-from delta_pyds.statements.arguments import BoundText, bind, ends_value, parameters
+from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.statements import alter, create, describe, insert, maintenance, pieces, row_changes
+from delta_pyds.statements.arguments import BoundText, bind, parameters
+from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.kinds import (
+    AlterColumn,
     PassThrough,
     SetProperties,
     SqlText,
     Statement,
-    TableChanges,
-    TableReference,
     TableSpan,
     TemporaryView,
     UnsetProperties,
 )
 from delta_pyds.statements.reader import StatementReader, tokens_of
-from delta_pyds.statements.tables import find_tables, target_table
+from delta_pyds.statements.spark_statements import check_read, pass_through
+from delta_pyds.statements.tables import column_of_table, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?\s*\.\s*`", re.IGNORECASE)
+# around a query, so that Spark refuses whatever else could stand there
+QUERY_ALONE = ("SELECT * FROM (", ")")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 Read = Callable[[StatementReader], Statement]
 
@@ -77,7 +80,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
     try:
         statement = _statement(reader) or pass_through(reader)
     except SqlSyntaxError:
-        _check_variables(reader, 0, len(reader.tokens))
+        check_variables(reader, 0, len(reader.tokens))
         raise
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
     parsed = ParsedStatement(statement, reader, positional)
@@ -100,34 +103,41 @@ class ParsedStatement:
         self._positional = positional
 
     def tables_in(self, piece: SqlText) -> tuple[TableSpan, ...]:
-        """The tables by path in an expression or a query; places are in the piece."""
+        """The tables by path in an expression or a query; places are in the piece.
+
+        Raises: UnsupportedOperationError for one that may be written there.
+        """
         if self._reader is None or not piece.last:
             return ()
-        start = self._reader.tokens[piece.first].start
-        # the piece is of the bound text, and so are these places
-        plain = StatementReader(BoundText(self._reader.text, self._reader.text))
-        return tuple(
-            TableSpan(span.table, span.start - start, span.end - start)
-            for span in find_tables(plain, piece.first, piece.last)
-        )
+        tokens = self._reader.tokens
+        start = tokens[piece.first].start
+        found = []
+        for span in find_tables(self._reader, piece.first, piece.last):
+            check_read(self._reader, span)
+            final = tokens[span.last - 1]
+            # the piece is of the bound text, and so are these places
+            first, last = tokens[span.first].start - start, final.start + len(final.text) - start
+            found.append(TableSpan(span.table, first, last, span.first, span.last))
+        return tuple(found)
 
     def expression(self, piece: SqlText) -> str:
         """The text of an expression, which Spark must not read as an expression with a name behind it."""
         if self._reader is None or piece.last - piece.first < 2:
             return piece.text
-        before, last = self._reader.tokens[piece.last - 2 : piece.last]
-        may_be_name = last.kind in ("word", "name") and (ends_value(before) or before.is_word("AS"))
-        return f"({piece.text})" if may_be_name else piece.text
+        may_be_named = pieces.may_be_named(self._reader.tokens, piece.first, piece.last)
+        return f"({piece.text})" if may_be_named else piece.text
 
     def place_of(self, text: str, position: int) -> int | None:
-        """Where in the user's text a place is in one of its expressions, as ``expression`` gave it; None if unknown."""
+        """Where in the user's text a place is in one of its pieces, as Spark got it; None if unknown."""
         if self._reader is None or not text:
             return None
         bound = self._reader.bound
-        for piece, shift in ((text, 0), (text[1:-1], 1)):
-            start = bound.text.find(piece)
-            if start >= 0 and (shift == 0 or (text[0], text[-1]) == ("(", ")")):
-                return bound.original_position(min(max(start + position - shift, 0), len(bound.text)))
+        for before, after in (("", ""), ("(", ")"), QUERY_ALONE):
+            if not (text.startswith(before) and text.endswith(after)):
+                continue
+            start = bound.text.find(text[len(before) : len(text) - len(after)])
+            if start >= 0:
+                return bound.original_position(min(max(start + position - len(before), 0), len(bound.text)))
         return None
 
     @property
@@ -149,7 +159,7 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | None:
     """The statement of Delta; None for what is Spark's."""
     if reader.at("CREATE") and any(reader.at("CREATE", *w) or reader.at("CREATE", "OR", "REPLACE", *w) for w in _VIEWS):
         return _view(reader)
-    if reader.at("COMMENT", "ON", "TABLE"):
+    if reader.at("COMMENT", "ON", "TABLE|COLUMN"):
         return _tried(reader, _comment)
     for words, read in _STATEMENTS:
         if reader.at(*words):
@@ -160,13 +170,22 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | None:
 
 
 def _tried(reader: StatementReader, read: Read) -> Statement | None:
-    of_delta = reader.token.is_word(*_OF_DELTA)
+    of_delta = reader.token.is_word(*_OF_DELTA) or _creates_ours(reader)
     try:
         return read(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
         if of_delta or (reader.target is not None and reader.target.path is not None):
             raise
         return None
+
+
+def _creates_ours(reader: StatementReader) -> bool:
+    """Of CREATE TABLE name USING deltapy Spark would keep the name alone, and lose what it does not know."""
+    if not reader.token.is_word("CREATE", "REPLACE"):
+        return False
+    return any(
+        token.is_word("USING") and following.value.lower() == "deltapy" for token, following in pairwise(reader.tokens)
+    )
 
 
 def _view(reader: StatementReader) -> TemporaryView | None:
@@ -179,83 +198,20 @@ def _view(reader: StatementReader) -> TemporaryView | None:
     return found if find_tables(reader, found.query.first, found.query.last) else None
 
 
-def _comment(reader: StatementReader) -> SetProperties | UnsetProperties:
-    """``COMMENT ON TABLE t IS 'text' | NULL``"""
-    reader.expect("COMMENT", "ON", "TABLE")
-    target = target_table(reader)
+def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | AlterColumn:
+    """``COMMENT ON TABLE t IS 'text' | NULL``, ``COMMENT ON COLUMN t.c IS 'text' | NULL``"""
+    reader.expect("COMMENT", "ON", "TABLE|COLUMN")
+    column = None
+    if reader.previous.is_word("COLUMN"):
+        target, column = column_of_table(reader)
+    else:
+        target = target_table(reader)
     reader.expect("IS")
     removed = reader.accept("NULL")
     text = "" if removed else reader.string()
     reader.expect_end()
+    if column is not None:
+        return AlterColumn(target, column, comment=text)
     if removed:
         return UnsetProperties(target, ("comment",), True)
     return SetProperties(target, {"comment": text})
-
-
-def pass_through(reader: StatementReader) -> PassThrough:
-    """Spark's own statement, with the tables by path in it.
-
-    Raises: as ``parse_statement`` for what stands in the name of a table.
-    """
-    reader.index = 0
-    tables = find_tables(reader)
-    for span in tables:
-        _check_plain(reader, span)
-        _check_read(reader, span)
-    words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
-    return PassThrough(" ".join(words), tables, _changed_by_name(reader))
-
-
-def _changed_by_name(reader: StatementReader) -> TableReference | None:
-    return reader.target if reader.target is not None and reader.target.path is None else None
-
-
-def _check_plain(reader: StatementReader, span: TableSpan) -> None:
-    original = reader.bound.original[span.start : span.end]
-    if "${" in original:
-        raise _variable(original)
-    check_complete(reader, span.first, span.last)
-
-
-def _check_read(reader: StatementReader, span: TableSpan) -> None:
-    """Raises: UnsupportedOperationError for a table that is changed, by a command that is not the first word."""
-    words = [token.text.upper() for token in reader.tokens[max(span.first - 2, 0) : span.first]]
-    if not words or isinstance(span.table, TableChanges) or span.table.path is None:
-        return
-    if words[-1] in ("INTO", "OVERWRITE", "UPDATE") or words in (["DELETE", "FROM"], ["INTO", "TABLE"]):
-        reader.refuse(
-            f"a command about {span.table.text} behind WITH, FROM or EXPLAIN",
-            "Begin the statement with the command; a WITH may stand in its query.",
-        )
-
-
-def check_complete(reader: StatementReader, first: int, last: int) -> None:
-    """Raises: UserError for an argument without a value, and for a variable of the session."""
-    tokens = reader.tokens[first:last]
-    for start, _, key in parameters([*tokens, reader.tokens[-1]]):
-        name = f":{key}" if isinstance(key, str) else "?"
-        place = reader.bound.original_position(start)
-        raise UserError(
-            f"the argument {name} at position {place} of the statement has no value, or one that a command cannot "
-            "take: give a number, a text, a date, a timestamp, bytes, a boolean or None in args.",
-            code="UNBOUND_SQL_PARAMETER",
-            argument=name,
-        )
-    _check_variables(reader, first, last)
-
-
-def _check_variables(reader: StatementReader, first: int, last: int) -> None:
-    tokens = reader.tokens[first:last]
-    for token, following in pairwise([*tokens, reader.tokens[-1]]):
-        if token.is_symbol("$") and following.is_symbol("{"):
-            raise _variable(reader.bound.original[reader.bound.original_position(token.start) :][:100])
-        if token.kind in ("name", "string") and "${" in token.text:
-            raise _variable(token.text)
-
-
-def _variable(text: str) -> UserError:
-    return UserError(
-        f"the statement holds a variable: {text!r:.200}. Spark puts its value there before it parses the text, and a "
-        "command of Delta would take the text as it stands: give the value in args.",
-        code="DELTA_UNSUPPORTED_VARIABLE_IN_COMMAND",
-    )

@@ -6,7 +6,7 @@ Spark, also one of a later version, is cut where Spark cuts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements.arguments import ends_value
@@ -19,6 +19,17 @@ _NOT_AFTER_CASE = frozenset(
     ["=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", ")", ".", "+", "/", "*", "%", "||"]
 )
 _BINARY = ("+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>", "DIV")
+_UNITS = tuple(
+    f"{unit}{plural}"
+    for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
+    for plural in ("", "S")
+)
+# words with which no expression ends, and behind which the next begins
+_BETWEEN_VALUES = (
+    "AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "BETWEEN", "DIV", "THEN", "ELSE",
+    "WHEN", "FROM", "DISTINCT",
+)  # fmt: skip
+_NO_FUNCTION = ("NULL", "TRUE", "FALSE", "UNKNOWN", "END", "AS")
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
 
 Ends = Callable[[StatementReader], bool]
@@ -59,6 +70,9 @@ def expression(reader: StatementReader, ends: Ends = _nowhere) -> SqlText:
         reader.take()
     if opened:
         reader.fail("a parenthesis is not closed", opened[-1])
+    if cases:
+        # what ends the expression may have been taken into it
+        reader.fail("CASE has no END; a column called case stands in backticks")
     if reader.index == first:
         reader.fail("an expression is missing")
     return reader.piece(first, reader.index)
@@ -69,6 +83,32 @@ def _is_end(reader: StatementReader, cases: int, ends: Ends) -> bool:
     if token.kind == "symbol" and token.text in (",", ")", ";"):
         return True
     return cases == 0 and not reader.previous.is_symbol(".") and ends(reader)
+
+
+def may_be_named(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Whether Spark might read the end of an expression as a name for it: ``a b``, ``a AS b``, ``1 (b, c)``."""
+    final = tokens[last - 1]
+    has_cast = any(token.is_symbol("::") for token in tokens[first:last])
+    if final.kind in ("word", "name"):
+        return last - first > 1 and _may_end_value(tokens[last - 2], has_cast)
+    if not final.is_symbol(")"):
+        return False
+    opened, begin = 1, last - 1
+    while opened and begin > first:
+        begin -= 1
+        token = tokens[begin]
+        opened += token.is_symbol(*_CLOSE) - token.is_symbol(*_OPEN)
+    if begin == first:
+        return False
+    before = tokens[begin - 1]
+    return before.is_word(*_NO_FUNCTION) or (before.kind not in ("word", "name") and _may_end_value(before, has_cast))
+
+
+def _may_end_value(token: Token, has_cast: bool) -> bool:
+    """``has_cast``: a type may stand at the end of a value."""
+    if token.kind == "symbol":
+        return token.text in (")", "]", "?") or (has_cast and token.text in (">", ">>", "<>"))
+    return not token.is_word(*_BETWEEN_VALUES)
 
 
 def at_word(*words: str) -> Ends:
@@ -123,8 +163,9 @@ def _interval(reader: StatementReader) -> None:
         reader.accept("+|-")
         if reader.token.kind not in ("string", "number"):
             break
-        reader.take()
-        reader.identifier()
+        # a string may hold its unit
+        if reader.take().kind == "number" or reader.token.is_word(*_UNITS):
+            reader.identifier()
     if reader.accept("TO"):
         reader.identifier()
 
@@ -196,10 +237,14 @@ def query(reader: StatementReader) -> SqlText:
         reader.fail("expected a query")
     first = reader.index
     opened: list[Token] = []
+    behind_with = True
     while reader.token.kind != "end":
         token = reader.token
         if not opened and token.is_symbol(")", ";"):
             break
+        if not opened and at_command(reader, behind_with):
+            reader.fail("expected a query, and this is a command")
+        behind_with = behind_with and (bool(opened) or token.is_word("WITH") or not token.is_word(*_QUERY_WORDS))
         if token.is_symbol(*_OPEN):
             opened.append(token)
         elif token.is_symbol(*_CLOSE) and (not opened or _OPEN.index(opened.pop().text) != _CLOSE.index(token.text)):
@@ -208,6 +253,30 @@ def query(reader: StatementReader) -> SqlText:
     if opened:
         reader.fail("a parenthesis is not closed", opened[-1])
     return reader.piece(first, reader.index)
+
+
+def at_command(reader: StatementReader, behind_with: bool = True) -> bool:
+    """Whether a command that changes a table begins here, as any may behind WITH, and INSERT behind FROM."""
+    token = reader.token
+    if not token.is_word("INSERT", "DELETE", "MERGE", "UPDATE") or reader.previous.is_symbol("."):
+        return False
+    if token.is_word("INSERT"):
+        return reader.at("INSERT", "INTO|OVERWRITE|WITH")
+    if not behind_with:
+        return False  # a column, or another name
+    return reader.at("DELETE", "FROM") or reader.at("MERGE", "INTO|WITH") or _is_update(reader)
+
+
+def _is_update(reader: StatementReader) -> bool:
+    """Whether SET comes behind UPDATE, a name and an alias."""
+    if not reader.token.is_word("UPDATE"):
+        return False
+    for number, token in enumerate(reader.tokens[reader.index + 1 : reader.index + 20]):
+        if token.is_word("SET") and number:
+            return True
+        if token.kind not in ("word", "name") and not token.is_symbol("."):
+            return False
+    return False
 
 
 def at_query(reader: StatementReader) -> bool:

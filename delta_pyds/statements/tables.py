@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from delta_pyds.errors import SqlSyntaxError
+from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
@@ -41,7 +41,31 @@ def target_table(reader: StatementReader) -> TableReference:
     reader.target = table(reader)
     if reader.token.is_symbol("@") or _at_time_travel(reader):
         reader.fail("a table is changed as it is now: name no version")
+    if reader.target.path is not None:
+        _refuse_options(reader)
     return reader.target
+
+
+def column_of_table(reader: StatementReader) -> tuple[TableReference, str]:
+    """``t.c``: a table, and the text of a column's name."""
+    first = reader.index
+    parts = reader.path()
+    # of a path the parts are two, and a field of a struct has more names than its column
+    named = next((n for n in (2, 3) if TableReference(parts[:n], "").path is not None), len(parts) - 1)
+    if not 0 < named < len(parts):
+        reader.fail("expected a table and its column")
+    table_text = reader.piece(first, first + 2 * named - 1)
+    reader.target = TableReference(parts[:named], table_text.text, table_text.position)
+    return reader.target, reader.piece(first + 2 * named, reader.index).text
+
+
+def _refuse_options(reader: StatementReader) -> None:
+    """Raises: UnsupportedOperationError for options behind a table by path: Spark would ignore them."""
+    if reader.at("WITH", "("):
+        reader.refuse(
+            "WITH (options) behind a table by path",
+            "Name a version with VERSION AS OF, read changes with table_changes, or use delta_pyds.read.",
+        )
 
 
 def table_or_path(reader: StatementReader) -> TableReference:
@@ -58,8 +82,13 @@ def table_or_path(reader: StatementReader) -> TableReference:
 def source_table(reader: StatementReader) -> TableReference | TableChanges:
     """A table to be read, at a version or a time where one is named."""
     if reader.token.is_word(*_CHANGES) and reader.following.is_symbol("("):
-        return _table_changes(reader)
-    return time_travel(reader, table(reader))
+        changes = _table_changes(reader)
+        _refuse_options(reader)
+        return changes
+    found = time_travel(reader, table(reader))
+    if found.path is not None:
+        _refuse_options(reader)
+    return found
 
 
 def time_travel(reader: StatementReader, found: TableReference) -> TableReference:
@@ -170,8 +199,8 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
         elif token.text == ")" and len(groups) > 1:
             groups.pop()
             groups[-1].expects = False
-        elif token.text == "," and group.in_from:
-            group.expects = True
+        elif token.text == ",":
+            group.expects = group.in_from
         return
     if token.kind != "word" or (reader.index > first and reader.previous.is_symbol(".")):
         group.expects = False
@@ -185,7 +214,7 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
         group.expects = True
     elif word in _AFTER_TABLES:
         group.in_from = group.expects = False
-    elif word != "LATERAL":
+    elif word not in ("LATERAL", "IF", "NOT", "EXISTS"):
         group.expects = False
 
 
@@ -201,9 +230,13 @@ def _takes_table(reader: StatementReader, first: int, word: str) -> bool:
     if word in ("INTO", "OVERWRITE", "EXTENDED", "FORMATTED"):
         return True
     leading = [token.text.upper() for token in reader.tokens[first : first + 2]]
+    if word == "UPDATE":
+        return reader.index == first or pieces.at_command(reader)
     if reader.index == first:
-        return word in ("UPDATE", "DESC", "DESCRIBE")
-    return (word, leading[0]) in (("USING", "MERGE"), ("IN", "SHOW")) or (word == "LIKE" and leading[0] == "CREATE")
+        return word in ("DESC", "DESCRIBE")
+    if (word, leading[0]) in (("USING", "MERGE"), ("IN", "SHOW"), ("VIEW", "DROP"), ("VIEW", "ALTER")):
+        return True
+    return word == "LIKE" and leading[0] == "CREATE"
 
 
 def _table_here(reader: StatementReader) -> TableSpan | None:
@@ -217,10 +250,16 @@ def _table_here(reader: StatementReader) -> TableSpan | None:
     try:
         found = source_table(reader)
     except SqlSyntaxError:
-        if token.text.strip("`").lower() in ("delta", "deltapy") or token.is_word(*_CHANGES):
+        if token.value.lower() in ("delta", "deltapy") or token.is_word(*_CHANGES):
             raise
         reader.index = begin
         return None
+    except UnsupportedOperationError:
+        if token.is_word("IDENTIFIER"):
+            # over an expression: whatever it names, Spark looks for it
+            reader.index = begin
+            return None
+        raise
     last = reader.previous
     if isinstance(found, TableReference) and found.path is None and not found.travels:
         # a name is a token like any other

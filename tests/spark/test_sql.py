@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 
 import delta_pyds
 from delta_pyds import DeltaTable
-from delta_pyds.errors import ColumnNotFoundError, SqlSyntaxError, UnsupportedOperationError, UserError
-from delta_pyds.statements.kinds import Delete, Insert, PassThrough, SqlText, TableReference, Truncate
+from delta_pyds.errors import ColumnNotFoundError, DeltaError, SqlSyntaxError, UnsupportedOperationError, UserError
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.frames import Frames
+from delta_pyds.statements.kinds import Delete, Insert, PassThrough, SqlText, TableReference, TableSpan, Truncate
 from delta_pyds.statements.parse import parse_statement
+from tests.spark.test_frames_are_only_read import contents
 from tests.unit.statements.parsed import PATH
 from tests.unit.statements.test_row_changes import EXPRESSIONS
 
@@ -107,11 +110,59 @@ def test_rows_are_inserted_changed_and_read_at_every_version(sql: Callable[..., 
     changes = sql("SELECT id, _change_type FROM table_changes(:path, 4)", {"path": f"{tmp_path}/t"})
     assert rows(changes) == [(3, "delete")]
     sql("INSERT OVERWRITE <T> PARTITION (p = 7) SELECT 5, 'five'")
-    sql("INSERT INTO <T> REPLACE WHERE p = 0 SELECT 6, 'six', 0")
+    sql("INSERT INTO <T> REPLACE WHERE p = 0 SELECT 6, 'six', 0 ORDER BY 1")
     assert rows(sql("SELECT id, p FROM <T>")) == [(2, 2), (5, 7), (6, 0)]
     sql("TRUNCATE TABLE <T>")
     assert rows(sql("SELECT * FROM <T>")) == []
     delta_pyds.verify(f"{tmp_path}/t").raise_for_errors()
+
+
+def test_nothing_is_written_past_the_log(sql: Callable[..., DataFrame], spark: SparkSession, tmp_path: Path) -> None:
+    """Each guard alone keeps the files of a table as they are: our parser, Spark's, and the frame."""
+    sql("CREATE TABLE <T> AS SELECT /*+ COALESCE(1) */ id FROM range(3)")
+    sql("CREATE TABLE <U> AS SELECT 1 AS id")
+    before = contents(tmp_path)
+    name = f"delta.`{tmp_path}/t`"
+    for text in (
+        "FROM <U> INSERT OVERWRITE TABLE <T> SELECT *",
+        "INSERT INTO <U> FROM <U> INSERT OVERWRITE <T> SELECT *",
+    ):
+        with pytest.raises(DeltaError):
+            sql(text)
+    insert = f"INSERT OVERWRITE TABLE {name} SELECT 9L"
+    place = insert.index(name)
+    span = TableSpan(TableReference(("delta", f"{tmp_path}/t"), name), place, place + len(name))
+    with pytest.raises(AnalysisException):
+        Frames(spark).run(insert, [span])
+    context = StatementContext(spark, "", parse_statement(""), None)
+    spark.range(1).createOrReplaceTempView("a_row")
+    with pytest.raises(ParseException):
+        context.query(SqlText(f"FROM a_row INSERT OVERWRITE DIRECTORY '{tmp_path}/u' USING parquet SELECT *", 0))
+    assert contents(tmp_path) == before
+
+
+def test_values_of_partitions_are_texts_first(sql: Callable[..., DataFrame]) -> None:
+    sql("CREATE TABLE <T> (id INT, year STRING, day DATE) PARTITIONED BY (year, day)")
+    sql("INSERT INTO <T> PARTITION (year = 2026, day = '2026-01-31') SELECT 1")
+    sql("INSERT INTO <T> PARTITION (year = '', day) SELECT 2, NULL")
+    sql("INSERT OVERWRITE <T> PARTITION (year = :y, day = DATE'2026-01-31') SELECT 3", {"y": 2026})
+    sql("INSERT OVERWRITE <T> PARTITION (year = '', day = NULL) SELECT 4")
+    assert rows(sql("SELECT * FROM <T>")) == [(3, "2026", dt.date(2026, 1, 31)), (4, None, None)]
+
+
+def test_a_time_is_an_instant(spark: SparkSession, sql: Callable[..., DataFrame]) -> None:
+    """In the hour that comes twice a time of the wall clock would be the one before."""
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    spark.conf.set(zone, "America/New_York")
+    try:
+        for hour in (5, 6):
+            when = SqlText(f"TIMESTAMP'2026-11-01 {hour:02d}:30:00.25Z' + INTERVAL 0 DAY", 0)
+            assert Frames(spark).time(when) == f"2026-11-01 {hour:02d}:30:00.250000Z"
+        sql("CREATE TABLE <T> AS SELECT 1 AS id")
+        assert sql("SELECT * FROM <T> TIMESTAMP AS OF current_timestamp() + INTERVAL '0' SECOND").count() == 1
+    finally:
+        spark.conf.set(zone, str(before))
 
 
 def test_merge_has_every_clause(sql: Callable[..., DataFrame], spark: SparkSession) -> None:
@@ -193,16 +244,29 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     sql("CREATE OR REPLACE TEMP VIEW seen (i) AS SELECT id FROM <T>")
     assert rows(sql("SELECT max(i) FROM seen")) == [(3,)]
     assert rows(sql("SELECT :a + 1", {"a": 1})) == [(2,)]
-    spark.sql("CREATE TABLE deltapy_by_name (id BIGINT) USING deltapy")
+    spark.sql("CREATE TABLE `deltapy-by_name` (id BIGINT) USING deltapy")
+    spark.sql("CREATE TABLE of_spark (id BIGINT) USING parquet")
     try:
-        with pytest.raises(UnsupportedOperationError, match="Spark would"):
-            sql("ALTER TABLE deltapy_by_name SET TBLPROPERTIES (a = 'b')")
-        for text in ("OPTIMIZE deltapy_by_name", "DESCRIBE HISTORY deltapy_by_name"):
+        for text in (
+            "ALTER TABLE `deltapy-by_name` SET TBLPROPERTIES (a = 'b')",
+            "COMMENT ON COLUMN default.`deltapy-by_name`.id IS 'x'",
+            "ALTER TABLE IDENTIFIER('`deltapy-' || :rest || '`') SET TBLPROPERTIES (a = 'b')",
+            "EXECUTE IMMEDIATE 'ALTER TABLE `deltapy-by_name` ADD COLUMN ' || 'x INT'",
+            "BEGIN ALTER TABLE `deltapy-by_name` ADD COLUMN x INT; END",
+        ):
+            with pytest.raises(UnsupportedOperationError, match="Spark would"):
+                sql(text, {"rest": "by_name"})
+        for text in ("OPTIMIZE `deltapy-by_name`", "DESCRIBE HISTORY `deltapy-by_name`"):
             with pytest.raises(UnsupportedOperationError, match="looks no names"):
                 sql(text)
+        sql("ALTER TABLE of_spark ADD COLUMN x INT")
+        assert spark.table("of_spark").columns == ["id", "x"]
+        with pytest.raises(UnsupportedOperationError, match="LIKE"):
+            sql("CREATE TABLE as_delta LIKE <T>")
     finally:
-        sql("DROP TABLE deltapy_by_name")
-    for text in ("DROP TABLE <T>", "CREATE VIEW v AS SELECT * FROM <T>", "DESCRIBE EXTENDED <T>"):
+        sql("DROP TABLE `deltapy-by_name`")
+        sql("DROP TABLE of_spark")
+    for text in ("CREATE VIEW v AS SELECT * FROM <T>", "DESCRIBE EXTENDED <T>", "DESC TABLE FORMATTED <T>"):
         with pytest.raises(UnsupportedOperationError, match="by path"):
             sql(text)
     with pytest.raises(SqlSyntaxError, match="expected SET") as found:

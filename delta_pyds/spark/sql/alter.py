@@ -48,7 +48,7 @@ def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
         column.data_type,
         nullable=column.nullable,
         comment=column.comment,
-        default=None if column.default is None else column.default.text,
+        default=None if column.default is None else context.parsed.expression(column.default),
     )
     position = None
     if column.after is not None:
@@ -85,7 +85,7 @@ def alter_column(context: StatementContext, statement: AlterColumn) -> DataFrame
         "dataType": statement.data_type,
         "comment": statement.comment,
         "nullable": statement.nullable,
-        "default": None if statement.default is None else statement.default.text,
+        "default": None if statement.default is None else context.parsed.expression(statement.default),
         "dropDefault": statement.drop_default,
     }
     if statement.after is not None:

@@ -11,10 +11,12 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.sql.frames import Frames
 from delta_pyds.spark.sql.names import require_path
-from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference
-from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.parse import QUERY_ALONE
+from delta_pyds.storage.resolve import has_scheme, resolve_storage, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
@@ -33,14 +35,23 @@ class StatementContext:
         self.parsed = parsed
         self.args = args
         self.frames = Frames(spark)
+        self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> DeltaTable:
         """Raises: what ``DeltaTable.forPath`` raises; UnsupportedOperationError for a name of a catalog."""
         return DeltaTable.forPath(self.spark, require_path(reference))
 
     def snapshot(self, reference: TableReference) -> Snapshot:
-        """The table as it is now."""
-        root = absolute_table_path(require_path(reference), remote=is_remote(self.spark))
+        """The table as it is now.
+
+        Raises: TableNotFoundError; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
+            the same on the server.
+        """
+        path, remote = require_path(reference), is_remote(self.spark)
+        root = absolute_table_path(path, remote=remote)
+        if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
+            require_same_files(self.spark, root)
+            self._proved.add(root)
         return open_snapshot(resolve_storage(root), root)
 
     def command(self, path: str) -> TableHandle:
@@ -48,8 +59,11 @@ class StatementContext:
         return for_one_command(TableHandle(self.spark, path))
 
     def query(self, piece: SqlText) -> DataFrame:
-        """The rows of a query of the statement."""
-        return self.frames.run(piece.text, self.parsed.tables_in(piece))
+        """The rows of a query of the statement. What is no query is a syntax error, and is not run."""
+        spans = self.parsed.tables_in(piece)
+        before, after = QUERY_ALONE
+        shifted = [TableSpan(span.table, span.start + len(before), span.end + len(before)) for span in spans]
+        return self.frames.run(f"{before}{piece.text}{after}", shifted)
 
     def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
         """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""

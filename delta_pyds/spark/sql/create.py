@@ -56,7 +56,7 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
     if statement.like is not None:
         _like(context, statement, builder)
     for column in statement.columns:
-        _add_column(builder, column)
+        _add_column(context, builder, column)
     if statement.partition_by:
         builder.partitionedBy(*statement.partition_by)
     if statement.cluster_by:
@@ -64,7 +64,7 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
     if statement.comment is not None:
         builder.comment(statement.comment)
     for name, condition in statement.constraints:
-        builder.property(f"{CONSTRAINT_PREFIX}{name.lower()}", condition.text)
+        builder.property(f"{CONSTRAINT_PREFIX}{name.lower()}", context.parsed.expression(condition))
     for key, value in statement.properties.items():
         builder.property(key, value)
     builder.execute()
@@ -77,12 +77,12 @@ def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[
     return builder if statement.location is None else builder.location(statement.location)
 
 
-def _add_column(builder: DeltaTableBuilder[DeltaTable], column: ColumnText) -> None:
+def _add_column(context: StatementContext, builder: DeltaTableBuilder[DeltaTable], column: ColumnText) -> None:
     given: dict[str, Any] = {"nullable": column.nullable, "comment": column.comment}
     if column.default is not None:
-        given["default"] = column.default.text
+        given["default"] = context.parsed.expression(column.default)
     if column.generated is not None:
-        given["generatedAlwaysAs"] = column.generated.text
+        given["generatedAlwaysAs"] = context.parsed.expression(column.generated)
     if column.identity is not None:
         identity = IdentityGenerator(column.identity.start, column.identity.step)
         given["generatedAlwaysAs" if column.identity.always else "generatedByDefaultAs"] = identity

@@ -6,6 +6,7 @@ session's catalog.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from delta_pyds.statements.kinds import SqlText
 
 _TIME_ZONE = "spark.sql.session.timeZone"
+_EPOCH = dt.datetime(1970, 1, 1)
 _WHOLE = re.compile(r"-?\d{1,18}")
 
 
@@ -38,7 +40,9 @@ class Frames:
         """Its rows. Raises: what reading it raises; UserError for a time that is none."""
         key = _key(table)
         if key not in self._read:
-            self._read[key] = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
+            found = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
+            # into a selection nothing can be inserted; into what reads files Spark would write files
+            self._read[key] = found.select("*")
         return self._read[key]
 
     def run(self, text: str, spans: Sequence[TableSpan], args: Any = None) -> DataFrame:
@@ -56,18 +60,27 @@ class Frames:
         return self._spark.sql("".join([*pieces, _doubled(text[done:])]), args, **frames)
 
     def time(self, text: SqlText) -> str:
-        """The time that an expression without columns means, as text in the session's zone."""
+        """The time that an expression without columns means: an instant, or the text that it is.
+
+        A time of the wall clock would be two instants in the hour that clocks are set back.
+        """
         literal = _literal(text.text)
         if literal is not None:
             return literal
-        found = self._value(f"CAST(CAST({text.text} AS TIMESTAMP) AS STRING)")
-        if found is None:
+        found = self._value(f"unix_micros(CAST({text.text} AS TIMESTAMP))")
+        try:
+            return _instant(found)
+        except (TypeError, OverflowError):
             raise UserError(
                 f"the expression {text.text!r:.200} is no time, so no version can be found by it.",
                 code="DELTA_TIMESTAMP_INVALID",
                 expression=text.text,
-            )
-        return str(found)
+            ) from None
+
+    def text(self, constant: SqlText) -> str | None:
+        """A constant as Spark writes it; None for null."""
+        found = self._value(f"CAST({constant.text} AS STRING)")
+        return None if found is None else str(found)
 
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
@@ -117,6 +130,11 @@ def _path_of_changes(table: TableChanges) -> str:
         if "/" in table.name and "`" not in table.name:
             return table.name
         raise
+
+
+def _instant(micros: int) -> str:
+    """Raises: TypeError for None; OverflowError for what is beyond the year 9999."""
+    return f"{_EPOCH + dt.timedelta(microseconds=micros)}Z"
 
 
 def _literal(text: str) -> str | None:

@@ -19,6 +19,7 @@ from delta_pyds.spark.row_changes.assignment import StoreAssignment
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     table = context.table(statement.target)  # proves the path on Spark Connect
     snapshot = context.snapshot(statement.target)
     rows = context.query(statement.query)
-    static = {} if statement.partition is None else _static(snapshot, statement.partition)
+    static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     given = _by_name(rows, statement) if statement.by_name else _by_position(snapshot, rows, statement, static)
     rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
     handle = context.command(snapshot.table_root)
@@ -80,10 +81,15 @@ def _refuse(statement: Insert) -> None:
             )
 
 
-def _static(snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...]) -> dict[str, str]:
-    """Partition columns with values, as the table spells them. Raises: UserError for another column."""
+def _static(
+    context: StatementContext, snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...]
+) -> dict[str, str | None]:
+    """Partition columns, as the table spells them, with the texts of their values: Spark makes a text of each first.
+
+    Raises: UserError for another column.
+    """
     partitioned = {name.lower(): name for name in snapshot.configuration.partition_columns}
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for name, value in partition:
         if name.lower() not in partitioned:
             raise UserError(
@@ -92,7 +98,7 @@ def _static(snapshot: Snapshot, partition: tuple[tuple[str, SqlText | None], ...
                 column=name,
             )
         if value is not None:
-            found[partitioned[name.lower()]] = value.text
+            found[partitioned[name.lower()]] = context.frames.text(value)
     return found
 
 
@@ -102,7 +108,7 @@ def _by_name(rows: DataFrame, statement: Insert) -> list[str]:
     return list(rows.columns)
 
 
-def _by_position(snapshot: Snapshot, rows: DataFrame, statement: Insert, static: dict[str, str]) -> list[str]:
+def _by_position(snapshot: Snapshot, rows: DataFrame, statement: Insert, static: dict[str, str | None]) -> list[str]:
     """The columns that the columns of the query are for, in their order."""
     if statement.columns is None:
         wanted = [name for name in snapshot.schema.names if name not in static]
@@ -139,7 +145,7 @@ def _assigned(
     snapshot: Snapshot,
     rows: DataFrame,
     given: list[str],
-    static: dict[str, str],
+    static: dict[str, str | None],
     *,
     by_place: bool,
 ) -> DataFrame:
@@ -158,7 +164,8 @@ def _assigned(
             value.alias(name) if field is None else _value(policy, value, types[number], field).alias(field.name)
         )
     for name, text in static.items():
-        columns.append(_value(policy, F.expr(text), spark_types.StringType(), _column(snapshot, name)).alias(name))
+        value = F.lit(text).cast(spark_types.StringType())
+        columns.append(_value(policy, value, spark_types.StringType(), _column(snapshot, name)).alias(name))
     return numbered.select(*columns)
 
 
@@ -169,7 +176,7 @@ def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType,
     return policy.assign(value, source, wanted, field.name)
 
 
-def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str]) -> dict[str, Any]:
+def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str, str | None]) -> dict[str, Any]:
     """What INSERT OVERWRITE replaces: the table, the partitions that are named, or those that get rows."""
     partitioned = snapshot.configuration.partition_columns
     dynamic = (context.spark.conf.get(_DYNAMIC, None) or "static").lower() == "dynamic"
@@ -177,10 +184,17 @@ def _overwritten(context: StatementContext, snapshot: Snapshot, static: dict[str
         return {"partition_overwrite": "dynamic"}
     if not static:
         return {"partition_overwrite": "static"}
-    conditions = []
-    for name, text in static.items():
-        quoted = "`" + name.replace("`", "``") + "`"
-        data_type = spark_field(_column(snapshot, name)).dataType.simpleString()
-        is_null = text.upper() == "NULL"
-        conditions.append(f"{quoted} IS NULL" if is_null else f"{quoted} = CAST({text} AS {data_type})")
+    conditions = [_is_value(_column(snapshot, name), text) for name, text in static.items()]
     return {"replace_where": " AND ".join(conditions)}
+
+
+def _is_value(field: StructField, text: str | None) -> str:
+    """Whether a row is in the partition. An empty text is stored as null."""
+    name = "`" + field.name.replace("`", "``") + "`"
+    wanted = spark_field(field).dataType
+    is_text = isinstance(wanted, spark_types.StringType)
+    if text is None or (is_text and not text):
+        return f"{name} IS NULL"
+    return (
+        f"{name} = {sql_literal(text)}" if is_text else f"{name} = CAST({sql_literal(text)} AS {wanted.simpleString()})"
+    )

@@ -1,25 +1,31 @@
 """Tables by name, and what is refused of them.
 
 Today a name is Spark's: what Spark cannot do with a table of ours is refused before Spark does half of it.
+Invariant: a table of the session's own catalog whose format cannot be found out counts as one of ours.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from delta_pyds.errors import UnsupportedOperationError
-from delta_pyds.statements.kinds import TableReference
+from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.statements.kinds import PassThrough, SqlText, TableReference
+from delta_pyds.statements.parse import parse_statement
+from delta_pyds.statements.spark_statements import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OURS = "deltapy"
-# a name that is a pattern of itself alone
-_PATTERN = re.compile(r"[\w ]+")
-_PROVIDER = re.compile(r"^Provider: (\w+)", re.MULTILINE)
+OURS = "deltapy"
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+_SESSION_CATALOG = "spark_catalog"
+_NO_PATTERN = re.compile(r"[^\w ]")
+_PROVIDER = re.compile(r"^Provider: (\S+)", re.MULTILINE)
+_IS_VIEW = re.compile(r"^Type: VIEW\b", re.MULTILINE)
 
 
 def require_path(reference: TableReference) -> str:
@@ -33,28 +39,95 @@ def require_path(reference: TableReference) -> str:
     return reference.path
 
 
+def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:
+    """Raises: UnsupportedOperationError where Spark would change the catalog's entry of a table of ours alone."""
+    for reference in _changed(spark, statement, args):
+        refuse_if_ours(spark, reference)
+
+
 def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
     """Raises: UnsupportedOperationError for a table that the catalog knows as one of this format."""
-    if _provider(spark, reference) == _OURS:
-        raise UnsupportedOperationError(
-            f"the table {reference.text!r:.200} is one of the format {_OURS} in Spark's catalog, and Spark would "
-            "change its entry there and not the table. Name the table by its path: delta.`/data/events`.",
-            name=reference.text,
-        )
+    found = _format(spark, reference.parts)
+    if found not in (OURS, ""):
+        return
+    known = f"is one of the format {OURS}" if found else "has a format that could not be found out"
+    raise UnsupportedOperationError(
+        f"the table {reference.text!r:.200} {known} in Spark's catalog, and Spark would change its entry there and "
+        "not the table. Name the table by its path: delta.`/data/events`.",
+        name=reference.text,
+    )
 
 
-def _provider(spark: SparkSession, reference: TableReference) -> str | None:
-    """The format of a table of the catalog, in lower case; None where nothing says it.
+def creates_ours(spark: SparkSession, provider: str | None) -> bool:
+    """Whether CREATE TABLE with this USING, or without one, makes a table of this format."""
+    return (provider or spark.conf.get(_DEFAULT_FORMAT, None) or "").lower() == OURS
 
-    Of a table of a Python source DESCRIBE and SHOW CREATE TABLE say none.
+
+def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
+    """The format of a table of the catalog, in lower case; None where there is no such table, or a view.
+
+    Empty where there is one and nothing says its format. Of a table of a Python source DESCRIBE and SHOW CREATE TABLE
+    say none.
     """
-    *namespace, name = reference.parts
-    if not _PATTERN.fullmatch(name):
-        return None
-    of_namespace = " IN " + ".".join("`" + part.replace("`", "``") + "`" for part in namespace) if namespace else ""
+    *namespace, name = parts
+    quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    of_namespace = " IN " + quoted[: len(quoted) - len(name.replace("`", "``")) - 3] if namespace else ""
     try:
-        rows = spark.sql(f"SHOW TABLE EXTENDED{of_namespace} LIKE '{name}'").collect()
+        # the pattern is a regular expression: what might mean something in one stands for any character
+        rows = spark.sql(f"SHOW TABLE EXTENDED{of_namespace} LIKE '{_NO_PATTERN.sub('.', name)}'").collect()
+        same = [str(row["information"]) for row in rows if str(row["tableName"]).lower() == name.lower()]
+        if not same:
+            return "" if _in_session_catalog(spark, parts) and spark.catalog.tableExists(quoted) else None
     except PySparkException:
-        return None  # whatever is wrong with the name, Spark says
-    found = [_PROVIDER.search(str(row["information"])) for row in rows]
-    return next((match[1].lower() for match in found if match is not None), None)
+        return "" if _in_session_catalog(spark, parts) and _exists(spark, quoted) else None
+    for information in same:
+        found = _PROVIDER.search(information)
+        if found is not None:
+            return found[1].lower()
+    return None if any(_IS_VIEW.search(information) for information in same) else ""
+
+
+def _in_session_catalog(spark: SparkSession, parts: tuple[str, ...]) -> bool:
+    """Other catalogs have formats of their own, and know none of ours."""
+    catalog = parts[0] if len(parts) > 2 else spark.catalog.currentCatalog()
+    return catalog.lower() == _SESSION_CATALOG
+
+
+def _exists(spark: SparkSession, name: str) -> bool:
+    try:
+        return spark.catalog.tableExists(name)
+    except PySparkException:
+        return False  # whatever is wrong with the name, Spark says
+
+
+# --- what a statement of Spark's changes
+
+
+def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int = 0) -> Iterator[TableReference]:
+    for changed in statement.changed:
+        yield from (changed,) if isinstance(changed, TableReference) else _named_by(spark, changed, args)
+    for immediate in statement.immediate:
+        text = _text_of(spark, immediate, args)
+        if text is not None and depth < 3:
+            try:
+                inner = parse_statement(text)
+            except DeltaError:
+                continue  # no statement of Spark's
+            yield from _changed(spark, inner.as_pass_through(), None, depth + 1)
+
+
+def _named_by(spark: SparkSession, expression: SqlText, args: Any) -> Iterator[TableReference]:
+    """The table that IDENTIFIER(expression) names, and those that it names if its last parts are columns."""
+    text = _text_of(spark, expression, args)
+    parts = None if text is None else name_of(text)
+    for end in range(len(parts or ()), 0, -1):
+        yield TableReference((parts or ())[:end], text or "")
+
+
+def _text_of(spark: SparkSession, expression: SqlText, args: Any) -> str | None:
+    given = args if isinstance(args, dict) else None
+    try:
+        found = spark.sql(f"SELECT {expression.text} AS text", given).collect()[0][0]
+    except PySparkException:
+        return None  # Spark says what is wrong with it when it runs the statement
+    return found if isinstance(found, str) else None

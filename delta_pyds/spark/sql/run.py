@@ -50,8 +50,6 @@ _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
     kinds.DescribeHistory, kinds.DescribeDetail, kinds.DropFeature,
 )  # fmt: skip
-# by its entry in the catalog alone, Spark would change a table of ours, or say of it what is not so
-_CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "COMMENT")
 # where Spark takes a query or a table to be read, so that a frame may stand for a table by path
 _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
@@ -95,15 +93,22 @@ def _by_name(context: StatementContext, statement: kinds.Statement) -> DataFrame
     """A statement about a table of the catalog is Spark's, where Spark has it."""
     if isinstance(statement, _OF_DELTA_ALONE):
         names.require_path(statement.target)
-    if isinstance(statement, kinds.Create) and (statement.provider or "").lower() == "deltapy":
-        names.require_path(statement.target)
+    if isinstance(statement, kinds.Create):
+        if names.creates_ours(context.spark, statement.provider):
+            names.require_path(statement.target)
+        if statement.like is not None and statement.like.path is not None:
+            raise UnsupportedOperationError(
+                f"CREATE TABLE {statement.target.text:.200} LIKE a Delta table is not supported by this version of "
+                "delta_pyds for a name of the catalog: Spark would make a table of its own format, without the "
+                "partitions and properties. Name the new table by its path: delta.`/data/events`.",
+                name=statement.target.text,
+            )
     return _pass_through(context, context.parsed.as_pass_through())
 
 
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
     """Spark's own statement."""
-    if statement.target is not None and statement.verb.startswith(_CHANGES):
-        names.refuse_if_ours(context.spark, statement.target)
+    names.refuse_changes_of_ours(context.spark, statement, context.args)
     spans = tuple(
         span
         for span in statement.tables
@@ -121,7 +126,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
 
 def _takes_frames(verb: str) -> bool:
     if verb.startswith(("DESC ", "DESCRIBE ")):
-        return not verb.split(" ")[1].startswith(("EXTENDED", "FORMATTED")) and "EXTENDED" not in verb
+        return not {"EXTENDED", "FORMATTED"} & set(verb.split(" "))
     return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
 
 

@@ -77,6 +77,18 @@ def test_create_has_columns_of_every_kind() -> None:
     assert found.properties == wanted
 
 
+@pytest.mark.parametrize("name", ["from", "map", "values", "table", "with", "select", "reduce", "location", "comment"])
+def test_a_column_may_be_called_like_the_beginning_of_a_query(name: str) -> None:
+    found = parsed(f"CREATE TABLE {PATH} ({name} STRING, to STRING)", Create)
+    assert [column.path[0] for column in found.columns] == [name, "to"] and found.query is None
+    inner = f"STRUCT<{name}: STRING, comment:ARRAY<STRUCT<{name}:INT>>>"
+    assert parsed(f"CREATE TABLE {PATH} (id INT, place {inner})", Create).columns[1].data_type == inner
+    added = parsed(f"ALTER TABLE {PATH} ADD COLUMN p {inner}", AddColumns, {"STRING": 1, "INT": 2, "ARRAY": 3})
+    assert added.columns[0].data_type == inner
+    query = parsed(f"CREATE TABLE {PATH} (WITH q AS (SELECT 1) SELECT * FROM q)", Create).query
+    assert query is not None and query.text == "(WITH q AS (SELECT 1) SELECT * FROM q)"
+
+
 def test_create_has_every_form() -> None:
     found = parsed(f"CREATE OR REPLACE TABLE {PATH} USING delta CLUSTER BY (a, b.c) LOCATION '/x' AS SELECT 1", Create)
     assert (found.mode, found.cluster_by, found.location) == ("create_or_replace", ("a", "b.c"), "/x")
@@ -213,6 +225,10 @@ def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
         f"CREATE TABLE {PATH} (a INT) COMMENT 'a' COMMENT 'b'",
         f"CREATE TABLE {PATH} (a INT) OPTIONS (a = 1)",
         f"CREATE TABLE {PATH} TBLPROPERTIES (a = 1, a = 2)",
+        f"CREATE TABLE {PATH} TBLPROPERTIES ('delta.appendOnly' = true, 'DELTA.APPENDONLY' = false)",
+        f"CREATE TABLE {PATH} (CONSTRAINT c CHECK (id > 0)) USING delta AS SELECT 1 id",
+        f"CREATE TABLE {PATH} (id INT, CONSTRAINT c CHECK (id > 0), CONSTRAINT C CHECK (id < 9))",
+        f"CREATE TABLE {PATH} (id INT, CONSTRAINT c CHECK (id > 0)) TBLPROPERTIES ('delta.constraints.C' = 'id < 9')",
         f"RESTORE {PATH}",
         f"RESTORE {PATH} TO VERSION AS OF x",
         f"VACUUM {PATH} LITE FULL",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.statements.arguments import bind
-from delta_pyds.statements.kinds import PassThrough
+from delta_pyds.statements.kinds import Merge, PassThrough
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.reader import tokens_of
 from tests.unit.statements.parsed import PATH
@@ -81,9 +81,26 @@ def test_long_statements_are_read_in_one_go() -> None:
         f"CREATE TABLE {PATH} (a " + "ARRAY<" * many + "INT" + ">>" * (many // 2) + ")",
         f"CREATE TABLE {PATH} (" + ", ".join(f"a{i} INT DEFAULT 1 COMMENT 'c'" for i in range(many)) + ")",
         f"DELETE FROM {PATH} WHERE " + "'" * many * 10,
+        f"DELETE FROM {PATH} WHERE " + "STRUCT<a:" * many,
+        "BEGIN " + "EXECUTE IMMEDIATE " * many,
+        "BEGIN " + "ALTER TABLE a " * many,
+        f"INSERT INTO {PATH} FROM s " + "UPDATE a " * many,
+        f"INSERT INTO {PATH} PARTITION (" + ", ".join(f"p{i} = 1" for i in range(many)) + ") SELECT 1",
         "/*" * many,
     ):
         try:
             parse_statement(text, [3] * many)
         except DeltaError as error:
             assert len(error.message) < 2_000
+
+
+def test_the_tables_of_all_pieces_are_found_in_one_go() -> None:
+    """A MERGE of so many columns would take minutes if each expression meant reading the statement again."""
+    columns = [f"a{i}" for i in range(2_000)]
+    whole = parse_statement(
+        f"MERGE INTO {PATH} USING s ON a WHEN MATCHED THEN UPDATE SET "
+        + ", ".join(f"{name} = s.{name} + 1" for name in columns)
+    )
+    assert isinstance(whole.statement, Merge)
+    values = [one.value for clause in whole.statement.clauses for one in clause.assignments or ()]
+    assert [whole.tables_in(value) for value in values] == [()] * len(columns)

@@ -39,6 +39,10 @@ def spans(text: str, args: Any = None) -> list[str]:
         ("SELECT * FROM <delta.`/a` FOR SYSTEM_VERSION AS OF '3'> x", 1),
         ("SELECT * FROM <delta.`/a` TIMESTAMP AS OF '2020-01-01'> x", 1),
         ("SELECT * FROM <delta.`/a` FOR SYSTEM_TIME AS OF date_sub(current_date(), 1) - INTERVAL 2 HOURS> AS x", 1),
+        ("SELECT * FROM <delta.`/a` TIMESTAMP AS OF now() - INTERVAL '1 day'>", 1),
+        ("SELECT * FROM <delta.`/a` TIMESTAMP AS OF now() - INTERVAL '1 day'> WHERE a = 1", 1),
+        ("SELECT * FROM <delta.`/a` TIMESTAMP AS OF now() - INTERVAL '1' DAY> d JOIN <delta.`/b`>", 2),
+        ("SELECT * FROM <spark_catalog.delta.`/a`>, spark_catalog.x.`/b`", 1),
         ("SELECT * FROM <delta.`/a`@v12> LIMIT 5", 1),
         ("SELECT * FROM <delta.`/a`@20200131180000000>", 1),
         ("SELECT * FROM <table_changes('/a', 2, 10)> WHERE x", 1),
@@ -96,6 +100,9 @@ def test_a_place_in_a_piece_is_one_in_the_statement() -> None:
     text = f"UPDATE {PATH} SET a = :x + b c WHERE d"
     whole = parse_statement(text, {"x": 12345})
     assert isinstance(whole.statement, Update)
+    query = f"INSERT INTO {PATH} SELECT 1 WHERE a b c"
+    inner = "SELECT * FROM (SELECT 1 WHERE a b c)"
+    assert parse_statement(query).place_of(inner, inner.index("b")) == query.index("b c")
     given = whole.expression(whole.statement.assignments[0].value)
     assert given == "(12345 + b c)"  # alone, c would be a name
     assert whole.place_of(given, given.index("c")) == text.index("c WHERE")
@@ -137,6 +144,15 @@ def test_arguments_are_values_and_places_stay_the_users() -> None:
     assert lacks.value.code == "UNBOUND_SQL_PARAMETER"
     bound = parsed("DELETE FROM delta.`/a` WHERE a = ? AND b-? = v:x", Delete, ["it's", -1]).condition
     assert bound is not None and bound.text == "a = CAST(X'69742773' AS STRING) AND b- -1 = v:x"
+
+
+@pytest.mark.parametrize("name", ["location", "comment", "values", "history", "detail", "filter", "all", "default"])
+def test_a_field_of_a_variant_is_no_argument(name: str) -> None:
+    for text in (f"{name}:n = 1", f"v:{name}:n = 1", f"t.{name} :n = 1"):
+        found = parsed(f"DELETE FROM {PATH} t WHERE {text}", Delete, {"n": 5}).condition
+        assert found is not None and found.text == text
+    found = parsed(f"DELETE FROM {PATH} WHERE a = {name} AND b IN (:n) AND:n", Delete, {"n": 5}).condition
+    assert found is not None and found.text == f"a = {name} AND b IN (5) AND 5"
 
 
 def test_arguments_may_name_a_table_and_a_version() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements.kinds import Delete, Insert, Merge, SqlText, TableChanges, TableReference, Truncate, Update
+from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
 # each is one expression, whatever stands in it
@@ -147,6 +148,60 @@ def test_the_place_is_one_of_a_line() -> None:
     # as in Spark, the word is an alias, and what comes behind it is wrong
     assert (found.value.parameters["line"], found.value.parameters["column"]) == (3, 7)
     assert found.value.message.endswith("(line 3, pos 7)\n  WERE x = 1\n-------^^^")
+
+
+@pytest.mark.parametrize(
+    ("value", "args"),
+    [("1", None), ("-1.5", None), ("'a' 'b'", None), ("DATE'2026-01-31'", None), ("NULL", None), ("true", None),
+     (":v", {"v": "it's"}), ("?", [1.5]), (":v", {"v": None})],
+)  # fmt: skip
+def test_the_value_of_a_partition_is_a_constant(value: str, args: object) -> None:
+    text = f"INSERT INTO {PATH} PARTITION (p = {value}, q) SELECT 1"
+    found = parsed(text, Insert, args).partition
+    assert found is not None and found[0][1] is not None and found[1] == ("q", None)
+
+
+@pytest.mark.parametrize("inside", ["p = c0", "p = rand()", "p = 1 + 1", "p = 1, P = 2", "p = 1, p", "p = (1)", "p ="])
+def test_no_other_value_of_a_partition_is_taken(inside: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        parsed(f"INSERT OVERWRITE {PATH} PARTITION ({inside}) SELECT 1", Insert)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"UPDATE {PATH} SET a = case - 1 WHERE id = 1",
+        f"DELETE FROM {PATH} WHERE case IS NULL",
+        f"MERGE INTO {PATH} USING s ON -case WHEN NOT MATCHED THEN INSERT *",
+    ],
+)
+def test_a_case_without_end_takes_nothing_into_it(text: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="CASE has no END"):
+        parsed(text, Delete)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("id = 1", True),
+        ("a = b AND c", True),
+        ("length(x) > f(y)", True),
+        ("a IS NOT NULL", True),
+        ("x IN (1, 2) AND y > (3)", True),
+        ("history extra", False),
+        ("a AS (x)", False),
+        ("a = 1 (x)", False),
+        ("a IS NULL (x)", False),
+        ("a = 'x' b", False),
+        ("a[0] b", False),
+        ("x::array<int> b", False),
+        ("a = 1 AS `b`", False),
+    ],
+)
+def test_spark_reads_no_name_at_the_end_of_an_expression(text: str, bare: bool) -> None:
+    whole = parse_statement(f"DELETE FROM {PATH} WHERE {text}")
+    assert isinstance(whole.statement, Delete) and whole.statement.condition is not None
+    assert whole.expression(whole.statement.condition) == (text if bare else f"({text})")
 
 
 @pytest.mark.parametrize(

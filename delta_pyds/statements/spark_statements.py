@@ -1,0 +1,161 @@
+"""Spark's own statements: the tables by path that they read, and the tables by name that they change.
+
+Invariant: a table by path passes on to Spark only where Spark is known to read it. Spark would write into the files of
+whatever stands there, and the log would know nothing of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
+from delta_pyds.statements import pieces
+from delta_pyds.statements.arguments import BoundText
+from delta_pyds.statements.completeness import check_complete, variable_error
+from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.reader import StatementReader
+from delta_pyds.statements.tables import find_tables, table
+
+# behind these words TABLE is not the query TABLE t, and what it names is written
+_WRITTEN = (
+    "INTO", "OVERWRITE", "UPDATE", "TRUNCATE", "ALTER", "DROP", "CREATE", "REPLACE", "EXTERNAL", "CACHE", "LAZY",
+    "UNCACHE", "ANALYZE", "REFRESH", "REPAIR", "ON", "LOAD",
+)  # fmt: skip
+# what a statement begins with that changes tables: Spark refuses most of it for a table of ours, but not in our words
+_CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "REPLACE")
+
+
+def pass_through(reader: StatementReader) -> PassThrough:
+    """Spark's own statement, with the tables by path in it.
+
+    Raises: SqlSyntaxError and UserError for what stands in the name of a table; UnsupportedOperationError for a table
+        that would be written.
+    """
+    reader.index = 0
+    _check_dropped(reader)
+    tables = find_tables(reader)
+    for span in tables:
+        _check_plain(reader, span)
+        check_read(reader, span)
+    words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
+    changed, immediate = _changes(reader)
+    return PassThrough(" ".join(words), tables, changed, immediate)
+
+
+def _check_plain(reader: StatementReader, span: TableSpan) -> None:
+    original = reader.bound.original[span.start : span.end]
+    if "${" in original:
+        raise variable_error(original)
+    check_complete(reader, span.first, span.last)
+
+
+def check_read(reader: StatementReader, span: TableSpan) -> None:
+    """Raises: UnsupportedOperationError for a table by path that Spark may not only read."""
+    if isinstance(span.table, TableChanges) or span.table.path is None or _is_read(reader, span.first):
+        return
+    reader.refuse(
+        f"a command about {span.table.text} behind WITH, FROM or EXPLAIN, or one that only Spark knows,",
+        "Begin the statement with the command of Delta; a WITH may stand in its query.",
+    )
+
+
+def _is_read(reader: StatementReader, first: int) -> bool:
+    """Whether only reading can follow the words before a table."""
+    index = first - 1
+    while index > 0 and reader.tokens[index].is_symbol("("):
+        index -= 1
+    if index < 0:
+        return False
+    word, before = reader.tokens[index], reader.tokens[index - 1] if index else None
+    if word.is_word("FROM"):
+        return before is None or not before.is_word("DELETE")
+    if word.is_word("TABLE"):
+        return before is None or not before.is_word(*_WRITTEN)
+    if word.is_word("USING"):
+        return reader.tokens[0].is_word("MERGE")
+    return word.is_symbol(",") or word.is_word("JOIN", "DESC", "DESCRIBE", "EXTENDED", "FORMATTED")
+
+
+def _check_dropped(reader: StatementReader) -> None:
+    """Raises: UnsupportedOperationError for what is neither a path nor, as it is written, a name of a catalog.
+
+    Spark looks for a table in a database called delta, and with IF EXISTS says nothing where there is none.
+    """
+    if not reader.accept("DROP", "TABLE|VIEW"):
+        return
+    reader.accept("IF", "EXISTS")
+    try:
+        found = table(reader)
+    except (SqlSyntaxError, UnsupportedOperationError):
+        reader.index = 0
+        return
+    in_backticks = reader.previous.kind == "name"
+    reader.index = 0
+    is_path = found.path is not None
+    if is_path or (in_backticks and len(found.parts) == 2 and found.parts[0].lower() in ("delta", "deltapy")):
+        raise UnsupportedOperationError(
+            f"DROP does not take {found.text!r:.200}, a table by path, in this version of delta_pyds. Delete its "
+            "directory; a table of a catalog's database is named without backticks.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+        )
+
+
+# --- tables by name
+
+
+def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, ...], tuple[SqlText, ...]]:
+    """What the statement changes by name, and the texts that it runs as statements."""
+    changed: list[TableReference | SqlText] = []
+    immediate: list[SqlText] = []
+    target = reader.target
+    if target is not None and target.path is None and reader.tokens[0].is_word(*_CHANGES):
+        changed.append(target)
+    # a script holds statements
+    last = len(reader.tokens) if reader.tokens[0].is_word("BEGIN") else 1
+    index = 0
+    while index < last:
+        reader.index = index
+        # what is wrong with it, Spark says
+        with suppress(SqlSyntaxError):
+            _change_here(reader, changed, immediate)
+        index = max(index + 1, reader.index)
+    reader.index = 0
+    return tuple(changed), tuple(immediate)
+
+
+def _change_here(reader: StatementReader, changed: list[TableReference | SqlText], immediate: list[SqlText]) -> None:
+    if reader.accept("EXECUTE", "IMMEDIATE"):
+        immediate.append(pieces.expression(reader, pieces.at_word("INTO", "USING")))
+        return
+    of_column = reader.accept("COMMENT", "ON", "COLUMN")
+    if not (
+        of_column
+        or reader.accept("ALTER", "TABLE")
+        or reader.accept("COMMENT", "ON", "TABLE")
+        or reader.accept("CREATE", "OR", "REPLACE", "TABLE")
+        or reader.accept("REPLACE", "TABLE")
+    ):
+        return
+    first = reader.index
+    try:
+        found = table(reader)
+    except UnsupportedOperationError:
+        reader.index = first + 2
+        changed.append(pieces.expression(reader))
+        return
+    # before the name of a column stands that of its table; a field of a struct has more names
+    for end in range(len(found.parts) - 1, 0, -1) if of_column else (len(found.parts),):
+        reference = TableReference(found.parts[:end], found.text, found.position)
+        if reference.path is None and reference not in changed:
+            changed.append(reference)
+
+
+def name_of(text: str) -> tuple[str, ...] | None:
+    """The parts of a name as IDENTIFIER takes it; None for what is none."""
+    try:
+        reader = StatementReader(BoundText(text, text))
+        parts = reader.path()
+        reader.expect_end()
+    except (SqlSyntaxError, UserError):
+        return None
+    return parts

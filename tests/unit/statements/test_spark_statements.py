@@ -1,0 +1,184 @@
+"""What passes on to Spark: tables by path that it only reads, and tables by name that it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.statements.kinds import AlterColumn, Create, PassThrough, SqlText, TableReference
+from delta_pyds.statements.parse import parse_statement
+from tests.unit.statements.parsed import PATH, parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WITH s AS (SELECT 1) INSERT OVERWRITE TABLE <T> SELECT * FROM s",
+        "WITH s AS (SELECT 1) INSERT OVERWRITE <T> SELECT * FROM s",
+        "FROM src INSERT OVERWRITE TABLE <T> SELECT *",
+        "FROM src INSERT INTO TABLE <T> SELECT *",
+        "FROM src INSERT INTO a SELECT * INSERT OVERWRITE TABLE <T> PARTITION (p = 1) SELECT *",
+        "FROM src INSERT OVERWRITE TABLE IDENTIFIER('<T>') SELECT *",
+        "EXPLAIN INSERT OVERWRITE TABLE <T> SELECT 1",
+        "EXPLAIN EXTENDED INSERT INTO <T> SELECT 1",
+        "WITH s AS (SELECT 1) MERGE INTO <T> USING s ON a WHEN MATCHED THEN DELETE",
+        "WITH s AS (SELECT 1) DELETE FROM <T> WHERE a",
+        "WITH s AS (SELECT 1) UPDATE <T> SET a = 1",
+        "BEGIN INSERT OVERWRITE TABLE <T> SELECT 1; END",
+        "EXPLAIN TRUNCATE TABLE <T>",
+        "CREATE TEMP VIEW v AS WITH q AS (SELECT 1) INSERT OVERWRITE <T> SELECT * FROM q",
+        "CREATE TEMP VIEW v AS FROM q INSERT INTO <T> SELECT *",
+        "INSERT INTO x FROM s INSERT OVERWRITE <T> SELECT *",
+        "CREATE TABLE x LIKE <T> STORED AS PARQUET",
+        "LOAD DATA INPATH '/x' INTO TABLE <T>",
+    ],
+)
+def test_spark_gets_no_table_by_path_to_write_into(text: str) -> None:
+    for named in (PATH, "spark_catalog.deltapy.`/data/t`"):
+        with pytest.raises(UnsupportedOperationError, match="this version"):
+            parse_statement(text.replace("<T>", named))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TABLE <T>",
+        "(TABLE <T>)",
+        "INSERT INTO x TABLE <T>",
+        "INSERT INTO x (a, b) TABLE <T>",
+        "WITH s AS (TABLE <T>) FROM s INSERT OVERWRITE TABLE x SELECT *",
+        "FROM <T> INSERT INTO TABLE x SELECT * INSERT OVERWRITE TABLE y SELECT a",
+        "SELECT 1 UNION ALL TABLE <T>",
+        "SELECT * FROM ((<T> JOIN x))",
+        "SELECT * FROM f(TABLE(<T>))",
+        "MERGE INTO x USING <T> ON a WHEN MATCHED THEN DELETE",
+        "DELETE FROM x WHERE EXISTS (SELECT 1 FROM <T>)",
+        "DESCRIBE TABLE <T>",
+    ],
+)
+def test_spark_gets_tables_by_path_to_read(text: str) -> None:
+    found = parse_statement(text.replace("<T>", PATH))
+    whole = found.statement if isinstance(found.statement, PassThrough) else found.as_pass_through()
+    assert len(whole.tables) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"INSERT INTO {PATH} WITH q AS (SELECT 1) ¦INSERT OVERWRITE b SELECT * FROM q",
+        f"INSERT INTO {PATH} FROM s ¦INSERT INTO b SELECT *",
+        f"INSERT OVERWRITE {PATH} WITH q AS (SELECT 1) ¦DELETE FROM b WHERE a",
+        f"INSERT INTO {PATH} WITH q AS (SELECT 1) ¦UPDATE x.b AS c SET a = 1",
+        f"INSERT INTO {PATH} WITH q AS (SELECT 1) ¦MERGE INTO b USING q ON a WHEN MATCHED THEN DELETE",
+        f"CREATE OR REPLACE TABLE {PATH} AS FROM s ¦INSERT OVERWRITE b SELECT *",
+        f"MERGE INTO {PATH} t USING (FROM s ¦INSERT OVERWRITE b SELECT *) s ON a WHEN MATCHED THEN DELETE",
+        f"VACUUM {PATH} USING INVENTORY (FROM a ¦INSERT INTO b SELECT *)",
+    ],
+)
+def test_a_query_is_no_command(text: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="this is a command") as found:
+        parse_statement(text.replace("¦", ""))
+    assert found.value.parameters["position"] == text.index("¦")
+
+
+def test_columns_may_be_called_like_commands() -> None:
+    text = "SELECT insert, t.update, delete FROM merge t WHERE t.delete"
+    parsed(f"CREATE TABLE {PATH} AS {text}", Create)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DROP TABLE <T>",
+        "DROP TABLE IF EXISTS <T>",
+        "DROP TABLE IF EXISTS spark_catalog.<T>",
+        "DROP TABLE delta.`events`",
+        "DROP VIEW IF EXISTS <T>",
+    ],
+)
+def test_a_table_by_path_is_not_dropped_in_silence(text: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="DROP does not take"):
+        parse_statement(text.replace("<T>", PATH))
+
+
+def test_other_tables_are_dropped_by_spark() -> None:
+    for text in ("DROP TABLE IF EXISTS delta.events", "DROP TABLE `a`.`b`", "DROP DATABASE delta", "DROP TABLE"):
+        assert parsed(text, PassThrough).tables == ()
+    with pytest.raises(UnsupportedOperationError):
+        parse_statement(f"UNCACHE TABLE IF EXISTS {PATH}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT * FROM {PATH} WITH (where = 'a = 1')",
+        f"SELECT * FROM {PATH} VERSION AS OF 3 WITH ('columns' = 'a')",
+        "SELECT * FROM table_changes('/a', 3) WITH (columns = 'a')",
+        f"MERGE INTO {PATH} USING {PATH} WITH (where = 'x') s ON a WHEN MATCHED THEN DELETE",
+        f"INSERT INTO {PATH} WITH ('replaceWhere' = 'a') SELECT 1",
+    ],
+)
+def test_options_behind_a_table_are_refused(text: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="options"):
+        parse_statement(text)
+
+
+def test_an_identifier_over_an_expression_is_sparks() -> None:
+    for text in (
+        "SELECT * FROM IDENTIFIER('db.' || 't'), delta.`/a`",
+        "SELECT * FROM IDENTIFIER(:a || 't') JOIN delta.`/a`",
+        "INSERT INTO t SELECT * FROM IDENTIFIER('a' || 'b') JOIN delta.`/a`",
+    ):
+        found = parse_statement(text)
+        whole = found.statement if isinstance(found.statement, PassThrough) else found.as_pass_through()
+        assert [text[span.start : span.end] for span in whole.tables] == ["delta.`/a`"]
+    with pytest.raises(UnsupportedOperationError, match="IDENTIFIER"):
+        parse_statement("OPTIMIZE IDENTIFIER('a' || 'b')")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ALTER TABLE `my-table` ADD COLUMN x INT", ["my-table"]),
+        ("ALTER TABLE a.b RECOVER PARTITIONS", ["a.b"]),
+        ("COMMENT ON TABLE a.b IS 'x'", ["a.b"]),
+        ("COMMENT ON COLUMN a.b.c IS 'x'", ["a.b", "a"]),
+        ("BEGIN DECLARE x INT; ALTER TABLE a ADD COLUMN x INT; COMMENT ON TABLE b IS 'x'; END", ["a", "b"]),
+        ("CREATE OR REPLACE TABLE a (x INT) USING parquet", ["a"]),
+        ("REPLACE TABLE a AS SELECT 1", ["a"]),
+        ("DELETE FROM a WHERE x", ["a"]),
+        ("CREATE TABLE a AS SELECT * FROM alter", []),
+        ("SELECT alter, table FROM x", []),
+        ("INSERT INTO a SELECT 1", []),
+    ],
+)
+def test_tables_that_spark_would_change_by_name_are_named(text: str, names: list[str]) -> None:
+    found = parse_statement(text)
+    whole = found.statement if isinstance(found.statement, PassThrough) else found.as_pass_through()
+    assert [".".join(one.parts) for one in whole.changed if isinstance(one, TableReference)] == names
+
+
+def test_names_and_statements_that_only_spark_knows_are_expressions() -> None:
+    [named] = parsed("ALTER TABLE IDENTIFIER('a' || :b) ADD COLUMN x INT", PassThrough).changed
+    assert isinstance(named, SqlText) and named.text == "'a' || :b"
+    [text] = parsed("EXECUTE IMMEDIATE 'ALTER TABLE a ' || x INTO y USING 1", PassThrough).immediate
+    assert text.text == "'ALTER TABLE a ' || x"
+
+
+def test_a_column_by_path_gets_a_comment() -> None:
+    found = parsed("COMMENT ON COLUMN delta.`/data/t`.s.`a b` IS 'x'", AlterColumn)
+    assert (found.target.path, found.column, found.comment) == ("/data/t", "s.`a b`", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t USING deltapy OPTIONS (path '/x')",
+        "CREATE OR REPLACE TABLE t USING `DeltaPy` LOCATION '/x' OPTIONS (a 1)",
+        "CREATE TABLE t (a INT CHECK (a > 0)) USING deltapy LOCATION '/x'",
+        "CREATE TABLE t USING deltapy LOCATION '/x' TBLPROPERTIES (a = 1, a = 2)",
+    ],
+)
+def test_a_table_of_ours_is_not_created_by_spark_alone(text: str) -> None:
+    with pytest.raises(DeltaError):
+        parse_statement(text)
