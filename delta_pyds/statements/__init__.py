@@ -9,6 +9,7 @@ Spark, with the tables by path that are named in it.
 - ``kinds``: what a statement asks for, a value for each kind
 - ``completeness``: what a command cannot take: arguments without a value, variables of the session
 - ``tables``: tables as they are named, and where a query names them
+- ``aggregates``: queries that ask one whole table for its number of rows, its smallest and its largest values
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms

@@ -71,17 +71,26 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """``column``: None for count(*)."""
+
+    kind: str
+    column: str | None
+
+
+@dataclass(frozen=True)
 class PassThrough:
     """Spark's own statement. ``verb``: its first words. ``tables``: those that it reads.
 
     ``changed``: the tables by name whose entry in the catalog it changes, or expressions that give their names.
-    ``immediate``: expressions that give statements which it runs.
+    ``immediate``: expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
     """
 
     verb: str
     tables: tuple[TableSpan, ...]
     changed: tuple[TableReference | SqlText, ...] = ()
     immediate: tuple[SqlText, ...] = ()
+    aggregates: tuple[Aggregate, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.statements import pieces
+from delta_pyds.statements.aggregates import aggregates_of
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.completeness import check_complete, variable_error
 from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
@@ -39,7 +40,7 @@ def pass_through(reader: StatementReader) -> PassThrough:
         check_read(reader, span)
     words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
     changed, immediate = _changes(reader)
-    return PassThrough(" ".join(words), tables, changed, immediate)
+    return PassThrough(" ".join(words), tables, changed, immediate, aggregates_of(reader, tables))
 
 
 def _check_plain(reader: StatementReader, span: TableSpan) -> None:

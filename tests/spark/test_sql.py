@@ -163,6 +163,24 @@ def test_a_time_is_an_instant(spark: SparkSession) -> None:
         spark.conf.set(zone, str(before))
 
 
+def test_what_the_log_says_is_answered_by_it(sql: Callable[..., DataFrame]) -> None:
+    people(sql)
+    sql("DELETE FROM <T> WHERE id = 2")
+    text = "SELECT count(*), max(p) AS most FROM <T>"
+    counted = sql(text)
+    assert "LocalTableScan" in _plan(counted)
+    scanned = sql(f"{text} WHERE true")
+    assert "LocalTableScan" not in _plan(scanned) and rows(counted) == rows(scanned) == [(2, 1)]
+    assert counted.columns == scanned.columns
+    assert [f.dataType for f in counted.schema.fields] == [f.dataType for f in scanned.schema.fields]
+    assert rows(sql("SELECT count(1) FROM <T> VERSION AS OF 1")) == [(3,)]
+    assert rows(sql("SELECT min(id) FROM <T>")) == [(1,)]  # some row of a file is gone: Spark looks
+
+
+def _plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
 def test_merge_has_every_clause(sql: Callable[..., DataFrame], spark: SparkSession) -> None:
     people(sql)
     spark.sql("SELECT * FROM VALUES (1L, 'A', true), (9L, 'n', false) AS s(id, name, vip)").createOrReplaceTempView(

@@ -42,7 +42,7 @@ class StatementContext:
         return DeltaTable.forPath(self.spark, require_path(reference))
 
     def snapshot(self, reference: TableReference) -> Snapshot:
-        """The table as it is now.
+        """The table as it is now, or at the version that the reference names.
 
         Raises: TableNotFoundError; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
             the same on the server.
@@ -52,7 +52,7 @@ class StatementContext:
         if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
             require_same_files(self.spark, root)
             self._proved.add(root)
-        return open_snapshot(resolve_storage(root), root)
+        return open_snapshot(resolve_storage(root), root, reference.version)
 
     def command(self, path: str) -> TableHandle:
         """What the session says of one command."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.sql import alter, create, describe, insert, maintenance, names, row_changes
+from delta_pyds.spark.sql import aggregates, alter, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds
@@ -121,7 +121,8 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
             "delta_pyds. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
-    return context.frames.run(context.text, spans, _remaining(context, spans))
+    frame = context.frames.run(context.text, spans, _remaining(context, spans))
+    return aggregates.answered(context, statement, frame) if statement.aggregates else frame
 
 
 def _takes_frames(verb: str) -> bool:

@@ -7,5 +7,6 @@
 - ``packing``: files into partitions of about equal cost
 - ``partition_match``: predicates over partition columns, evaluated exactly
 - ``live_files``: files of a scan as actions, for a write that removes them
+- ``log_answers``: the number of rows of a table, and bounds of its columns, out of its log alone
 - ``read_report``: which engine reads a DataFrame, and why
 """

@@ -78,6 +78,34 @@ def test_tables_are_found_where_spark_takes_one(text: str, wanted: int) -> None:
     assert spans(plain) == named
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (f"SELECT count(*) FROM {PATH}", [("count", None)]),
+        (f"select COUNT(1) n, min(id), MAX(`a b`) AS m FROM {PATH} VERSION AS OF 3 t;", ["count", "id", "a b"]),
+        (f"SELECT count(*) FROM {PATH} WHERE a", []),
+        (f"SELECT count(*) FROM {PATH} JOIN x", []),
+        (f"SELECT count(*) FROM {PATH}, x", []),
+        (f"SELECT count(id) FROM {PATH}", []),
+        (f"SELECT count(DISTINCT id) FROM {PATH}", []),
+        (f"SELECT count(*) + 1 FROM {PATH}", []),
+        (f"SELECT max(id) FILTER (WHERE a) FROM {PATH}", []),
+        (f"SELECT max(id) OVER () FROM {PATH}", []),
+        (f"SELECT max(a.b) FROM {PATH}", []),
+        (f"SELECT count(*) FROM {PATH} TABLESAMPLE (5 ROWS)", []),
+        (f"SELECT count(*) FROM {PATH} GROUP BY ALL", []),
+        (f"SELECT count(*) FROM {PATH} LIMIT 0", []),
+        (f"SELECT count(*) FROM {PATH} t (a, b)", []),
+        ("SELECT count(*) FROM x", []),
+        ("SELECT count(*) FROM table_changes('/a', 1)", []),
+        (f"EXPLAIN SELECT count(*) FROM {PATH}", []),
+    ],
+)
+def test_what_is_asked_of_a_whole_table_is_known(text: str, wanted: list[object]) -> None:
+    found = parsed(text, PassThrough).aggregates
+    assert [one.column or one.kind for one in found] == [one[0] if isinstance(one, tuple) else one for one in wanted]
+
+
 def test_a_table_says_when_it_is_read() -> None:
     found = parsed("SELECT * FROM delta.`/a`@V3, delta.`/b` TIMESTAMP AS OF current_date() - 1 c", PassThrough).tables
     first, second = (span.table for span in found)

@@ -1,0 +1,50 @@
+"""What a query asks of a whole table, answered from its log.
+
+Invariant: names and types of the answer are Spark's, and so is the answer wherever the log does not say it exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import types as spark_types
+
+from delta_pyds.errors import DeltaError
+from delta_pyds.spark.row_changes.expressions import plain_text
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.kinds import PassThrough, TableReference
+from delta_pyds.table.scan.log_answers import log_answers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TYPES: dict[type[spark_types.DataType], pa.DataType] = {
+    spark_types.ByteType: pa.int8(),
+    spark_types.ShortType: pa.int16(),
+    spark_types.IntegerType: pa.int32(),
+    spark_types.LongType: pa.int64(),
+    spark_types.DateType: pa.date32(),
+}
+
+
+def answered(context: StatementContext, statement: PassThrough, frame: DataFrame) -> DataFrame:
+    """``frame``: what Spark would compute, and what is returned where it must."""
+    table = statement.tables[0].table
+    assert isinstance(table, TableReference)
+    schema = frame.schema
+    types = [_TYPES.get(type(field.dataType)) for field in schema.fields]
+    names = [field.name for field in schema.fields]
+    if None in types or len(set(names)) < len(names) or table.timestamp is not None:
+        return frame
+    # a function of the user's may have one of these names
+    if plain_text(context.spark, "count(1) + min(1) + max(1)") is None:
+        return frame
+    try:
+        found = log_answers(context.snapshot(table), [(one.kind, one.column) for one in statement.aggregates])
+    except DeltaError:
+        return frame
+    if found is None:
+        return frame
+    columns = [pa.array([value], data_type) for value, data_type in zip(found, types, strict=True)]
+    return context.spark.createDataFrame(pa.table(columns, names=names), schema)
