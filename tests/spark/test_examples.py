@@ -88,6 +88,6 @@ def test_sql(run: Callable[[str], str]) -> None:
     out = run("sql.py")
 
     assert "|                2|               1|               1|                0|" in out  # what the merge returned
-    assert "|  1| Zug|    14|     3|" in out
+    assert "|  1|  Zug|    14|     3|" in out
     assert "ADD COLUMNS" in out and "update_postimage" in out
     assert "SETT visits = 0\n-----^^^" in out

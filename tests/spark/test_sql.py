@@ -168,9 +168,9 @@ def test_what_the_log_says_is_answered_by_it(sql: Callable[..., DataFrame]) -> N
     sql("DELETE FROM <T> WHERE id = 2")
     text = "SELECT count(*), max(p) AS most FROM <T>"
     counted = sql(text)
-    assert "LocalTableScan" in _plan(counted)
     scanned = sql(f"{text} WHERE true")
-    assert "LocalTableScan" not in _plan(scanned) and rows(counted) == rows(scanned) == [(2, 1)]
+    assert [_plan(frame).startswith("LocalTableScan") for frame in (counted, scanned)] == [True, False]
+    assert rows(counted) == rows(scanned) == [(2, 1)]
     assert counted.columns == scanned.columns
     assert [f.dataType for f in counted.schema.fields] == [f.dataType for f in scanned.schema.fields]
     assert rows(sql("SELECT count(1) FROM <T> VERSION AS OF 1")) == [(3,)]
@@ -260,19 +260,19 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     sql("CREATE OR REPLACE TEMP VIEW seen (i) AS SELECT id FROM <T>")
     assert rows(sql("SELECT max(i) FROM seen")) == [(3,)]
     assert rows(sql("SELECT :a + 1", {"a": 1})) == [(2,)]
-    spark.sql("CREATE TABLE `deltapy-by_name` (id BIGINT) USING deltapy")
+    spark.sql("CREATE TABLE deltapy_by_name (id BIGINT) USING deltapy")
     spark.sql("CREATE TABLE of_spark (id BIGINT) USING parquet")
     try:
         for text in (
-            "ALTER TABLE `deltapy-by_name` SET TBLPROPERTIES (a = 'b')",
-            "COMMENT ON COLUMN default.`deltapy-by_name`.id IS 'x'",
-            "ALTER TABLE IDENTIFIER('`deltapy-' || :rest || '`') SET TBLPROPERTIES (a = 'b')",
-            "EXECUTE IMMEDIATE 'ALTER TABLE `deltapy-by_name` ADD COLUMN ' || 'x INT'",
-            "BEGIN ALTER TABLE `deltapy-by_name` ADD COLUMN x INT; END",
+            "ALTER TABLE deltapy_by_name SET TBLPROPERTIES (a = 'b')",
+            "COMMENT ON COLUMN default.deltapy_by_name.id IS 'x'",
+            "ALTER TABLE IDENTIFIER('deltapy_' || :rest) SET TBLPROPERTIES (a = 'b')",
+            "EXECUTE IMMEDIATE 'ALTER TABLE deltapy_by_name ADD COLUMN ' || 'x INT'",
+            "BEGIN ALTER TABLE deltapy_by_name ADD COLUMN x INT; END",
         ):
             with pytest.raises(UnsupportedOperationError, match="Spark would"):
                 sql(text, {"rest": "by_name"})
-        for text in ("OPTIMIZE `deltapy-by_name`", "DESCRIBE HISTORY `deltapy-by_name`"):
+        for text in ("OPTIMIZE deltapy_by_name", "DESCRIBE HISTORY deltapy_by_name"):
             with pytest.raises(UnsupportedOperationError, match="looks no names"):
                 sql(text)
         sql("ALTER TABLE of_spark ADD COLUMN x INT")
@@ -280,7 +280,7 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
         with pytest.raises(UnsupportedOperationError, match="LIKE"):
             sql("CREATE TABLE as_delta LIKE <T>")
     finally:
-        sql("DROP TABLE `deltapy-by_name`")
+        sql("DROP TABLE deltapy_by_name")
         sql("DROP TABLE of_spark")
     for text in ("CREATE VIEW v AS SELECT * FROM <T>", "DESCRIBE EXTENDED <T>", "DESC TABLE FORMATTED <T>"):
         with pytest.raises(UnsupportedOperationError, match="by path"):
