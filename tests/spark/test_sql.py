@@ -291,7 +291,8 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     # an expression alone would take the last word for its name
     with pytest.raises(SqlSyntaxError, match="any_name") as found:
         sql("DELETE FROM <T>\nWHERE id = 1 any_name")
-    assert isinstance(found.value, ParseException) and found.value.message.endswith("any_name\n---------------------^^^")
+    assert isinstance(found.value, ParseException)
+    assert found.value.message.endswith("any_name\n---------------------^^^")
     assert rows(sql("SELECT count(*) FROM <T>")) == [(3,)]
 
 
