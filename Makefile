@@ -36,6 +36,7 @@ demo-upsert: java setup ## Merge into a Delta table, update and delete its rows 
 
 demo-install: java setup ## Run a program for delta-spark without its JAR (examples/delta_program.py)
 	@$(BIN)/python examples/delta_program.py $(ARGS)
+
 demo-sql: java setup ## Run SQL on Delta tables: create, merge, query, keep in order (examples/sql.py)
 	@$(BIN)/python examples/sql.py $(ARGS)
 
