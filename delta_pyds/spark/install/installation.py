@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
@@ -49,9 +50,7 @@ class Installation:
 def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
     """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
 
-    In every session and thread of this process, classic or on Spark Connect as ``spark`` is; without one, before there
-    is a session, of the kind that the environment names (``SPARK_REMOTE``). Not in the processes of a Spark Connect
-    server, where ``foreachBatch`` runs: a function that needs it there calls it itself.
+    In every classic session and thread of this process; without ``spark``, before there is a session.
 
     - ``spark.read.format("deltapy").load(path)`` is read as ``delta_pyds.read`` does it: by Spark's own Parquet reader
       where that is certain;
@@ -70,18 +69,25 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     >>> from delta.tables import DeltaTable
     >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
 
-    Returns: what is in place now. Raises: what ``register`` raises; OptionError for a ``delta`` that is no boolean.
+    Returns: what is in place now. Raises: what ``register`` raises; UnsupportedOperationError on Spark Connect;
+        OptionError for a ``delta`` that is no boolean.
     """
     wanted = flag_argument("delta", delta)
     if spark is None:
         remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
     else:
-        register(spark)
         remote = is_remote(spark)
+    if remote:
+        raise UnsupportedOperationError(
+            "install is for classic sessions in this version of delta_pyds, and this one is of Spark Connect. Use "
+            "delta_pyds.read, delta_pyds.write and DeltaTable, which work there.",
+            feature="install on Spark Connect",
+        )
+    if spark is not None:
+        register(spark)
     with _lock:
-        if not remote:
-            # it is put below ours, and stays when ours goes
-            find_source_in_every_thread()
+        # it is put below ours, and stays when ours goes
+        find_source_in_every_thread()
         for owner, replacements in _replacements(remote):
             patches.put(owner, replacements)
         if wanted:
