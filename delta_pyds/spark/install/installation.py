@@ -31,6 +31,8 @@ class Installation:
     """What ``delta_pyds.install`` has put in place. ``formats``: those that are ours in the session it was given.
 
     ``delta``: why ``delta`` is one of them, or not. ``modules``: whether ``import delta.tables`` finds ours.
+
+    >>> print(delta_pyds.install(spark).formats)
     """
 
     formats: tuple[str, ...]
@@ -106,7 +108,10 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
 
 def uninstall() -> None:
     """Take back whatever ``install`` has put in place, in all sessions; what ``register`` does stays. Calling it again
-    does nothing."""
+    does nothing.
+
+    >>> delta_pyds.uninstall()
+    """
     with _lock:
         patches.take_back()
         formats.want_delta(False)
