@@ -21,6 +21,7 @@ from delta_pyds.statements.kinds import (
     SetProperties,
     SqlText,
     Statement,
+    TableChanges,
     TableSpan,
     TemporaryView,
     UnsetProperties,
@@ -29,9 +30,11 @@ from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, pass_through
 from delta_pyds.statements.tables import column_of_table, find_tables, target_table
 
-_PATH = re.compile(r"\bdelta(?:py)?\s*\.\s*`", re.IGNORECASE)
+_PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
 # around a query, so that Spark refuses whatever else could stand there
 QUERY_ALONE = ("SELECT * FROM (", ")")
+# a statement of which Spark might change its catalog alone, or say nothing where it should
+_GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 Read = Callable[[StatementReader], Statement]
 
@@ -72,7 +75,7 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
         tokens = tokens_of(unbound)
     except SqlSyntaxError:
         words = text.split(None, 1)
-        if _PATH.search(text) or (words and words[0].upper() in _OF_DELTA):
+        if _PATH.search(text) or (words and words[0].upper() in (*_OF_DELTA, *_GUARDED)):
             raise
         return ParsedStatement(PassThrough("", ()), None)
     bound = bind(text, tokens, args)
@@ -113,6 +116,8 @@ class ParsedStatement:
         start = tokens[piece.first].start
         found = []
         for span in find_tables(self._reader, piece.first, piece.last):
+            if not _is_ours(span):
+                continue
             check_read(self._reader, span)
             final = tokens[span.last - 1]
             # the piece is of the bound text, and so are these places
@@ -164,6 +169,8 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | None:
     for words, read in _STATEMENTS:
         if reader.at(*words):
             return _tried(reader, read)
+    if reader.token.is_word("BEGIN") and _names_ours(reader):
+        reader.refuse("CREATE TABLE ... USING deltapy within BEGIN ... END", "Run it as a statement of its own.")
     if reader.token.is_word("OPTIMIZE", "VACUUM", "RESTORE", "CONVERT"):
         reader.fail("this statement is not known")
     return None
@@ -181,8 +188,10 @@ def _tried(reader: StatementReader, read: Read) -> Statement | None:
 
 def _creates_ours(reader: StatementReader) -> bool:
     """Of CREATE TABLE name USING deltapy Spark would keep the name alone, and lose what it does not know."""
-    if not reader.token.is_word("CREATE", "REPLACE"):
-        return False
+    return reader.token.is_word("CREATE", "REPLACE") and _names_ours(reader)
+
+
+def _names_ours(reader: StatementReader) -> bool:
     return any(
         token.is_word("USING") and following.value.lower() == "deltapy" for token, following in pairwise(reader.tokens)
     )
@@ -192,10 +201,15 @@ def _view(reader: StatementReader) -> TemporaryView | None:
     """A view over tables by path; any other is Spark's."""
     try:
         found = create.temporary_view(reader)
-    except SqlSyntaxError:
+    except (SqlSyntaxError, UnsupportedOperationError):
         reader.index = 0
         return None
-    return found if find_tables(reader, found.query.first, found.query.last) else None
+    return found if any(map(_is_ours, find_tables(reader, found.query.first, found.query.last))) else None
+
+
+def _is_ours(span: TableSpan) -> bool:
+    """Not a table by name at a version, which other formats have too."""
+    return isinstance(span.table, TableChanges) or span.table.path is not None
 
 
 def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | AlterColumn:

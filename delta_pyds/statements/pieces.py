@@ -140,8 +140,12 @@ def _operand(reader: StatementReader) -> None:
         reader.string()
     elif token.kind == "string":
         reader.string()
+    elif token.is_word("CASE"):
+        reader.fail("an expression with CASE stands in parentheses here")
     elif token.kind in ("word", "name"):
-        reader.path()
+        reader.identifier()
+        while reader.accept("."):
+            reader.identifier()
         if reader.token.is_symbol("("):
             _balanced(reader)
     elif token.kind == "number":

@@ -7,6 +7,7 @@ whatever stands there, and the log would know nothing of it.
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.statements import pieces
@@ -113,6 +114,8 @@ def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, .
         changed.append(target)
     # a script holds statements
     last = len(reader.tokens) if reader.tokens[0].is_word("BEGIN") else 1
+    if reader.tokens[0].is_word(*_CHANGES, "COMMENT", "CREATE", "DROP") and _has_variable(reader):
+        raise variable_error(reader.bound.original)
     index = 0
     while index < last:
         reader.index = index
@@ -122,6 +125,11 @@ def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, .
         index = max(index + 1, reader.index)
     reader.index = 0
     return tuple(changed), tuple(immediate)
+
+
+def _has_variable(reader: StatementReader) -> bool:
+    """Whether a variable stands among the words that name the table; one in a string is none of them."""
+    return any(a.is_symbol("$") and b.is_symbol("{") for a, b in pairwise(reader.tokens[:12]))
 
 
 def _change_here(reader: StatementReader, changed: list[TableReference | SqlText], immediate: list[SqlText]) -> None:

@@ -84,6 +84,29 @@ def test_what_is_not_ours_is_untouched_and_all_is_taken_back(
         frame.write.format("deltapy").save(table)
 
 
+def test_sql_by_path_is_ours_and_all_other_is_sparks(spark: SparkSession, tmp_path: Path) -> None:
+    own, table = type(spark).sql, f"delta.`{tmp_path / 't'}`"
+    delta_pyds.install(spark)
+    with pytest.raises(PySparkException):
+        spark.sql(f"SELECT * FROM {table}")
+    delta_pyds.install(spark, delta=True)
+    spark.sql(f"CREATE TABLE {table} USING delta AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, s)")
+    spark.sql(f"UPDATE {table} SET s = 'c' WHERE id = :id", {"id": 2})
+    more = spark.createDataFrame([(3, "d")], "id INT, s STRING")
+    spark.sql(f"INSERT INTO {table} SELECT * FROM {{more}}", more=more)
+
+    rows = spark.sql(f"SELECT * FROM {table} ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(1, "a"), (2, "c"), (3, "d")]
+    assert spark.sql(f"SELECT max(s) FROM {table} VERSION AS OF 0").first()[0] == "b"
+    assert spark.sql("SELECT 'delta.`/x`' AS s").first()[0] == "delta.`/x`"
+    assert spark.sql("SELECT ? + 1", [1]).first()[0] == 2
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT * FROM nobody")
+
+    delta_pyds.uninstall()
+    assert type(spark).sql is own
+
+
 def test_options_of_a_read_are_kept_and_threads_and_sessions_have_it(spark: SparkSession, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long", "name": "string"})
     table.create()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from delta_pyds.errors import ExpressionError
 
 # a backslash at its end lets a comment go on in the next line
-_BLANK = re.compile(r"[ \t\r\n\f\v]+|--(?:\\\n|[^\r\n])*")
+_BLANK = re.compile("[ \t\r\n\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+" + r"|--(?:\\\n|[^\r\n])*")
 # a hint within a comment opens none: Spark ends the comment where the hint ends
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _STRING = re.compile(r"""'(?:''|\\.|[^'\\])*'|"(?:""|\\.|[^"\\])*\"""", re.DOTALL)

@@ -13,7 +13,7 @@ from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
-from delta_pyds.spark.install import batch_reads, batch_writes, formats, patches, streams, table_writes
+from delta_pyds.spark.install import batch_reads, batch_writes, formats, patches, statements, streams, table_writes
 from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.session import register
@@ -58,11 +58,12 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
       where that is certain;
     - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
       ``delta_pyds.write`` does, heeding the session's ``partitionOverwriteMode``; ``writeStream`` takes both too;
+    - ``spark.sql`` is ``delta_pyds.sql`` for what is about ``deltapy.`/path```;
     - ``spark.table``, ``spark.read.table``, ``df.writeTo`` and ``saveAsTable`` take ``deltapy.`/path```.
 
     ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
-    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is, but
-    for its SQL: ``spark.sql`` is Spark's own, and names of a catalog are refused.
+    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is where
+    it names tables by their paths; names of a catalog are refused.
 
     Whatever is not about a table of ours is Spark's own, as before. Calling it again does nothing but add ``delta``.
     A program that imports ``delta.tables`` at its top calls it above, without a session.
@@ -145,7 +146,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (frames.DataFrame, table_writes.FRAME),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER),
-        (sessions.SparkSession, batch_reads.SESSION),
+        (sessions.SparkSession, batch_reads.SESSION | statements.SESSION),
     ]
 
 

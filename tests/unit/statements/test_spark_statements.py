@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements.kinds import AlterColumn, Create, PassThrough, SqlText, TableReference
+from delta_pyds.statements.kinds import AlterColumn, Create, Delete, PassThrough, SqlText, TableReference
 from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
@@ -177,8 +177,38 @@ def test_a_column_by_path_gets_a_comment() -> None:
         "CREATE OR REPLACE TABLE t USING `DeltaPy` LOCATION '/x' OPTIONS (a 1)",
         "CREATE TABLE t (a INT CHECK (a > 0)) USING deltapy LOCATION '/x'",
         "CREATE TABLE t USING deltapy LOCATION '/x' TBLPROPERTIES (a = 1, a = 2)",
+        "BEGIN CREATE TABLE t (a INT) USING deltapy LOCATION '/x'; END",
+        "ALTER TABLE ${t} ADD COLUMN x INT",
+        "CREATE TABLE ${t} (a INT) USING deltapy",
+        "ALTER TABLE t \x01 ADD COLUMN x INT",
     ],
 )
 def test_a_table_of_ours_is_not_created_by_spark_alone(text: str) -> None:
     with pytest.raises(DeltaError):
         parse_statement(text)
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u1680", "\u2000", "\u200a", "\u2028", "\u202f", "\u205f", "\u3000"])
+def test_blanks_are_those_of_spark(blank: str) -> None:
+    [changed] = parse_statement(f"ALTER TABLE t{blank}ADD COLUMN x INT").as_pass_through().changed
+    assert isinstance(changed, TableReference) and changed.parts == ("t",)
+    with pytest.raises(UnsupportedOperationError, match="DROP does not take"):
+        parse_statement(f"DROP TABLE IF EXISTS `delta`.`/x`{blank}")
+
+
+def test_what_other_formats_have_too_is_left_to_spark() -> None:
+    view = parsed("CREATE TEMP VIEW v AS SELECT * FROM cat.t VERSION AS OF 1", PassThrough)
+    assert all(isinstance(one.table, TableReference) and one.table.path is None for one in view.tables)
+    parsed("CREATE TEMP VIEW IDENTIFIER('a' || 'b') AS SELECT 1", PassThrough)
+    found = parse_statement(f"DELETE FROM {PATH} WHERE id IN (SELECT id FROM t VERSION AS OF 1)")
+    assert isinstance(found.statement, Delete) and found.statement.condition is not None
+    assert found.tables_in(found.statement.condition) == ()
+
+
+@pytest.mark.parametrize(
+    "time", ["current_timestamp - INTERVAL 1 HOUR", "current_date() - INTERVAL '1 day'", "a.b - c"]
+)
+def test_a_time_may_be_a_difference(time: str) -> None:
+    [span] = parsed(f"SELECT * FROM {PATH} TIMESTAMP AS OF {time} WHERE a = 1", PassThrough).tables
+    assert isinstance(span.table, TableReference) and span.table.timestamp is not None
+    assert span.table.timestamp.text == time
