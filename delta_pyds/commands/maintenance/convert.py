@@ -37,6 +37,7 @@ from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, display
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.table.definition.create import new_table
 from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
@@ -259,7 +260,8 @@ def _taken_over(
     adds = []
     with (
         step("reading of footers", root, total=len(files), log=logger) as advance,
-        ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool,
+        # of a local file most of the work is Python's, which runs one thread at a time
+        ThreadPoolExecutor(1 if scheme_of(root) == "file" else _THREADS, thread_name_prefix="deltapy-footer") as pool,
     ):
         try:
             for file, summary in _in_turn(pool, read, files):

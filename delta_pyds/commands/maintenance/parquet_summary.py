@@ -8,7 +8,6 @@ Protocol: "Schema Serialization Format", "Per-file Statistics".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -109,15 +108,11 @@ class ParquetSummaries:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What follows from the columns of a file, and from what its writer says of itself.
-
-    ``writer_is_known``: to give bounds that Arrow reads as they are meant.
-    """
+    """What follows from the columns of a file, and from what its writer says of itself."""
 
     schema: Any  # pyarrow.parquet.ParquetSchema
     key_values: Mapping[bytes, bytes] | None
     writer: str | None
-    writer_is_known: bool
     fields: tuple[StructField, ...]
     leaves: tuple[_Leaf, ...]
 
@@ -131,8 +126,7 @@ class _Columns:
         julian = uses_julian_dates(marks or {}) or uses_julian_int96(marks or {})
         leaves = tuple(_leaves(columns, fields, (), metadata.schema, julian))
         writer = metadata.created_by
-        known = _KNOWN_WRITERS.match(writer or "") is not None
-        return cls(metadata.schema, marks, writer, known, fields, leaves)
+        return cls(metadata.schema, marks, writer, fields, leaves)
 
     def are_of(self, metadata: Any) -> bool:
         """Whether they are the columns of another file, too."""
@@ -244,8 +238,6 @@ class _Leaf:
         return self.column.first_leaf
 
 
-# Since these versions Arrow takes the writer's bounds as they are meant: they order values as their types do.
-_KNOWN_WRITERS = re.compile(r"parquet-mr version 1\.1\d\.|parquet-cpp-arrow version (?:[4-9]|\d\d)\.")
 _WITHOUT_BOUNDS = tuple(map(PrimitiveType, ("float", "double", "boolean")))
 _RANGES = {PrimitiveType("byte"): range(-(1 << 7), 1 << 7), PrimitiveType("short"): range(-(1 << 15), 1 << 15)}
 
@@ -284,9 +276,7 @@ def _statistics(
     footer = ParquetFooter(metadata)
     cut = not str(columns.writer or "").startswith(EXACT_WRITERS)
     for leaf in leaves:
-        found = list(_known(leaf, groups)) if columns.writer_is_known else []
-        if len(found) < len(groups):
-            found = [_parsed(footer.chunk(i, leaf.number), cut) for i in range(len(groups))]
+        found = [_parsed(footer.chunk(i, leaf.number), cut) for i in range(len(groups))]
         nulls = [chunk[0] for chunk in found]
         count = None if None in nulls else sum(n for n in nulls if n is not None)
         yield leaf.path, count, _bounds(leaf, groups, found, prefix_length)
@@ -294,19 +284,6 @@ def _statistics(
 
 # nulls, minimum, maximum of a column in a row group; None for what is not known
 _Chunk = tuple["int | None", Any, Any]
-
-
-def _known(leaf: _Leaf, groups: Sequence[Any]) -> Iterator[_Chunk]:
-    """What Arrow reads of a footer, at a tenth of the time; it ends at a row group of which Arrow says nothing."""
-    for group in groups:
-        chunk = group.column(leaf.number)
-        statistics = chunk.statistics
-        if statistics is None:
-            return
-        nulls = statistics.null_count if statistics.has_null_count else None
-        nulls = nulls if nulls is not None and 0 <= nulls <= chunk.num_values else None
-        bounded = leaf.kind is not None and statistics.has_min_max
-        yield (nulls, statistics.min_raw, statistics.max_raw) if bounded else (nulls, None, None)
 
 
 def _parsed(chunk: ColumnChunk, cut: bool) -> _Chunk:
