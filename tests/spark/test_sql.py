@@ -272,7 +272,11 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
         ):
             with pytest.raises(UnsupportedOperationError, match="Spark would"):
                 sql(text, {"rest": "by_name"})
-        for text in ("OPTIMIZE deltapy_by_name", "DESCRIBE HISTORY deltapy_by_name"):
+        for text in (
+            "OPTIMIZE deltapy_by_name",
+            "DESCRIBE HISTORY deltapy_by_name",
+            "EXECUTE IMMEDIATE 'CREATE TABLE another (a INT) ' || 'USING deltapy'",
+        ):
             with pytest.raises(UnsupportedOperationError, match="looks no names"):
                 sql(text)
         sql("ALTER TABLE of_spark ADD COLUMN x INT")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.install.formats import delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
+# by a name: Spark would look for the JAR
+_CREATES = re.compile(r"\s*(?:CREATE|REPLACE)\b[^;]*?\bTABLE\b[^;]*?\bUSING\s+`?delta\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
@@ -24,6 +27,12 @@ def _sql_method(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         prepare(self)
         if not isinstance(sqlQuery, str) or not _is_about_ours(self, sqlQuery):
+            if isinstance(sqlQuery, str) and _CREATES.match(sqlQuery) and delta_is_ours(self):
+                raise UnsupportedOperationError(
+                    "a table of Spark's catalog cannot be one of the format delta without the reference's JAR, in this "
+                    "version of delta_pyds. Name it by its path: CREATE TABLE delta.`/data/events` ...",
+                    code="DELTA_OPERATION_NOT_ALLOWED",
+                )
             return original(self, sqlQuery, args, **kwargs)
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
-from delta_pyds.statements.kinds import PassThrough, SqlText, TableReference
+from delta_pyds.statements.kinds import Create, PassThrough, SqlText, TableReference
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
 
@@ -111,8 +111,13 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
         if text is not None and depth < 3:
             try:
                 inner = parse_statement(text)
+            except UnsupportedOperationError:
+                raise  # Spark might do half of it, or nothing without a word
             except DeltaError:
                 continue  # no statement of Spark's
+            created = inner.statement
+            if isinstance(created, Create) and creates_ours(spark, created.provider):
+                require_path(created.target)
             yield from _changed(spark, inner.as_pass_through(), None, depth + 1)
 
 
