@@ -22,7 +22,8 @@ from tests.support.table_writes import read_rows, write_rows
 
 # of each writer; in a bounded run a few
 _COMMITS, _BOUNDED_COMMITS = int(os.environ.get("INTEROP_COMMITS", "50")), 6
-_COMMIT_S = 20
+# beside other JVMs on two slow cores; a limit for what hangs
+_COMMIT_S = 40
 # what moves when a race is lost: row ids and commit times; and checkpoints, which both write while the other commits
 _PROPERTIES = {
     "delta.enableRowTracking": "true",
