@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -354,12 +355,13 @@ def test_a_storage_that_fails_leaves_the_table_and_the_folder_as_they_were(
 ) -> None:
     table(tmp_path, properties)
     before, rows = files(tmp_path), bag(read_rows(tmp_path))
-    opened, calls = LocalStorage.open_output, [0]
+    # Two threads open files: a number is drawn once, so exactly one of them meets the disk that is full.
+    opened, calls = LocalStorage.open_output, itertools.count()
 
     def full(self: LocalStorage, path: str) -> Any:
-        calls[0] += 1
+        call = next(calls)
         stream = opened(self, path)
-        if calls[0] == fails + 1:
+        if call == fails:
             stream.close()
             raise StorageError("the disk is full")
         return stream
