@@ -9,12 +9,14 @@ import heapq
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from delta_pyds.progress import advance_of_step
 from delta_pyds.tasks.write_state import TaskOutput
 
 T = TypeVar("T")
+# what a task answers; it can be pickled
+R = TypeVar("R")
 
 # Arrow decodes and encodes with threads of its own: more of ours would only hold more row groups in memory
 _MOST_THREADS = 4
@@ -33,7 +35,7 @@ class TaskRunner(Protocol):
         """How many tasks run at once."""
         ...
 
-    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+    def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         """Call ``function``, which is importable by its name, with each task, which can be pickled."""
         ...
 
@@ -57,10 +59,10 @@ class LocalRunner:
     def parallelism(self) -> int:
         return self._threads
 
-    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+    def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         advance = advance_of_step()
 
-        def run_one(task: T) -> TaskOutput:
+        def run_one(task: T) -> R:
             output = function(task)
             advance(1)
             return output
@@ -68,7 +70,7 @@ class LocalRunner:
         if len(tasks) <= 1:
             return [run_one(task) for task in tasks]
         with ThreadPoolExecutor(min(self._threads, len(tasks)), thread_name_prefix="deltapy-task") as pool:
-            futures: list[Future[TaskOutput]] = []
+            futures: list[Future[R]] = []
             try:
                 futures.extend(pool.submit(run_one, task) for task in tasks)
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -80,11 +82,12 @@ class LocalRunner:
                 # Ctrl-C too
                 pool.shutdown(cancel_futures=True)
                 if self._discard is not None:
-                    self._discard([f.result() for f in futures if _ended_well(f)])
+                    written = (f.result() for f in futures if _ended_well(f))
+                    self._discard([output for output in written if isinstance(output, TaskOutput)])
                 raise
 
 
-def _ended_well(future: Future[TaskOutput]) -> bool:
+def _ended_well(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
 
 

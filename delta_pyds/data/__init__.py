@@ -7,5 +7,6 @@
 - ``read``: data files to rows
 - ``write``: rows to data files
 - ``row_changes``: tasks that change rows: to bitmaps of positions, rewritten files and change files
+- ``convert``: tasks that read the footers of files which a table takes over
 - ``layout``: tasks that lay rows out anew: fewer files, or files along a curve
 """

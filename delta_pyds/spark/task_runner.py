@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+# what a task answers; it can be pickled
+R = TypeVar("R")
 
 # Spark Connect does not tell how many tasks run at once, but what its administrator has set
 _PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
@@ -49,13 +51,13 @@ class SparkRunner:
     def parallelism(self) -> int:
         return self._parallelism
 
-    def run(self, function: Callable[[T], TaskOutput], tasks: Sequence[T]) -> list[TaskOutput]:
+    def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         if not tasks:
             return []
         # Spark deals the rows out to as many partitions as run at once
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
         advance = advance_of_step()
-        outputs = collected(
+        outputs: list[R] = collected(
             self._spark.createDataFrame(rows).mapInArrow(_run, OUTPUT_DDL),
             name_of_step() or function.__name__.replace("_", " "),
         )
@@ -101,14 +103,14 @@ def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield output_row(number, function(argument))
 
 
-def output_row(number: int, output: TaskOutput) -> pa.RecordBatch:
+def output_row(number: int, output: Any) -> pa.RecordBatch:
     """A task's answer, with ``OUTPUT_DDL``. ``number``: of the task; of two attempts of one task one counts."""
     return pa.RecordBatch.from_arrays(
         [pa.array([number], pa.int32()), pa.array([pickle.dumps(output)])], schema=_OUTPUTS
     )
 
 
-def collected(frame: DataFrame, step: str) -> list[TaskOutput]:
+def collected(frame: DataFrame, step: str) -> list[Any]:
     """Run the tasks, which Spark's UI calls by the step. Returns: their outputs, by number."""
     with described(frame.sparkSession, step):
         rows = frame.toArrow()

@@ -6,5 +6,6 @@
 - ``merge``: what the tasks of a merge are told that join in this process
 - ``row_changes``: what the tasks of a change of rows are given
 - ``layout``: what tasks are given that lay rows out anew
+- ``footers``: what tasks are given that read footers, and what they answer
 - ``write_state``: what every task of a write knows, ``WriteState``, and what it answers, ``TaskOutput``
 """

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, IllegalArgumentException
 
 import delta_pyds
 from delta_pyds import DeltaTable
+from delta_pyds.errors import CorruptDataFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +103,32 @@ def test_generate_writes_manifests_and_knows_one_mode(spark: SparkSession, path:
     assert sorted(row.id for row in spark.read.parquet(*listed).collect()) == [5, 6, 7, 8, 9]
     with pytest.raises(IllegalArgumentException, match="DELTA_MODE_NOT_SUPPORTED"):
         table.generate("manifest")
+
+
+def test_convert_reads_many_footers_in_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "many"
+    root.mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), root / "0000.parquet")
+    for n in range(1, 1_200):
+        os.link(root / "0000.parquet", root / f"{n:04}.parquet")
+    context = spark.sparkContext
+    context.setJobGroup("footers", "a conversion")
+    try:
+        table = DeltaTable.convertToDelta(spark, f"parquet.`{root}`")
+        assert context.statusTracker().getJobIdsForGroup("footers")
+    finally:
+        context._jsc.clearJobGroup()  # type: ignore[union-attr]
+    assert delta_pyds.read(spark, root).count() == 2_400
+    assert table.history(1).collect()[0].operationMetrics["numConvertedFiles"] == "1200"
+    # the footers went into the log
+    assert not delta_pyds.read(spark, root, where="id = 3").inputFiles()
+
+    (root / "0700.parquet").unlink()
+    (root / "0700.parquet").write_bytes(b"no Parquet")
+    shutil.rmtree(root / "_delta_log")
+    with pytest.raises(CorruptDataFileError, match=r"0700\.parquet"):
+        DeltaTable.convertToDelta(spark, f"parquet.`{root}`")
+    assert not (root / "_delta_log").exists() or not list((root / "_delta_log").glob("*.json"))
 
 
 def test_convert_takes_what_spark_wrote(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,5 @@
 - ``clone_properties``: which properties a clone may have beside those of its source
 - ``clone``: a table that names the files of another
 - ``generate``: manifests of a table's files for engines that know no log
-- ``parquet_summary``: the columns of a Parquet file, and their statistics
 - ``convert``: a table out of a directory of Parquet files
 """

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from delta_pyds.commands.maintenance.parquet_summary import ParquetSummaries, ParquetSummary
+from delta_pyds.commands.task_runner import TaskRunner
+from delta_pyds.data.convert.footers import read_footers, read_footers_from
 from delta_pyds.data.write.layout import NULL_DIRECTORY, encode_path
 from delta_pyds.data.write.statistics import statistics_json
 from delta_pyds.errors import (
@@ -43,12 +43,17 @@ from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Transaction
+from delta_pyds.tasks.footers import Columns, FileFooter, FootersRead, ReadFooters
 
 logger = safe_logger(__name__)
 
 _THREADS = 8
-# footers that are read before their turn
-_AHEAD = 2 * _THREADS
+# a job of Spark costs as much as the footers of some hundred local files
+_MANY = 1_000
+_FILES_AT_ONCE = 16
+# what a task answers is a few hundred bytes a file; tasks of uneven length are evened out by their number
+_MOST_FILES_OF_A_TASK = 2_000
+_TASKS_EACH = 4
 _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 
 
@@ -75,8 +80,10 @@ class _Found:
     values: dict[str, str | None]
 
 
-def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int | None:
+def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: TaskRunner | None = None) -> int | None:
     """Make a table of the Parquet files below a directory.
+
+    ``runner``: of the tasks that read the footers of many files; None for this process.
 
     Returns: how many files; None where a table is there already, which stays as it is.
     Raises: UserError for directories that are not those of the partition columns
@@ -99,7 +106,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions) -> int |
             code="DELTA_EMPTY_DIRECTORY",
             table=table_root,
         )
-    schema, adds = _taken_over(storage, table_root, files, options)
+    schema, adds = _taken_over(storage, table_root, files, options, runner)
     partitions = options.partition_schema.names
     definition = new_table(table_root, schema, partition_columns=partitions, properties={})
     transaction = Transaction(storage, table_root, None)
@@ -238,69 +245,77 @@ def _unescaped(text: str) -> str:
 
 
 def _taken_over(
-    storage: Storage, root: str, files: Sequence[_Found], options: ConvertOptions
+    storage: Storage, root: str, files: Sequence[_Found], options: ConvertOptions, runner: TaskRunner | None
 ) -> tuple[StructType, list[AddFile]]:
     """The columns of the table, and its files, in their order.
 
     Raises: UserError for files whose columns do not go together; what reading a footer raises.
     """
     columns = _Columns(root, options.partition_schema)
-    summaries = ParquetSummaries(
-        storage,
-        root,
-        prefix_length=parse_properties({}).string_prefix_length,
-        statistics_of=columns.known if options.collect_statistics else _no_statistics,
-    )
-
-    def read(file: _Found) -> ParquetSummary:
-        found = summaries.of(join(root, file.path))
-        advance(1)
-        return found
-
-    adds = []
-    with (
-        step("reading of footers", root, total=len(files), log=logger) as advance,
-        # of a local file most of the work is Python's, which runs one thread at a time
-        ThreadPoolExecutor(1 if scheme_of(root) == "file" else _THREADS, thread_name_prefix="deltapy-footer") as pool,
-    ):
-        try:
-            for file, summary in _in_turn(pool, read, files):
-                indexed = columns.take(file.path, summary.columns)
-                adds.append(_add(file, summary, indexed, options))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with closing(_footers(storage, root, files, options, runner, columns)) as footers:
+        adds = [_add(file, footer, read, columns, options) for file, (read, footer) in zip(files, footers, strict=True)]
     return columns.schema, adds
 
 
-def _in_turn(
-    pool: ThreadPoolExecutor, read: Callable[[_Found], ParquetSummary], files: Sequence[_Found]
-) -> Iterator[tuple[_Found, ParquetSummary]]:
-    """What the files' footers say, of not more than ``_AHEAD`` files at once."""
-    waiting: deque[tuple[_Found, Future[ParquetSummary]]] = deque()
-    for file in files:
-        if len(waiting) == _AHEAD:
-            first, future = waiting.popleft()
-            yield first, future.result()
-        waiting.append((file, pool.submit(read, file)))
-    while waiting:
-        first, future = waiting.popleft()
-        yield first, future.result()
+def _footers(
+    storage: Storage,
+    root: str,
+    files: Sequence[_Found],
+    options: ConvertOptions,
+    runner: TaskRunner | None,
+    columns: _Columns,
+) -> Generator[tuple[FootersRead, FileFooter], None, None]:
+    """What the files' footers say, in the order of the files: of few of them in this process, else in tasks.
+
+    The first file is read alone: the others mostly have its columns, and then their statistics are made where the
+    footers are read.
+    """
+    # of a local file most of the work is Python's, which runs one thread at a time
+    threads = 1 if scheme_of(root) == "file" else _THREADS
+
+    def tasks(size: int) -> Iterator[ReadFooters]:
+        paths = [join(root, file.path) for file in files]
+        for begin in (0, *range(1, len(paths), size)):
+            yield ReadFooters(
+                root,
+                tuple(paths[begin : begin + size] if begin else paths[:1]),
+                parse_properties({}).string_prefix_length,
+                columns.first,
+                options.collect_statistics,
+                threads,
+            )
+
+    def each(read: FootersRead) -> Iterator[tuple[FootersRead, FileFooter]]:
+        return ((read, footer) for footer in read.files)
+
+    if runner is None or len(files) < _MANY:
+        with step("reading of footers", root, total=len(files), log=logger) as advance:
+            for task in tasks(_FILES_AT_ONCE):
+                yield from each(read_footers_from(storage, task))
+                advance(len(task.paths))
+        return
+    size = max(_FILES_AT_ONCE, min(_MOST_FILES_OF_A_TASK, -(-len(files) // (_TASKS_EACH * runner.parallelism))))
+    waiting = tasks(size)
+    yield from each(read_footers_from(storage, next(waiting)))
+    rest = list(waiting)
+    with step("reading of footers", root, total=len(rest), log=logger):
+        answers = runner.run(read_footers, rest)
+    for read in answers:
+        yield from each(read)
 
 
-def _no_statistics(_columns: tuple[StructField, ...]) -> Set[tuple[str, ...]]:
-    return frozenset()
-
-
-def _add(file: _Found, summary: ParquetSummary, indexed: Set[tuple[str, ...]], options: ConvertOptions) -> AddFile:
-    statistics = (column for column in summary.statistics if column[0] in indexed)
+def _add(file: _Found, footer: FileFooter, read: FootersRead, columns: _Columns, options: ConvertOptions) -> AddFile:
+    indexed = columns.take(file.path, read.columns[footer.columns])
+    stats = footer.stats
+    if options.collect_statistics and footer.statistics is not None:
+        stats = statistics_json(footer.num_rows, (leaf for leaf in footer.statistics if leaf[0] in indexed))
     return AddFile(
         path=encode_path(file.path),
         partition_values=file.values,
         size=file.size_bytes,
         modification_time=file.modification_time_ms,
         data_change=True,
-        stats=statistics_json(summary.num_rows, statistics) if options.collect_statistics else None,
+        stats=stats,
     )
 
 
@@ -311,7 +326,7 @@ class _Columns:
     """The columns of the files, in the order in which they come first, and which of them have statistics.
 
     That is decided as each file has its turn. A column that has none then has none in the end either: columns that come
-    later only move others back.
+    later only move others back. Files with the columns of the first one have the statistics that it has.
     """
 
     def __init__(self, root: str, partitions: StructType) -> None:
@@ -319,27 +334,25 @@ class _Columns:
         self._partitions = partitions
         self._names = {field.name.lower() for field in partitions}
         self._merged = StructType(())
-        # of the last file, whose columns are mostly those of the next ones
-        self._last: tuple[tuple[StructField, ...], Set[tuple[str, ...]]] | None = None
+        # of the first and of the last file, whose columns are mostly those of the next ones
+        self.first: tuple[Columns, Set[tuple[str, ...]]] | None = None
+        self._last: tuple[Columns, Set[tuple[str, ...]]] | None = None
 
     @property
     def schema(self) -> StructType:
         """With the partition columns at the end."""
         return StructType((*self._merged.fields, *(replace(field, nullable=True) for field in self._partitions)))
 
-    def known(self, columns: tuple[StructField, ...]) -> Set[tuple[str, ...]] | None:
-        """Which columns of a file have statistics, where a file with the same columns had its turn. For any thread."""
-        last = self._last
-        return last[1] if last is not None and last[0] == columns else None
-
-    def take(self, path: str, columns: tuple[StructField, ...]) -> Set[tuple[str, ...]]:
+    def take(self, path: str, columns: Columns) -> Set[tuple[str, ...]]:
         """The columns of the next file; which of them have statistics. Raises: UserError."""
-        indexed = self.known(columns)
-        if indexed is None:
-            own = StructType(tuple(field for field in columns if field.name.lower() not in self._names))
-            self._merged = _merged(self._merged, own, self._root, path)
-            indexed = frozenset(statistics_columns(self._merged, parse_properties({}), self._partitions.names))
-            self._last = columns, indexed
+        if self._last is not None and self._last[0] == columns:
+            return self._last[1]
+        own = StructType(tuple(field for field in columns if field.name.lower() not in self._names))
+        self._merged = _merged(self._merged, own, self._root, path)
+        indexed = frozenset(statistics_columns(self._merged, parse_properties({}), self._partitions.names))
+        self._last = columns, indexed
+        if self.first is None:
+            self.first = self._last
         return indexed
 
 

@@ -27,6 +27,7 @@ from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.storage.resolve import has_scheme, resolve_storage
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.read_report import remember
@@ -265,7 +266,7 @@ class MaintenanceMethods:
             if isinstance(schema, str):
                 schema = cast(StructType, StructType.fromDDL(schema))
             options = ConvertOptions(from_spark(schema), time_zone=handle.time_zone, user_metadata=handle.user_metadata)
-            convert(resolve_storage(root), root, options)
+            convert(resolve_storage(root), root, options, SparkRunner(sparkSession))
             return cls.forPath(sparkSession, root)
 
     if TYPE_CHECKING:

@@ -6,8 +6,10 @@ import datetime as dt
 import gc
 import json
 import os
+import pickle
+import shutil
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 
 import delta_pyds
 from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
+from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import CorruptDataFileError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.storage.local import LocalStorage
@@ -165,7 +168,10 @@ def test_of_a_footer_only_the_entry_of_the_log_is_kept(tmp_path: Path) -> None:
 
 
 def test_columns_that_come_later_take_no_statistics_from_others(tmp_path: Path) -> None:
-    """Which columns have statistics is known when a file has its turn, in the order of the table's columns then."""
+    """Which columns have statistics is known when a file has its turn, in the order of the table's columns then.
+
+    A file with the columns of the first one has the statistics that the first one has.
+    """
     names = [f"c{n:02}" for n in range(40)]
     put(tmp_path, "1.parquet", [{"n": {"a": 1}, **dict.fromkeys(names, 1)}])
     put(tmp_path, "2.parquet", [dict.fromkeys(reversed(names), 2) | {"n": {"b": 2}}])
@@ -176,9 +182,46 @@ def test_columns_that_come_later_take_no_statistics_from_others(tmp_path: Path) 
     # n.b comes into the table with the second file, before all but n.a
     assert found["1.parquet"] == {"n": {"a": 1}, **dict.fromkeys(names[:31], 1)}
     assert found["2.parquet"] == {"n": {"b": 2}, **dict.fromkeys(names[:30], 2)}
-    assert found["3.parquet"] == {"n": {"a": 3}, **dict.fromkeys(names[:30], 3)}
+    assert found["3.parquet"] == {"n": {"a": 3}, **dict.fromkeys(names[:31], 3)}
     assert [row["c00"] for row in read_rows(tmp_path, where="c39 = 2 and n.b = 2")] == [2]
     assert not delta_pyds.verify(str(tmp_path)).errors
+
+
+@pytest.mark.parametrize("collect_statistics", [True, False])
+def test_tasks_find_what_this_process_finds(
+    tmp_path: Path, collect_statistics: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(70):
+        odd = {"more": "text"} if n % 7 == 3 else {}
+        put(tmp_path / "here", f"{n:02}.parquet", [{"id": n, "n": {"a": str(n)}} | odd])
+    shutil.copytree(tmp_path / "here", tmp_path / "tasks")
+    options = ConvertOptions(collect_statistics=collect_statistics)
+    runner = Counting()
+    assert convert(LocalStorage(), str(tmp_path / "here"), options, runner) == 70 and not runner.tasks
+    monkeypatch.setattr("delta_pyds.commands.maintenance.convert._MANY", 70)
+    assert convert(LocalStorage(), str(tmp_path / "tasks"), options, runner) == 70
+    # the first file was read before
+    assert runner.tasks == [16, 16, 16, 16, 5]
+    here, tasks = (
+        {file.path: file.stats for file in live_files(plan_scan(load_snapshot(str(tmp_path / name))))}
+        for name in ("here", "tasks")
+    )
+    assert here == tasks and len(here) == 70
+    assert read_rows(tmp_path / "tasks", where="id = 69") == [{"id": 69, "n": {"a": "69"}, "more": None}]
+    assert len(read_rows(tmp_path / "tasks", where="more = 'text'")) == 10
+
+
+class Counting(LocalRunner):
+    """``tasks``: how many files each had. They travel as they do to Spark's workers."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.tasks: list[int] = []
+
+    def run(self, function: Any, tasks: Sequence[Any]) -> list[Any]:
+        self.tasks = [len(task.paths) for task in tasks]
+        function, tasks = pickle.loads(pickle.dumps((function, list(tasks))))
+        return [pickle.loads(pickle.dumps(answer)) for answer in super().run(function, tasks)]
 
 
 def test_no_statistics_where_none_are_wanted(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_pyds.commands.maintenance.parquet_summary import ParquetSummaries
+from delta_pyds.data.convert.parquet_summary import ParquetSummaries
 from delta_pyds.storage.resolve import resolve_storage
 
 TABLES = Path(__file__).parents[4] / "examples" / "tables"
