@@ -13,10 +13,12 @@ Spark, with the tables by path that are named in it.
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
+- ``default_values``: DEFAULT among the values of an INSERT
 - ``columns``: columns as CREATE and ALTER define them, and properties
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
+- ``caching``: CACHE TABLE over a query, REFRESH TABLE
 - ``parse``: a text to its statement
 """

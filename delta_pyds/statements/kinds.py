@@ -104,6 +104,16 @@ class TemporaryView:
     is_global: bool
 
 
+@dataclass(frozen=True)
+class CachedView:
+    """CACHE TABLE over a query. ``options``: as they are written, with their word."""
+
+    name: TableReference
+    query: SqlText
+    lazy: bool
+    options: str
+
+
 # --- rows
 
 
@@ -325,6 +335,11 @@ class Convert(Statement):
 @dataclass(frozen=True)
 class Generate(Statement):
     mode: str
+
+
+@dataclass(frozen=True)
+class Refresh(Statement):
+    """REFRESH TABLE."""
 
 
 # --- questions

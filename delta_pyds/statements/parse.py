@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements import alter, create, describe, insert, maintenance, pieces, row_changes
+from delta_pyds.statements import alter, caching, create, describe, insert, maintenance, pieces, row_changes
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.kinds import (
     AlterColumn,
+    CachedView,
     PassThrough,
     SetProperties,
     SqlText,
@@ -37,6 +38,7 @@ QUERY_ALONE = ("SELECT * FROM (", ")")
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 Read = Callable[[StatementReader], Statement]
+V = TypeVar("V", TemporaryView, CachedView)
 
 # by the words that a statement begins with; the first that goes decides
 _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
@@ -59,6 +61,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("DESC|DESCRIBE", "DETAIL"), describe.detail),
     (("SHOW", "TBLPROPERTIES"), describe.show_properties),
     (("SHOW", "COLUMNS"), describe.show_columns),
+    (("REFRESH", "TABLE"), caching.refresh),
 )
 _VIEWS = (("TEMP|TEMPORARY", "VIEW"), ("GLOBAL", "TEMP|TEMPORARY", "VIEW"))
 
@@ -97,7 +100,7 @@ class ParsedStatement:
 
     def __init__(
         self,
-        statement: Statement | PassThrough | TemporaryView,
+        statement: Statement | PassThrough | TemporaryView | CachedView,
         reader: StatementReader | None,
         positional: tuple[int, ...] = (),
     ) -> None:
@@ -160,10 +163,12 @@ class ParsedStatement:
         return PassThrough("", ()) if self._reader is None else pass_through(self._reader)
 
 
-def _statement(reader: StatementReader) -> Statement | TemporaryView | None:
+def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedView | None:
     """The statement of Delta; None for what is Spark's."""
     if reader.at("CREATE") and any(reader.at("CREATE", *w) or reader.at("CREATE", "OR", "REPLACE", *w) for w in _VIEWS):
-        return _view(reader)
+        return _view(reader, create.temporary_view)
+    if reader.at("CACHE", "TABLE") or reader.at("CACHE", "LAZY", "TABLE"):
+        return _view(reader, caching.cached_view)
     if reader.at("COMMENT", "ON", "TABLE|COLUMN"):
         return _tried(reader, _comment)
     for words, read in _STATEMENTS:
@@ -197,10 +202,10 @@ def _names_ours(reader: StatementReader) -> bool:
     )
 
 
-def _view(reader: StatementReader) -> TemporaryView | None:
+def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | None:
     """A view over tables by path; any other is Spark's."""
     try:
-        found = create.temporary_view(reader)
+        found = read(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
         reader.index = 0
         return None

@@ -150,6 +150,31 @@ def test_values_of_partitions_are_texts_first(sql: Callable[..., DataFrame]) -> 
     assert rows(sql("SELECT * FROM <T>")) == [(3, "2026", dt.date(2026, 1, 31)), (4, None, None)]
 
 
+def test_values_that_are_left_out_are_defaults(sql: Callable[..., DataFrame]) -> None:
+    people(sql)
+    sql("INSERT INTO <T> (id) VALUES (4)")  # a column that files lie by, too
+    sql("INSERT INTO <T> (p, id, name) VALUES (5, 5, DEFAULT), (DEFAULT, 6, 'six')")
+    sql("INSERT INTO <T> SELECT 7, DEFAULT, 7")
+    sql("INSERT INTO <T> BY NAME SELECT 8 AS id")
+    assert rows(sql("SELECT id, name, p FROM <T> WHERE id > 3")) == [
+        (4, "nobody", None),
+        (5, "nobody", 5),
+        (6, "six", None),
+        (7, "nobody", 7),
+        (8, "nobody", None),
+    ]
+    with pytest.raises(UnsupportedOperationError, match="DEFAULT"):
+        sql("INSERT INTO <T> SELECT id, DEFAULT, p FROM <T>")
+    sql("CACHE LAZY TABLE kept AS SELECT id FROM <T> WHERE id > 3")
+    try:
+        sql("REFRESH TABLE <T>")
+        sql("DELETE FROM <T>")
+        assert rows(sql("SELECT count(*) FROM kept")) == [(5,)]
+    finally:
+        sql("UNCACHE TABLE kept")
+        sql("DROP VIEW kept")
+
+
 def test_a_time_is_an_instant(spark: SparkSession) -> None:
     """In the hour that comes twice a time of the wall clock would be the one before."""
     zone = "spark.sql.session.timeZone"

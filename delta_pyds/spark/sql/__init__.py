@@ -8,8 +8,10 @@
 - ``names``: tables by name, and what is refused of them
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
+- ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
+- ``caching``: CACHE TABLE over a query, REFRESH TABLE
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -58,12 +58,18 @@ class StatementContext:
         """What the session says of one command."""
         return for_one_command(TableHandle(self.spark, path))
 
-    def query(self, piece: SqlText) -> DataFrame:
-        """The rows of a query of the statement. What is no query is a syntax error, and is not run."""
-        spans = self.parsed.tables_in(piece)
+    def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = ()) -> DataFrame:
+        """The rows of a query of the statement. What is no query is a syntax error, and is not run.
+
+        ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
+        """
         before, after = QUERY_ALONE
-        shifted = [TableSpan(span.table, span.start + len(before), span.end + len(before)) for span in spans]
-        return self.frames.run(f"{before}{piece.text}{after}", shifted)
+        text, spans = piece.text, self.parsed.tables_in(piece)
+        for start, end, value in reversed(replaced):
+            text = text[:start] + value + text[end:]
+            longer = len(value) - (end - start)
+            spans = tuple(_moved(span, longer) if span.start >= end else span for span in spans)
+        return self.frames.run(f"{before}{text}{after}", [_moved(span, len(before)) for span in spans])
 
     def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
         """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""
@@ -103,3 +109,7 @@ class StatementContext:
         from pyspark.sql.types import StructType
 
         return self.spark.createDataFrame([], StructType([]))
+
+
+def _moved(span: TableSpan, by: int) -> TableSpan:
+    return TableSpan(span.table, span.start + by, span.end + by)

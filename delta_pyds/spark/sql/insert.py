@@ -12,13 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
-from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.protocol.schema import StructField
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.assignment import StoreAssignment
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.default_values import default_pieces
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
@@ -35,9 +35,10 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     _refuse(statement)
     table = context.table(statement.target)  # proves the path on Spark Connect
     snapshot = context.snapshot(statement.target)
-    rows = context.query(statement.query)
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
-    given = _by_name(rows, statement) if statement.by_name else _by_position(snapshot, rows, statement, static)
+    wanted = None if statement.by_name else _by_position(snapshot, statement, static)
+    rows = context.query(statement.query, default_pieces(snapshot, statement.query, wanted))
+    given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
@@ -60,7 +61,9 @@ def _shared(table: DeltaTable, path: str) -> str:
 
 
 def _refuse(statement: Insert) -> None:
-    """Raises: UnsupportedOperationError for what is not there yet."""
+    """Raises: UnsupportedOperationError for what is not there yet; UserError for what has no meaning."""
+    if statement.by_name and statement.columns is not None:
+        raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
     if statement.replace_using is not None:
         raise UnsupportedOperationError(
             "INSERT ... REPLACE USING is not supported by this version of delta_pyds. Use REPLACE WHERE, or MERGE.",
@@ -71,14 +74,6 @@ def _refuse(statement: Insert) -> None:
             "INSERT WITH SCHEMA EVOLUTION is not supported by this version of delta_pyds without BY NAME.",
             feature="WITH SCHEMA EVOLUTION",
         )
-    tokens = tokenize(statement.query.text, statement=True)
-    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if token.is_word("DEFAULT") and before.is_symbol("(", ",") and after.is_symbol(")", ","):
-            raise UnsupportedOperationError(
-                "DEFAULT as a value of INSERT is not supported by this version of delta_pyds. Leave the column out of "
-                "the list of columns: it gets its default then.",
-                feature="DEFAULT",
-            )
 
 
 def _static(
@@ -102,23 +97,19 @@ def _static(
     return found
 
 
-def _by_name(rows: DataFrame, statement: Insert) -> list[str]:
-    if statement.columns is not None:
-        raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
-    return list(rows.columns)
-
-
-def _by_position(snapshot: Snapshot, rows: DataFrame, statement: Insert, static: dict[str, str | None]) -> list[str]:
+def _by_position(snapshot: Snapshot, statement: Insert, static: dict[str, str | None]) -> list[str]:
     """The columns that the columns of the query are for, in their order."""
     if statement.columns is None:
-        wanted = [name for name in snapshot.schema.names if name not in static]
-    else:
-        wanted = [_column(snapshot, name).name for name in statement.columns]
-        twice = {name for name in wanted if wanted.count(name) > 1 or name in static}
-        if twice:
-            raise UserError(
-                f"the column '{min(twice)}' gets two values.", code="COLUMN_ALREADY_EXISTS", column=min(twice)
-            )
+        return [name for name in snapshot.schema.names if name not in static]
+    wanted = [_column(snapshot, name).name for name in statement.columns]
+    twice = {name for name in wanted if wanted.count(name) > 1 or name in static}
+    if twice:
+        raise UserError(f"the column '{min(twice)}' gets two values.", code="COLUMN_ALREADY_EXISTS", column=min(twice))
+    return wanted
+
+
+def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str]:
+    """Raises: UserError for a query with more columns or less."""
     if len(wanted) != len(rows.columns):
         kind = "NOT_ENOUGH_DATA_COLUMNS" if len(rows.columns) < len(wanted) else "TOO_MANY_DATA_COLUMNS"
         raise UserError(
@@ -163,10 +154,20 @@ def _assigned(
         columns.append(
             value.alias(name) if field is None else _value(policy, value, types[number], field).alias(field.name)
         )
+    # a write wants all columns that files lie by
+    for name in snapshot.configuration.partition_columns:
+        if name not in static and name.lower() not in {column.lower() for column in given}:
+            columns += _left_out(_column(snapshot, name))
     for name, text in static.items():
         value = F.lit(text).cast(spark_types.StringType())
         columns.append(_value(policy, value, spark_types.StringType(), _column(snapshot, name)).alias(name))
     return numbered.select(*columns)
+
+
+def _left_out(field: StructField) -> list[Column]:
+    """Null, if the table makes no value of its own."""
+    made = {CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START} & field.metadata.keys()
+    return [] if made else [F.lit(None).cast(spark_field(field).dataType).alias(field.name)]
 
 
 def _value(policy: StoreAssignment, value: Column, source: spark_types.DataType, field: StructField) -> Column:

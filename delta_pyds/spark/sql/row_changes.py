@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.errors import UserError
 from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.protocol.features import Feature, supported_features
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.default_values import default_text
 from delta_pyds.statements.kinds import (
     Assignment,
     Delete,
@@ -121,12 +120,4 @@ def _or_default(context: StatementContext, statement: Merge, column: str, value:
     snapshot = context.snapshot(statement.target)
     if snapshot.schema.find("default") is not None:
         return value
-    field = snapshot.schema.find(names[0]) if len(names) == 1 else None
-    if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
-        raise UnsupportedOperationError(
-            f"DEFAULT as the value of {column!r:.200} is not supported: it is no column, or one that the table "
-            "computes. Write the value, or leave the column out.",
-            column=column,
-        )
-    has_defaults = Feature.ALLOW_COLUMN_DEFAULTS in supported_features(snapshot.protocol)
-    return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"
+    return default_text(snapshot, snapshot.schema.find(names[0]) if len(names) == 1 else None, column)

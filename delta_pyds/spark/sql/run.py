@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
-from delta_pyds.spark.sql import aggregates, alter, create, describe, insert, maintenance, names, row_changes
+from delta_pyds.spark.sql import aggregates, alter, caching, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds
@@ -44,6 +44,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.DescribeDetail: describe.detail,
     kinds.ShowProperties: describe.show_properties,
     kinds.ShowColumns: describe.show_columns,
+    kinds.Refresh: caching.refresh,
 }
 # Spark has none of these; Convert takes the name of a directory of Parquet files
 _OF_DELTA_ALONE = (
@@ -80,6 +81,8 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
         statement = parsed.statement
         if isinstance(statement, kinds.TemporaryView):
             return create.temporary_view(context, statement)
+        if isinstance(statement, kinds.CachedView):
+            return caching.cached_view(context, statement)
         if isinstance(statement, kinds.PassThrough):
             return _pass_through(context, statement)
         if statement.target.path is None and not isinstance(statement, kinds.Convert):

@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements.kinds import Delete, Insert, Merge, SqlText, TableChanges, TableReference, Truncate, Update
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.statements.default_values import default_values
+from delta_pyds.statements.kinds import (
+    CachedView,
+    Delete,
+    Insert,
+    Merge,
+    SqlText,
+    TableChanges,
+    TableReference,
+    Truncate,
+    Update,
+)
 from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
@@ -215,3 +227,37 @@ def test_spark_reads_no_name_at_the_end_of_an_expression(text: str, bare: bool) 
 def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="this version"):
         parsed(text, Delete)
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "others"),
+    [
+        ("VALUES (1, DEFAULT), (default, 'x')", [(1, "DEFAULT"), (0, "default")], 0),
+        ("VALUES 1, DEFAULT", [(0, "DEFAULT")], 0),
+        ("VALUES (DEFAULT, (SELECT max(a) FROM b), DEFAULT)", [(0, "DEFAULT"), (2, "DEFAULT")], 0),
+        ("VALUES (struct(1, 2), DEFAULT)", [(1, "DEFAULT")], 0),
+        ("VALUES ('DEFAULT', `DEFAULT`)", [], 0),
+        ("SELECT 1 AS a, DEFAULT", [(1, "DEFAULT")], 0),
+        ("SELECT DEFAULT, f(1, 2), array(1, 2)[0], DEFAULT;", [(0, "DEFAULT"), (3, "DEFAULT")], 0),
+        # a column may have this name, and no column of the table can be told
+        ("SELECT DEFAULT FROM t", [], 1),
+        ("SELECT 1, DEFAULT UNION ALL SELECT 2, 3", [], 0),
+        ("VALUES (struct(1, DEFAULT))", [], 1),
+        ("SELECT coalesce(DEFAULT, 1)", [], 1),
+        ("TABLE t", [], 0),
+    ],
+)
+def test_default_is_found_where_it_is_a_value(query: str, found: list[tuple[int, str]], others: int) -> None:
+    values, count = default_values(tokenize(query, statement=True))
+    assert [(one.column, query[one.start : one.end]) for one in values] == found
+    assert count == others
+
+
+def test_a_cached_query_over_a_path_is_a_view() -> None:
+    found = parse_statement(f"CACHE LAZY TABLE `v x` OPTIONS ('storageLevel' 'DISK_ONLY') AS SELECT * FROM {PATH}")
+    view = found.statement
+    assert isinstance(view, CachedView) and view.name.parts == ("v x",) and view.lazy
+    assert (view.options, view.query.text) == ("OPTIONS ('storageLevel' 'DISK_ONLY')", f"SELECT * FROM {PATH}")
+    for text in ("CACHE TABLE v AS SELECT 1", "CACHE TABLE v", "CACHE LAZY TABLE a.b", "REFRESH TABLE a.b.c"):
+        statement = parse_statement(text).statement
+        assert not isinstance(statement, CachedView), text

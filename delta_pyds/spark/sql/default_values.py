@@ -1,0 +1,61 @@
+"""The word DEFAULT as the value of a column: in UPDATE, MERGE and INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.protocol.features import Feature, supported_features
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.spark.row_changes.stored_values import spark_field
+from delta_pyds.statements.default_values import default_values
+from delta_pyds.statements.kinds import SqlText
+from delta_pyds.table.snapshot import Snapshot
+
+
+def default_text(snapshot: Snapshot, field: StructField | None, column: str) -> str:
+    """The expression of a column's default, NULL where it has none, as in ``DeltaTable.update``.
+
+    ``column``: as the statement names it.
+    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes.
+    """
+    if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
+        raise UnsupportedOperationError(
+            f"DEFAULT as the value of {column!r:.200} is not supported: it is no column, or one that the table "
+            "computes. Write the value, or leave the column out.",
+            column=column,
+        )
+    has_defaults = Feature.ALLOW_COLUMN_DEFAULTS in supported_features(snapshot.protocol)
+    return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"
+
+
+def default_pieces(
+    snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None
+) -> tuple[tuple[int, int, str], ...]:
+    """What stands for each DEFAULT in the query of an INSERT: from where to where in its text, and the value's text.
+
+    ``columns``: of the table, which the columns of the query are for; None where they go by their names.
+    Raises: UnsupportedOperationError for a DEFAULT of which no column can be told.
+    """
+    tokens = tokenize(query.text, statement=True)
+    found, others = default_values(tokens)
+    if others or (found and columns is None):
+        raise UnsupportedOperationError(
+            "DEFAULT as a value of INSERT is not supported by this version of delta_pyds but in VALUES (...) and in "
+            "SELECT without FROM, by the places of the columns. Leave the column out of the list of columns: it gets "
+            "its default then.",
+            feature="DEFAULT",
+        )
+    pieces = []
+    for one in found:
+        # one too many is refused with all others
+        if columns is None or one.column >= len(columns):
+            value = "NULL"
+        else:
+            field = snapshot.schema.find(columns[one.column])
+            text = default_text(snapshot, field, columns[one.column])
+            assert field is not None
+            value = text if text == "NULL" else f"CAST(({text}) AS {spark_field(field).dataType.simpleString()})"
+        pieces.append((one.start, one.end, value))
+    return tuple(pieces)

@@ -1,0 +1,80 @@
+"""DEFAULT among the values of an INSERT: where it stands, and of which column it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from delta_pyds.expr.parser.lexer import Token
+
+# behind these words of a query comes no list of columns, or not the one that is inserted
+_CLAUSES = (
+    "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
+    "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DefaultValue:
+    """``column``: its number in the row. ``start``, ``end``: in the text of the query."""
+
+    column: int
+    start: int
+    end: int
+
+
+def default_values(tokens: Sequence[Token]) -> tuple[tuple[DefaultValue, ...], int]:
+    """The words DEFAULT that are values of rows, and how many more stand where a value could.
+
+    ``tokens``: of the query. They are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT`` without FROM:
+    behind FROM a column may have this name.
+    """
+    if tokens[0].is_word("VALUES"):
+        found = tuple(_of_rows(tokens))
+    elif tokens[0].is_word("SELECT"):
+        found = tuple(_of_selection(tokens))
+    else:
+        found = ()
+    return found, sum(_is_alone(tokens, index) for index in range(len(tokens))) - len(found)
+
+
+def _is_alone(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the word stands between commas or parentheses, as a value does."""
+    if index == 0 or not tokens[index].is_word("DEFAULT"):
+        return False
+    before, after = tokens[index - 1], tokens[min(index + 1, len(tokens) - 1)]
+    begins = before.is_symbol("(", ",") or before.is_word("SELECT", "VALUES")
+    return begins and (after.is_symbol(")", ",", ";") or after.kind == "end" or index + 1 == len(tokens))
+
+
+def _of_rows(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
+    depth = column = 0
+    for index, token in enumerate(tokens):
+        if depth <= 1 and _is_alone(tokens, index):
+            yield DefaultValue(column, token.start, token.start + len(token.text))
+        if token.is_symbol("("):
+            depth += 1
+            column = 0 if depth == 1 else column
+        elif token.is_symbol(")"):
+            depth -= 1
+        elif token.is_symbol(",") and depth == 1:
+            column += 1
+        elif token.is_symbol(",") and depth == 0:
+            column = 0
+
+
+def _of_selection(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
+    depth = column = 0
+    found = []
+    for index, token in enumerate(tokens):
+        if token.is_symbol("(", "["):
+            depth += 1
+        elif token.is_symbol(")", "]"):
+            depth -= 1
+        elif depth == 0 and token.is_symbol(","):
+            column += 1
+        elif depth == 0 and token.is_word(*_CLAUSES):
+            return
+        elif depth == 0 and _is_alone(tokens, index):
+            found.append(DefaultValue(column, token.start, token.start + len(token.text)))
+    yield from found
