@@ -72,6 +72,11 @@ def register(spark: SparkSession) -> None:
     _registered[spark] = True
 
 
+def is_registered(spark: SparkSession) -> bool:
+    """Whether ``register`` was called for this session, so that its workers are known to have this package."""
+    return spark in _registered
+
+
 def read(
     spark: SparkSession,
     path: PathLike | None = None,

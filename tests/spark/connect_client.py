@@ -21,7 +21,6 @@ from delta_pyds.errors import (
     OptionError,
     TableNotFoundError,
     TimeTravelError,
-    UnsupportedOperationError,
     UserError,
 )
 from delta_pyds.spark.job_description import described
@@ -42,7 +41,6 @@ def main(server: str, path: str, wanted_client: str) -> None:
     changes(spark, path + "-changed")
     definitions(spark, path + "-defined")
     names_of_jobs(spark)
-    not_installed(spark)
     statements(spark, f"delta.`file://{path}-stated`", f"delta.`{path}`")
     stream(spark, written, path)
     print("all is well", flush=True)
@@ -67,15 +65,6 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
-
-
-def not_installed(spark: Any) -> None:
-    try:
-        delta_pyds.install(spark, delta=True)
-    except UnsupportedOperationError as e:
-        assert "Spark Connect" in str(e), e
-    else:
-        raise AssertionError("install is for classic sessions")
 
 
 def names_of_jobs(spark: Any) -> None:

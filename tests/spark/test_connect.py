@@ -62,20 +62,33 @@ def thin_client() -> str:
     return str(python)
 
 
+CLIENTS = pytest.mark.parametrize("client", [whole_client, thin_client])
+
+
 @pytest.mark.one_case_in(2)
-@pytest.mark.parametrize("client", [whole_client, thin_client])
+@CLIENTS
 def test_reading_and_writing_through_spark_connect(server: str, client: Callable[[], str], tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t", {"id": "long"}, features=(["deletionVectors"], ["deletionVectors"]))
     table.create()
     (add,) = table.append([{"id": i} for i in range(20)])
     table.delete(add, [0, 5])
+    run(client, "connect_client.py", server, table.path)
+
+
+@pytest.mark.one_case_in(2)
+@CLIENTS
+def test_programs_for_delta_spark_run_after_install(server: str, client: Callable[[], str], tmp_path: Path) -> None:
+    run(client, "connect_programs.py", server, tmp_path)
+
+
+def run(client: Callable[[], str], program: str, server: str, path: Path) -> None:
     which = client.__name__.split("_")[0]
     done = subprocess.run(
-        [client(), str(Path(__file__).with_name("connect_client.py")), server, str(table.path), which],
+        [client(), str(Path(__file__).with_name(program)), server, str(path), which],
         capture_output=True,
         text=True,
         timeout=ONLY_A_HANG_S,
-        cwd=tmp_path,
+        cwd=path.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -9,9 +9,10 @@ of ours is Spark's own, with its results and its errors.
 - ``table_writes``: ``df.writeTo``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
+- ``batch_functions``: ``foreachBatch`` on Spark Connect
 - ``delta_modules``: ``import delta.tables``
 - ``write_settings``: what the session says of a write
 - ``formats``: which names of formats are ours in a session
-- ``told``: what readers and writers were told, as they keep it in the JVM
+- ``told``: what readers and writers were told, which on classic sessions only the JVM keeps
 - ``patches``: methods of classes replaced, and put back
 """

@@ -5,6 +5,7 @@ Invariant: a package that is installed is never hidden, and a module that is not
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
@@ -61,6 +62,18 @@ _MODULES: dict[str, dict[str, Any]] = {
 _made: dict[str, ModuleType] = {}
 
 
+class _Module(ModuleType):
+    """A function that is sent to another process may name it: that process makes its own."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return module_of_ours, (self.__name__,)
+
+
+def module_of_ours(name: str) -> ModuleType:
+    put_modules()
+    return importlib.import_module(name)
+
+
 def put_modules() -> bool:
     """Returns: whether ``import delta`` finds ours."""
     if "delta" in _made and sys.modules.get("delta") is _made["delta"]:
@@ -70,7 +83,7 @@ def put_modules() -> bool:
     if "delta" in sys.modules or (found is not None and found.origin is not None):
         return False
     for name, content in _MODULES.items():
-        module = ModuleType(name, f"delta_pyds under the name {name}, by delta_pyds.install(spark, delta=True).")
+        module = _Module(name, f"delta_pyds under the name {name}, by delta_pyds.install(spark, delta=True).")
         is_package = any(other.startswith(f"{name}.") for other in _MODULES)
         module.__spec__ = ModuleSpec(name, None, is_package=is_package)
         if is_package:

@@ -7,13 +7,21 @@ import os
 import threading
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
-from delta_pyds.spark.install import batch_reads, batch_writes, formats, patches, statements, streams, table_writes
+from delta_pyds.spark.install import (
+    batch_functions,
+    batch_reads,
+    batch_writes,
+    formats,
+    patches,
+    statements,
+    streams,
+    table_writes,
+)
 from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.session import register
@@ -52,7 +60,7 @@ class Installation:
 def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
     """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
 
-    In every classic session and thread of this process; without ``spark``, before there is a session.
+    In every session and thread of this process, classic or of Spark Connect; without ``spark``, before there is one.
 
     - ``spark.read.format("deltapy").load(path)`` is read as ``delta_pyds.read`` does it: by Spark's own Parquet reader
       where that is certain;
@@ -72,27 +80,17 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     >>> from delta.tables import DeltaTable
     >>> df.write.format("delta").mode("ignore").partitionBy("day").save("/data/events")
 
-    Returns: what is in place now. Raises: what ``register`` raises; UnsupportedOperationError on Spark Connect;
-        OptionError for a ``delta`` that is no boolean.
+    Returns: what is in place now. Raises: what ``register`` raises; OptionError for a ``delta`` that is no boolean.
     """
     wanted = flag_argument("delta", delta)
     if spark is None:
         remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
     else:
         remote = is_remote(spark)
-    if remote:
-        raise UnsupportedOperationError(
-            "install is for classic sessions in this version of delta_pyds, and this one is of Spark Connect. Use "
-            "delta_pyds.read, delta_pyds.write and DeltaTable, which work there.",
-            feature="install on Spark Connect",
-        )
     if spark is not None:
         register(spark)
     with _lock:
-        # it is put below ours, and stays when ours goes
-        find_source_in_every_thread()
-        for owner, replacements in _replacements(remote):
-            patches.put(owner, replacements)
+        _put(remote)
         if wanted:
             formats.want_delta(True)
         ours = wanted if spark is None else formats.delta_is_ours(spark)
@@ -121,6 +119,26 @@ def uninstall() -> None:
         _logged.clear()
 
 
+def _put(remote: bool) -> None:
+    """Put ours into the classes of one kind of session, and into those of the other when it gets a session."""
+    if not remote:
+        # it is put below ours, and stays when ours goes
+        find_source_in_every_thread()
+    for owner, replacements in _replacements(remote):
+        patches.put(owner, replacements)
+
+
+def _session_method(original: patches.Method) -> patches.Method:
+    def session(self: Any) -> Any:
+        made = original(self)
+        with _lock:
+            if patches.are_put():
+                _put(is_remote(made))
+        return made
+
+    return session
+
+
 def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
     if ours:
         return "" if modules else "A package delta is installed, and import delta.tables finds that."
@@ -137,6 +155,8 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     root = "pyspark.sql.connect" if remote else "pyspark.sql"
     readwriter = import_module(f"{root}.readwriter")
     streaming = import_module(f"{root}.streaming.readwriter")
+    builder = import_module("pyspark.sql.session").SparkSession.Builder
+    functions = batch_functions.writer(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
     sessions = import_module(f"{root}.session")
     return [
@@ -145,10 +165,11 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (readwriter.DataFrameWriterV2, table_writes.WRITER),
         (frames.DataFrame, table_writes.FRAME),
         (streaming.DataStreamReader, streams.READER),
-        (streaming.DataStreamWriter, streams.WRITER),
+        (streaming.DataStreamWriter, streams.WRITER | functions),
         (sessions.SparkSession, batch_reads.SESSION | statements.SESSION),
+        (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
     ]
 
 
 def _name(owner: type) -> str:
-    return f"{owner.__module__.removeprefix('pyspark.sql.')}.{owner.__name__}"
+    return f"{owner.__module__.removeprefix('pyspark.sql.')}.{owner.__qualname__}"

@@ -58,6 +58,11 @@ def take_back() -> None:
                 setattr(patch.owner, patch.name, patch.original)
 
 
+def are_put() -> bool:
+    """Whether methods are to be replaced now: between ``put`` and ``take_back``."""
+    return _active
+
+
 def replaced() -> tuple[type, ...]:
     """The classes that have a method of ours, each once."""
     with _lock:

@@ -9,10 +9,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.sql.run import sql as run_sql
+from delta_pyds.spark.sql.run import run as run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +51,12 @@ def _is_about_ours(spark: SparkSession, text: str) -> bool:
 
 def _formatted(spark: SparkSession, text: str, args: Any, values: dict[str, Any]) -> Any:
     """A text with ``{name}``: DataFrames are temporary views while the statement runs."""
+    if is_remote(spark):
+        from pyspark.sql.connect.sql_formatter import SQLStringFormatter as ConnectFormatter
+
+        names: Any = ConnectFormatter(spark)  # type: ignore[arg-type]
+        formatted = names.format(text, **values)
+        return run_sql(spark, formatted, args, frames={name: frame for frame, name in names._temp_views})
     from pyspark.sql.sql_formatter import SQLStringFormatter
 
     formatter: Any = SQLStringFormatter(spark)

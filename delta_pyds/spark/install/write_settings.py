@@ -13,6 +13,8 @@ from delta_pyds.spark.delta_table.identifiers import is_table
 from delta_pyds.spark.delta_table.settings import for_one_command, merges_schema
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
@@ -55,7 +57,10 @@ def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, s
         return found
     if path is not None:
         given = {key.lower(): text for key, text in options.items()}
-        if is_table(absolute_table_path(path, remote=is_remote(spark)), storage_options(given)):
+        root = absolute_table_path(path, remote=is_remote(spark))
+        if is_remote(spark) and not has_scheme(path):
+            require_same_files(spark, root)
+        if is_table(root, storage_options(given)):
             return found
     said = {key.lower() for key in options}
     for key, text in defaults.items():

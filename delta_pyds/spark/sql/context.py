@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +27,21 @@ if TYPE_CHECKING:
 
 
 class StatementContext:
-    """What running a statement needs. ``args``: as the user gave them, for Spark."""
+    """What running a statement needs. ``args``: as the user gave them, for Spark. ``frames``: see ``Frames``."""
 
-    def __init__(self, spark: SparkSession, text: str, parsed: ParsedStatement, args: Any) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        text: str,
+        parsed: ParsedStatement,
+        args: Any,
+        frames: Mapping[str, DataFrame] | None = None,
+    ) -> None:
         self.spark = spark
         self.text = text
         self.parsed = parsed
         self.args = args
-        self.frames = Frames(spark)
+        self.frames = Frames(spark, frames)
         self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> DeltaTable:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import ExpressionError, UnsupportedOperationError, UserError
@@ -29,11 +30,25 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _WHOLE = re.compile(r"-?\d{1,18}")
 
 
-class Frames:
-    """The tables of one statement."""
+@contextmanager
+def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
+    """The frames under their names, for what a command asks Spark while it runs."""
+    try:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(name)
+        yield
+    finally:
+        for name, frame in frames.items():
+            frame.sparkSession.catalog.dropTempView(name)
 
-    def __init__(self, spark: SparkSession) -> None:
+
+class Frames:
+    """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
+    of a query is asked for when they are no views any more."""
+
+    def __init__(self, spark: SparkSession, given: Mapping[str, DataFrame] | None = None) -> None:
         self._spark = spark
+        self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
 
     def of(self, table: TableReference | TableChanges) -> DataFrame:
@@ -47,17 +62,21 @@ class Frames:
 
     def run(self, text: str, spans: Sequence[TableSpan], args: Any = None) -> DataFrame:
         """Spark's answer to a text in which the spans are tables of ours."""
-        if not spans:
+        frames = {name: frame for name, frame in self._given.items() if name in text}
+        if not spans and not frames:
             return self._spark.sql(text, args)
+        given = tuple(frames)
         pieces: list[str] = []
-        frames: dict[str, DataFrame] = {}
         done = 0
         for number, span in enumerate(spans):
             name = f"table_{number}"
             frames[name] = self.of(span.table)
             pieces += [_doubled(text[done : span.start]), "{", name, "}"]
             done = span.end
-        return self._spark.sql("".join([*pieces, _doubled(text[done:])]), args, **frames)
+        whole = "".join([*pieces, _doubled(text[done:])])
+        for name in given:
+            whole = whole.replace(name, f"{{{name}}}")
+        return self._spark.sql(whole, args, **frames)
 
     def time(self, text: SqlText) -> str:
         """The time that an expression without columns means: an instant, or the text that it is.

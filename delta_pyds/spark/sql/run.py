@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import aggregates, alter, caching, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
@@ -75,9 +76,16 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
     """
     if not isinstance(text, str):
         raise OptionError(f"the statement is a {type(text).__name__}, but must be a text.", option="text")
-    with errors_of_spark():
+    return run(spark, text, args)
+
+
+def run(
+    spark: SparkSession, text: str, args: Any = None, *, frames: Mapping[str, DataFrame] | None = None
+) -> DataFrame:
+    """What ``sql`` does. ``frames``: by the names that they have in the text, where nothing else has these names."""
+    with errors_of_spark(), as_views(frames or {}):
         parsed = parse_statement(text, args)
-        context = StatementContext(spark, text, parsed, args)
+        context = StatementContext(spark, text, parsed, args, frames)
         statement = parsed.statement
         if isinstance(statement, kinds.TemporaryView):
             return create.temporary_view(context, statement)

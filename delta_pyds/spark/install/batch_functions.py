@@ -1,0 +1,43 @@
+"""``writeStream.foreachBatch`` on Spark Connect, where the user's function runs in a process of the server.
+
+Invariant: what is in place here is in place there before the function gets its first batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from delta_pyds.spark.install import told as tell
+from delta_pyds.spark.install.formats import delta_is_ours
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.session import is_registered
+
+Install = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class InstalledThere:
+    """The user's function, and what it finds installed. It travels by cloudpickle, ``install`` by its name."""
+
+    function: Callable[[Any, int], Any]
+    install: Install
+    delta: bool
+
+    def __call__(self, batch: Any, number: int) -> Any:
+        self.install(batch.sparkSession, delta=self.delta)
+        return self.function(batch, number)
+
+
+def writer(install: Install) -> dict[str, Replacement]:
+    def replacement(original: Method) -> Method:
+        def foreach_batch(self: Any, func: Any) -> Any:
+            spark = tell.session_of(self)
+            # a server of which it is not known that it has this package gets the function as it is
+            known = is_registered(spark) and callable(func)
+            return original(self, InstalledThere(func, install, delta_is_ours(spark)) if known else func)
+
+        return tell.own_sink_method(foreach_batch)
+
+    return {"foreachBatch": replacement}
