@@ -8,6 +8,10 @@
 - ``local_removal``: removing there, without following links
 - ``fsspec_store``: everything that fsspec knows
 - ``conditional_put``: fsspec stores that create a file only where there is none
-- ``s3``: S3, by its conditional put
+- ``object_store``: listings by pages and single requests, alike for the three
+- ``s3``: S3 and what speaks like it, by If-None-Match
+- ``azure``: Azure Blob Storage and ADLS Gen2, by If-None-Match
+- ``google``: Google Cloud Storage, by ifGenerationMatch=0
+- ``retries``: requests again, where the store was busy or silent
 - ``failures``: what the packages of object stores raise, as errors of ours
 """

@@ -73,7 +73,8 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         # hidden and without a version, so that no reader takes it for a file of the table or its log
         probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
         try:
-            self._create(probe, b"1")
+            with contextlib.suppress(FileExistsInStorageError):  # the client's second try met its first
+                self._create(probe, b"1")
             try:
                 self._create(probe, b"2")
             except FileExistsInStorageError:

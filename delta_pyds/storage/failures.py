@@ -13,6 +13,7 @@ from urllib.parse import quote
 from delta_pyds.errors import DeltaError, StorageError
 from delta_pyds.redaction import without_secrets
 from delta_pyds.storage.base import directory_not_found, file_not_found
+from delta_pyds.storage.retries import GaveUpError
 
 
 @contextlib.contextmanager
@@ -39,7 +40,8 @@ def translated(
 
 
 def say(error: BaseException, secrets: tuple[str, ...]) -> str:
-    return _without(f"{type(error).__name__}: {error}", secrets).rstrip(". \n")
+    text = str(error) if isinstance(error, GaveUpError) else f"{type(error).__name__}: {error}"
+    return _without(text, secrets).rstrip(". \n")
 
 
 def _without(text: str, secrets: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import importlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -34,6 +35,8 @@ _PROTOCOLS = {
     "abfs": "abfs",
     "abfss": "abfs",
     "az": "abfs",
+    "wasb": "abfs",
+    "wasbs": "abfs",
     "memory": "memory",
 }
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
@@ -87,6 +90,9 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
             path=root,
             scheme=scheme,
         ) from error
+    if protocol == "gs" and (options.get("endpoint_url") or os.environ.get("STORAGE_EMULATOR_HOST")):
+        # the class of newer versions asks Google itself what kind of bucket it is, for a minute where it cannot
+        filesystem_class = importlib.import_module("gcsfs.core").GCSFileSystem
     try:
         return filesystem_class(**{**filesystem_class._get_kwargs_from_urls(root), **options})
     except Exception as error:  # each package has errors of its own

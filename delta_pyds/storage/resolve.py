@@ -126,4 +126,12 @@ def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:
         from delta_pyds.storage.s3 import S3Storage
 
         kind = S3Storage
+    elif protocol_of(scheme) == "gs":
+        from delta_pyds.storage.google import GoogleStorage
+
+        kind = GoogleStorage
+    elif protocol_of(scheme) == "abfs":
+        from delta_pyds.storage.azure import AzureStorage
+
+        kind = AzureStorage
     return kind(open_filesystem(scheme, uri, options), scheme, root=uri, secrets=secrets_of(options))

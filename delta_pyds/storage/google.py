@@ -1,0 +1,84 @@
+"""Google Cloud Storage, by the requests of gcsfs (see ``fsspec_store``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
+from delta_pyds.storage.object_store import Found, ObjectStorage, Page
+
+_FILES_PER_PAGE = 1000  # the service gives no more
+
+
+class GoogleStorage(ObjectStorage):
+    """A bucket: creates by ``ifGenerationMatch=0``, which each bucket must prove."""
+
+    _unproven = "the store ignores ifGenerationMatch"
+
+    def _place(self, path: str) -> tuple[str, str]:
+        bucket, _, key = self._own(path).partition("://")[2].partition("/")
+        return bucket, key
+
+    def _call(self, method: str, path: str, *names: str, **request: Any) -> Any:
+        return self._filesystem.call(method, path, *names, **request)
+
+    def _upload(self, bucket: str, key: str, data: bytes, **condition: str) -> None:
+        path = self._filesystem.base.replace("/storage/v1/", "/upload/storage/v1/") + f"b/{quote(bucket, safe='')}/o"
+        headers = {"Content-Type": "application/octet-stream"}
+        self._call("POST", path, headers=headers, data=data, uploadType="media", name=key, **condition)
+
+    def _put_where_absent(self, own_path: str, data: bytes) -> None:
+        bucket, key = self._place(own_path)
+        self._upload(bucket, key, data, ifGenerationMatch="0")
+
+    def _http_status(self, error: BaseException) -> int | None:
+        """gcsfs makes Python's errors of some answers, and keeps the status of the others."""
+        if isinstance(error, FileNotFoundError):
+            return 404
+        if isinstance(error, FileExistsError):
+            return 412
+        if isinstance(error, OSError) and str(error).startswith("Forbidden"):
+            return 403
+        code = getattr(error, "code", None)
+        return code if isinstance(code, int) else None
+
+    def put(self, path: str, data: bytes) -> None:
+        with self._translated("written", path):
+            self._upload(*self._place(path), data)
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        start = offset or 0
+        bucket, key = self._place(path)
+        if length is not None and length <= 0:
+            return b""
+        ranged = start > 0 or length is not None
+        headers = {"Range": f"bytes={start}-{'' if length is None else start + length - 1}"} if ranged else {}
+        with self._translated("read", path):
+            try:
+                _, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media")
+            except Exception as error:
+                if self._http_status(error) == 416:
+                    return b""  # the range begins at the end of the file, or after it
+                raise
+        return bytes(data)
+
+    def _page(self, bucket: str, prefix: str, start: str, *, more: Any = None, limit: int | None = None) -> Page:
+        page = self._call(
+            "GET", "b/{}/o", bucket, json_out=True, prefix=prefix, delimiter="/", pageToken=more,
+            startOffset=prefix + start if start else None, maxResults=limit or _FILES_PER_PAGE,
+        )  # fmt: skip
+        files = [_found(entry) for entry in page.get("items", ())]
+        directories = [Found(str(name)[:-1], is_directory=True) for name in page.get("prefixes", ())]
+        return Page(files + directories, page.get("nextPageToken"))
+
+    def _examined(self, bucket: str, key: str) -> Found:
+        return _found(self._call("GET", "b/{}/o/{}", bucket, key, json_out=True))
+
+    def _remove(self, bucket: str, key: str) -> None:
+        self._call("DELETE", "b/{}/o/{}", bucket, key)
+
+
+def _found(entry: Mapping[str, Any]) -> Found:
+    return Found(str(entry["name"]), int(entry["size"]), modification_time_ms(entry), generation_of(entry))

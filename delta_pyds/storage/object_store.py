@@ -1,0 +1,133 @@
+"""Stores of objects: listings by pages from a name on, and one request for what one request can tell.
+
+S3, Azure and Google differ in how a request is made and in what an error says; the rest is here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from delta_pyds.errors import DeltaError, FileNotFoundInStorageError
+from delta_pyds.storage.base import DirectoryEntry, FileStatus, directory_not_found, file_not_found, parts_below
+from delta_pyds.storage.conditional_put import ConditionalPutStorage
+
+
+class Found(NamedTuple):
+    """An object or a directory. ``key``: its whole name in the bucket, with no slash at the end."""
+
+    key: str
+    size_bytes: int = 0
+    modification_time_ms: int = 0
+    generation: str = ""
+    is_directory: bool = False
+
+
+class Page(NamedTuple):
+    """``more``: what the next page is asked for with; None after the last."""
+
+    found: Sequence[Found]
+    more: Any = None
+
+
+class ObjectStorage(ConditionalPutStorage):
+    """A store by requests. A subclass makes each of them, and raises whatever its package raises."""
+
+    @abstractmethod
+    def _place(self, path: str) -> tuple[str, str]:
+        """Bucket and key. Raises: StorageError for a path of another store."""
+
+    @abstractmethod
+    def _page(self, bucket: str, prefix: str, start: str, *, more: Any = None, limit: int | None = None) -> Page:
+        """What lies right below a prefix, which ends in a slash; names before ``start`` may be there too."""
+
+    @abstractmethod
+    def _examined(self, bucket: str, key: str) -> Found:
+        """One object. Raises: what has the status 404, or FileNotFoundError."""
+
+    @abstractmethod
+    def _remove(self, bucket: str, key: str) -> None:
+        """Raises: as ``_examined``, where nothing is there; it need not."""
+
+    def _lists_in_order(self, bucket: str) -> bool:  # noqa: ARG002 - most do, whatever the bucket
+        """Whether pages are ascending, and begin where they are asked to."""
+        return True
+
+    def _bucket(self, own_path: str) -> str:
+        return self._place(own_path)[0]
+
+    def _key(self, path: str) -> str:
+        return "/".join(self._place(path))
+
+    @contextlib.contextmanager
+    def _translated(
+        self, verb: str, path: str, *, directory: bool = False, keep: type[BaseException] | tuple[()] = ()
+    ) -> Iterator[None]:
+        with super()._translated(verb, path, directory=directory, keep=keep):
+            try:
+                yield
+            except (DeltaError, FileNotFoundError):
+                raise
+            except Exception as error:
+                if self._http_status(error) == 404:
+                    raise FileNotFoundError(path) from error
+                raise
+
+    def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
+        bucket, prefix = self._prefix(directory)
+        if not self._lists_in_order(bucket):
+            files = list(self._files(directory, bucket, prefix, start_name, self._asked(directory, bucket, prefix, "")))
+            return iter(sorted(files, key=lambda file: file.path))
+        first = self._asked(directory, bucket, prefix, start_name)
+        if not first.found and first.more is None:
+            anything = self._asked(directory, bucket, prefix, "", limit=1)
+            if not anything.found and anything.more is None:
+                raise directory_not_found(directory)
+        return self._files(directory, bucket, prefix, start_name, first)
+
+    def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
+        bucket, prefix = self._prefix(directory)
+        page = self._asked(directory, bucket, prefix, "")
+        if not page.found and page.more is None:
+            raise directory_not_found(directory)
+        for found in self._all(directory, bucket, prefix, "", page):
+            name = found.key[len(prefix) :]
+            if name and "/" not in name:
+                kind: Any = "directory" if found.is_directory else "file"
+                yield DirectoryEntry(name, kind, found.size_bytes, found.modification_time_ms)
+
+    def status(self, path: str) -> FileStatus:
+        with self._translated("examined", path):
+            found = self._examined(*self._place(path))
+        if found.is_directory:
+            raise file_not_found(path)
+        return FileStatus(path, found.size_bytes, found.modification_time_ms, found.generation)
+
+    def delete(self, path: str, *, below: str) -> None:
+        parts_below(path, below)
+        with contextlib.suppress(FileNotFoundInStorageError), self._translated("deleted", path):
+            self._remove(*self._place(path))
+
+    def _prefix(self, directory: str) -> tuple[str, str]:
+        bucket, key = self._place(directory)
+        return bucket, key.rstrip("/") + "/" if key else ""
+
+    def _files(self, directory: str, bucket: str, prefix: str, start_name: str, page: Page) -> Iterator[FileStatus]:
+        base = directory.rstrip("/") + "/"
+        for found in self._all(directory, bucket, prefix, start_name, page):
+            name = found.key[len(prefix) :]
+            if name and name >= start_name and not found.is_directory:
+                yield FileStatus(base + name, found.size_bytes, found.modification_time_ms, found.generation)
+
+    def _all(self, directory: str, bucket: str, prefix: str, start: str, page: Page) -> Iterator[Found]:
+        while True:
+            yield from page.found
+            if page.more is None:
+                return
+            page = self._asked(directory, bucket, prefix, start, more=page.more)
+
+    def _asked(self, directory: str, bucket: str, prefix: str, start: str, **request: Any) -> Page:
+        with self._translated("listed", directory, directory=True):
+            return self._page(bucket, prefix, start, **request)

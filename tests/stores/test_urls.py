@@ -1,0 +1,61 @@
+"""One place by each of its URLs, and by credentials that the environment has."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_pyds.errors import StorageError
+from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
+from tests.support.stores import ACCOUNT, Store
+
+
+def spellings(store: Store, root: str) -> list[str]:
+    bucket, key = store.parts(root)
+    if store.name == "azure":
+        hosts = {"abfss": "dfs", "abfs": "dfs", "wasbs": "blob", "wasb": "blob"}
+        full = [f"{scheme}://{bucket}@{ACCOUNT}.{h}.core.windows.net/{key}" for scheme, h in hosts.items()]
+        return [*full, f"az://{bucket}/{key}", f"abfs://{bucket}/{key}"]
+    schemes = {"s3": ["s3", "s3a", "s3n"], "google": ["gs", "gcs"]}[store.name]
+    return [f"{scheme}://{bucket}/{key}" for scheme in schemes]
+
+
+def test_each_spelling_is_the_same_place(store: Store) -> None:
+    root = store.root()
+    for number, written in enumerate(spellings(store, root)):
+        directory = normalize_table_root(written)
+        storage = resolve_storage(directory, store.options)
+        storage.put_if_absent(f"{directory}/{number}.json", b"x")
+        found = [status.path for status in storage.list_from(directory, "")]
+        assert found == [f"{directory}/{n}.json" for n in range(number + 1)]
+        # absolute paths of a log may have another spelling
+        assert storage.read(f"{root}/{number}.json") == b"x"
+
+
+def test_credentials_come_from_the_environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, options = {
+        "s3": (
+            {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"},
+            "endpoint_url",
+        ),
+        "azure": ({"AZURE_STORAGE_CONNECTION_STRING": store.options.get("connection_string", "")}, ""),
+        "google": ({"STORAGE_EMULATOR_HOST": store.options.get("endpoint_url", "")}, "token"),
+    }[store.name]
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    root = store.root()
+    # an option that changes nothing, so that no file system of before is taken
+    given = {name: store.options[name] for name in [options] if name} | {"use_listings_cache": False}
+    storage = resolve_storage(root, given)
+    storage.put_if_absent(f"{root}/1.json", b"x")
+    assert resolve_storage(root, store.options).read(f"{root}/1.json") == b"x"
+
+
+def test_options_of_another_account_are_refused(store: Store) -> None:
+    if store.name == "azure":
+        with pytest.raises(StorageError, match=f"of the account 'other', and .* are of '{ACCOUNT}'"):
+            resolve_storage("abfss://c@other.dfs.core.windows.net/t", store.options)
+        with pytest.raises(StorageError, match="leads to no other store"):
+            resolve_storage(store.place, store.options).read("abfss://c@other.dfs.core.windows.net/t/x")
+    else:
+        with pytest.raises(StorageError, match="leads to no other store"):
+            resolve_storage(store.place, store.options).read("abfss://c@other.dfs.core.windows.net/t/x")

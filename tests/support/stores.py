@@ -1,0 +1,97 @@
+"""Object stores for tests: where a server is, what a table in it is opened with, and a hand that writes past ours."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec.asyn
+
+from tests.support.s3_server import options as s3_options
+from tests.support.store_processes import AZURE, GOOGLE
+
+# Azurite's well-known ones
+ACCOUNT = "devstoreaccount1"
+ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@dataclass(frozen=True)
+class Store:
+    """``place``: the URL of a bucket. ``options``: the storage options. ``put``: writes a file, whatever is there."""
+
+    name: str
+    place: str
+    options: dict[str, Any]
+    put: Callable[[str, bytes], None]
+
+    def root(self) -> str:
+        """A new place in the bucket."""
+        return f"{self.place}/{uuid.uuid4().hex}"
+
+    def parts(self, path: str) -> tuple[str, str]:
+        """Bucket and key."""
+        authority, _, key = path.partition("://")[2].partition("/")
+        return authority.partition("@")[0], key
+
+
+def s3_store(url: str) -> Store:
+    import s3fs
+
+    options = s3_options(url)
+    filesystem = s3fs.S3FileSystem(**options)
+
+    def put(path: str, data: bytes) -> None:
+        bucket, key = store.parts(path)
+        filesystem.call_s3("put_object", Bucket=bucket, Key=key, Body=data)
+
+    store = Store("s3", "s3://bucket", options, put)
+    return store
+
+
+def azure_options(url: str) -> dict[str, Any]:
+    return {
+        "connection_string": f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};"
+        f"BlobEndpoint={url}/{ACCOUNT};"
+    }
+
+
+def azure_store(url: str) -> Store:
+    """On the server at ``url``, or the one that the environment names; with a container of its own."""
+    import adlfs
+
+    options = azure_options(url or os.environ[AZURE])
+    container = uuid.uuid4().hex
+    filesystem = adlfs.AzureBlobFileSystem(**options)
+    filesystem.mkdir(container)
+
+    def put(path: str, data: bytes) -> None:
+        async def upload() -> None:
+            blob = filesystem.service_client.get_blob_client(*store.parts(path))
+            await blob.upload_blob(data, overwrite=True)
+
+        fsspec.asyn.sync(filesystem.loop, upload)
+
+    store = Store("azure", f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, put)
+    return store
+
+
+def google_options(url: str) -> dict[str, Any]:
+    return {"endpoint_url": url, "token": "anon"}
+
+
+def google_store(url: str) -> Store:
+    """On the server at ``url``, or the one that the environment names; with a bucket of its own."""
+    import gcsfs.core
+
+    options = google_options(url or os.environ[GOOGLE])
+    bucket = uuid.uuid4().hex
+    filesystem = gcsfs.core.GCSFileSystem(**options)
+    filesystem.call("POST", "b", json={"name": bucket}, project="test")
+
+    def put(path: str, data: bytes) -> None:
+        filesystem.pipe_file(path, data)
+
+    return Store("google", f"gs://{bucket}", options, put)
