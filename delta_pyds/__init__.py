@@ -29,11 +29,13 @@ if TYPE_CHECKING:
         ProtocolChangedError,
     )
     from delta_pyds.progress import Progress, ProgressStep, progress_to
+    from delta_pyds.spark.delta_table.catalog_names import create_table, drop_table
     from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
     from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
     from delta_pyds.spark.install.installation import Installation, install, uninstall
+    from delta_pyds.spark.named_tables.texts import NamedTable
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
@@ -49,6 +51,9 @@ _EXPORTS = {
     "uninstall": "delta_pyds.spark.install.installation",
     "Installation": "delta_pyds.spark.install.installation",
     "sql": "delta_pyds.spark.sql.run",
+    "create_table": "delta_pyds.spark.delta_table.catalog_names",
+    "drop_table": "delta_pyds.spark.delta_table.catalog_names",
+    "NamedTable": "delta_pyds.spark.named_tables.texts",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
     "scan": "delta_pyds.commands.scan",
@@ -99,6 +104,7 @@ __all__ = [
     "IdentityGenerator",
     "Installation",
     "MetadataChangedError",
+    "NamedTable",
     "Progress",
     "ProgressStep",
     "ProtocolChangedError",
@@ -108,6 +114,8 @@ __all__ = [
     "WriteResult",
     "checkpoint",
     "compact_log",
+    "create_table",
+    "drop_table",
     "error_of",
     "explain",
     "install",

@@ -4,6 +4,7 @@
 - ``sql``: ``delta_pyds.sql``: statements over ``DeltaTable`` and over Spark
 - ``delta_table``: ``DeltaTable``, with delete, update and merge
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
+- ``named_tables``: tables by name in Spark's session catalog
 - ``arguments``: what a user gives to ``read`` and ``write``, as texts of options
 - ``incoming``: rows that a user has, as a DataFrame
 - ``optimized_write``: rows put together before they are written, so that there are fewer files

@@ -12,5 +12,6 @@
 - ``clone_properties``: which properties a clone may have beside those of its source
 - ``clone``: a table that names the files of another
 - ``generate``: manifests of a table's files for engines that know no log
+- ``removal``: a table deleted, with all that lies below its root
 - ``convert``: a table out of a directory of Parquet files
 """

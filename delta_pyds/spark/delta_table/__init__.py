@@ -10,6 +10,7 @@
 - ``expression_checks``: expressions that a user gives to a table, tried
 - ``maintenance``: vacuum, restore, clone, convert, manifests
 - ``argument_checks``: what a user may give, and the errors for all else
+- ``catalog_names``: ``create_table`` and ``drop_table``: names of Spark's catalog
 - ``identifiers``: where a table is: names, paths, Hadoop's settings
 - ``settings``: what the session says now
 - ``descriptions``: history and detail as DataFrames

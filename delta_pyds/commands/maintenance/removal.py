@@ -1,0 +1,51 @@
+"""A table deleted, with all that lies below its root.
+
+Invariant: the log goes last, so what dies on the way can be repeated. No symbolic link is followed.
+"""
+
+from __future__ import annotations
+
+from delta_pyds.errors import FileNotFoundInStorageError, UnsupportedOperationError
+from delta_pyds.log.segment import latest_version
+from delta_pyds.protocol.paths import LOG_DIRECTORY, join
+from delta_pyds.storage.base import Storage
+
+
+def remove_table(storage: Storage, table_root: str) -> None:
+    """Delete every file below the root, whatever it is.
+
+    Raises: TableNotFoundError, and nothing is deleted, where no log is; as ``check_removable``; StorageError.
+    """
+    check_removable(table_root)
+    latest_version(storage, table_root)
+    log = join(table_root, LOG_DIRECTORY)
+    _empty(storage, table_root, table_root, keep=LOG_DIRECTORY)
+    _empty(storage, table_root, log)
+    storage.delete_empty_directory(log, below=table_root)
+    storage.delete_empty_directory(table_root, below=table_root.rsplit("/", 1)[0] or "/")
+
+
+def _empty(storage: Storage, table_root: str, directory: str, keep: str | None = None) -> None:
+    try:
+        entries = list(storage.list_directory(directory))
+    except FileNotFoundInStorageError:
+        return
+    for entry in entries:
+        if entry.name == keep:
+            continue
+        path = join(directory, entry.name)
+        if entry.kind == "directory":
+            _empty(storage, table_root, path)
+            storage.delete_empty_directory(path, below=table_root)
+        else:
+            storage.delete(path, below=table_root)
+
+
+def check_removable(table_root: str) -> None:
+    """Raises: UnsupportedOperationError for the root of a file system or of a bucket."""
+    scheme, _, rest = table_root.rpartition("://")
+    names = [name for name in rest.split("/") if name]
+    if len(names) < (2 if scheme else 1):
+        raise UnsupportedOperationError(
+            f"the table at {table_root} fills a whole file system or bucket: delete it there.", table=table_root
+        )

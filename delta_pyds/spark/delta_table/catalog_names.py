@@ -1,0 +1,121 @@
+"""``delta_pyds.create_table`` and ``drop_table``: tables by name in Spark's session catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.catalog.opening import table_storage
+from delta_pyds.commands.maintenance.removal import check_removable, remove_table
+from delta_pyds.errors import TableNotFoundError, UserError
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.arguments import flag_argument
+from delta_pyds.spark.delta_table.argument_checks import text
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.named_tables.lookup import find, require
+from delta_pyds.spark.named_tables.naming import full_name, give_name, mend, take_name
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
+from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.session import register
+from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = safe_logger(__name__)
+
+
+def create_table(
+    spark: SparkSession,
+    name: str,
+    path: PathLike,
+    *,
+    if_not_exists: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> NamedTable:
+    """Give the Delta table at ``path`` a name in Spark's session catalog, for every session of its metastore.
+
+    The name is a view over the table as it is at each query, so ``spark.sql("SELECT ...")`` reads it in sessions that
+    know nothing of this call; ``DeltaTable.forName``, ``delta_pyds.read``, ``write`` and ``sql`` change the table by
+    it. Beside it stands an entry ``_deltapy_...`` that holds the columns. A name that anything has is never taken.
+
+    ``if_not_exists``: a name that the same table has already is put in order, where its entries are damaged or
+    behind. ``storage_options`` open the table here; the catalog keeps none of them.
+
+    >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders")
+    >>> spark.sql("SELECT count(*) FROM sales.orders").show()
+
+    Raises: TableNotFoundError where no table is at the path; UserError (TABLE_OR_VIEW_ALREADY_EXISTS);
+        UnsupportedOperationError for a catalog other than Spark's own, and for a name, a path or columns that it cannot
+        hold; Spark's exceptions.
+    """
+    with errors_of_spark():
+        text(name, "name")
+        again = flag_argument("if_not_exists", if_not_exists)
+        register(spark)
+        target = full_name(spark, name)
+        location, snapshot = open_at(spark, path, storage_options)
+        if again:
+            found = find(spark, (SESSION_CATALOG, *target))
+            if found is not None and absolute_table_path(found.location) == snapshot.table_root:
+                return mend(spark, found, snapshot.schema)
+        try:
+            return give_name(spark, target, location, snapshot.schema)
+        except UserError:
+            # another process may have given the same name to the same table meanwhile
+            found = find(spark, (SESSION_CATALOG, *target)) if again else None
+            if found is None or absolute_table_path(found.location) != snapshot.table_root:
+                raise
+            return found
+
+
+def drop_table(
+    spark: SparkSession, name: str, data: bool = False, *, storage_options: Mapping[str, Any] | None = None
+) -> None:
+    """Take a name that ``create_table`` gave out of Spark's catalog; with ``data`` delete the table, too.
+
+    With ``data`` everything below the table's path goes, whatever other names the table has.
+
+    >>> delta_pyds.drop_table(spark, "sales.orders")
+
+    Raises: TableNotFoundError for a name that is not there; UnsupportedOperationError for what is not ours, and for
+        data that fills a whole bucket; StorageError.
+    """
+    with errors_of_spark():
+        text(name, "name")
+        deletes = flag_argument("data", data)
+        table = require(spark, name)
+        root = absolute_table_path(table.location, remote=is_remote(spark))
+        if deletes and is_remote(spark) and not has_scheme(table.location) and scheme_of(root) == "file":
+            require_same_files(spark, root)
+        if deletes:
+            check_removable(root)
+        take_name(spark, table)
+        if deletes:
+            _delete(root, storage_options)
+
+
+def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:
+    try:
+        remove_table(table_storage(root, storage_options or {}), root)
+    except TableNotFoundError:
+        logger.warning("No table was at %s any more, so nothing was deleted there.", root)
+
+
+def open_at(spark: SparkSession, path: PathLike, storage_options: Mapping[str, Any] | None) -> tuple[str, Snapshot]:
+    """The location of a table as a catalog keeps it, and the table.
+
+    Raises: what opening raises; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
+        the same on the server.
+    """
+    remote = is_remote(spark)
+    root = absolute_table_path(path, remote=remote)
+    local = scheme_of(root) == "file"
+    shared = has_scheme(path)
+    snapshot = open_snapshot(table_storage(root, storage_options or {}), root)
+    if remote and local and not shared:
+        require_same_files(spark, root)
+    return (f"file://{root}" if local and shared else root), snapshot

@@ -1,0 +1,99 @@
+"""A name of Spark's session catalog to the table that has it.
+
+Invariant: a name is ours only if its view carries our mark and has, letter by letter, the text that we write. Where a
+table lies stands in that text alone: never in the metadata of a frame, which wanders with its columns.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
+from delta_pyds.spark.named_tables.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.statements.spark_statements import name_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Name = str | tuple[str, ...]
+# between two questions a name may go
+_GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What has a name and is not ours. ``kind``: in words."""
+
+    kind: str
+
+
+def find(spark: SparkSession, name: Name) -> NamedTable | None:
+    """The table of that name; None where there is none, and where something else has it."""
+    found = look_up(spark, name)
+    return found if isinstance(found, NamedTable) else None
+
+
+def require(spark: SparkSession, name: Name) -> NamedTable:
+    """The table of that name.
+
+    Raises: TableNotFoundError; UnsupportedOperationError for what is not ours; Spark's ParseException for what is no
+        name.
+    """
+    found = look_up(spark, name)
+    shown = name if isinstance(name, str) else ".".join(name)
+    if found is None:
+        raise TableNotFoundError(
+            f"there is no table {shown!r:.200} in the session's catalog. delta_pyds.create_table(spark, name, path) "
+            "gives the table at a path a name; the name delta.`/data/events` holds the path itself.",
+            code="DELTA_MISSING_DELTA_TABLE",
+            table=shown,
+        )
+    if isinstance(found, Foreign):
+        raise UnsupportedOperationError(
+            f"the name {shown!r:.200} is {found.kind}, and not one that delta_pyds.create_table gave to a Delta table. "
+            "Use Spark for it; for a Delta table, give its path, or another name by delta_pyds.create_table(spark, "
+            "name, path).",
+            name=shown,
+        )
+    return found
+
+
+def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
+    """What has the name, as a query of this session would find it: a temporary view goes first.
+
+    Raises: Spark's ParseException for what is no name.
+    """
+    parts = name_of(name) if isinstance(name, str) else name
+    text = name if parts is None and isinstance(name, str) else quoted(parts or ())
+    with plain_calls():
+        if not spark.catalog.tableExists(text):
+            return None
+        try:
+            kind = spark.catalog.getTable(text).tableType
+            if kind == "TEMPORARY":
+                return Foreign("a temporary view of this session")
+            if kind != "VIEW":
+                return Foreign("a table that Spark knows by itself")
+            (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {text} AS JSON").collect()
+        except PySparkException as error:
+            if (error.getCondition() or "").startswith(_GONE):
+                return None
+            raise
+    return _table_of(json.loads(row[0])) or Foreign("a view of somebody's")
+
+
+def _table_of(described: dict[str, Any]) -> NamedTable | None:
+    mark = (described.get("table_properties") or {}).get(MARK)
+    found = holder_and_location(described.get("view_text") or "")
+    namespace = described.get("namespace") or []
+    if mark not in ("external", "managed") or found is None or len(namespace) != 1:
+        return None
+    if described.get("catalog_name", SESSION_CATALOG) != SESSION_CATALOG:
+        return None
+    table = NamedTable(namespace[0], described["table_name"], found[1], found[0], mark == "managed")
+    return table if table.select == described["view_text"] else None

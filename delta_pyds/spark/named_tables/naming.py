@@ -1,0 +1,186 @@
+"""Names given to tables, followed, changed and taken away.
+
+Invariants: the view is made last and goes first, so a process that dies between the two entries leaves a holder without
+a name, and never a name that means something else. A name that another process took meanwhile, or that is not ours, is
+neither overwritten nor dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.named_tables.lookup import find, look_up
+from delta_pyds.spark.named_tables.texts import (
+    MARK,
+    SESSION_CATALOG,
+    NamedTable,
+    column_texts,
+    holds,
+    new_holder,
+    quoted,
+)
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.statements.spark_statements import name_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_pyds.protocol.schema import StructType
+
+logger = safe_logger(__name__)
+_PLAIN = re.compile(r"\w{1,128}", re.ASCII)
+
+
+def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, str]:
+    """Schema and name of a table that shall be: what is not said is the session's current schema.
+
+    Raises: UnsupportedOperationError for another catalog than the session's own, and for a name that it cannot hold.
+    """
+    parts = name_of(name) if isinstance(name, str) else name
+    if not parts or len(parts) > 3 or not all(map(_PLAIN.fullmatch, parts[-2:])):
+        raise UnsupportedOperationError(
+            f"{name!r:.200} cannot be a name in Spark's session catalog, whose names have letters of ASCII, digits and "
+            "'_', and before them the name of a schema: sales.orders.",
+            code="INVALID_SCHEMA_OR_RELATION_NAME",
+            name=str(name),
+        )
+    catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
+    if catalog.lower() != SESSION_CATALOG:
+        raise UnsupportedOperationError(
+            f"the name {'.'.join(parts)!r:.200} is one of the catalog {catalog!r:.200}, and a table gets a name in "
+            f"Spark's session catalog alone: {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
+            name=".".join(parts),
+        )
+    return (parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()), parts[-1]
+
+
+def give_name(
+    spark: SparkSession, name: tuple[str, str], location: str, schema: StructType, *, managed: bool = False
+) -> NamedTable:
+    """Give the table at a location a name, which nothing has.
+
+    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); UnsupportedOperationError for a path or columns that no view can
+        have; Spark's exceptions, of a schema that is not there among them.
+    """
+    columns = _columns(schema, location)
+    table = NamedTable(*name, location, new_holder(name[1], columns), managed)
+    select = table.select  # what is wrong with the location is said before anything is made
+    require_free(spark, name)
+    _run(spark, f"CREATE TABLE {table.quoted_holder} ({columns}) USING deltapy")
+    mark = "managed" if managed else "external"
+    try:
+        _run(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
+    except PySparkException:
+        _drop_holder(spark, table)
+        require_free(spark, name)
+        raise
+    found = find(spark, (SESSION_CATALOG, *name))
+    if found is None or found.select.lower() != select.lower() or found.location != location:
+        _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
+        _drop_holder(spark, table)
+        raise UnsupportedOperationError(
+            f"the session's catalog does not give back the location {location!r:.500} as it was given, so it cannot "
+            "hold the table. Read and write the table by its path.",
+            table=location,
+        )
+    return found
+
+
+def require_free(spark: SparkSession, name: tuple[str, str]) -> None:
+    """Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) where anything has the name."""
+    found = look_up(spark, (SESSION_CATALOG, *name))
+    if found is None:
+        return
+    what = f"the Delta table at {found.location}" if isinstance(found, NamedTable) else found.kind
+    raise UserError(
+        f"the name {'.'.join(name)} is given already, to {what}. Choose another, or take it away first "
+        "(delta_pyds.drop_table(spark, name)).",
+        code="TABLE_OR_VIEW_ALREADY_EXISTS",
+        table=".".join(name),
+    )
+
+
+def follow(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
+    """Have Spark see the columns that the table has now, where they are others than its holder's.
+
+    What goes wrong is logged: the table itself is what it should be.
+    """
+    try:
+        columns = _columns(schema, table.location)
+        return table if holds(table.holder, columns) else _with_columns(spark, table, columns)
+    except (PySparkException, DeltaError) as error:
+        logger.warning(
+            "The columns of %s have changed, and its entry in Spark's catalog could not follow: plain Spark may see "
+            "the old ones. %s",
+            table.name,
+            error,
+        )
+        return table
+
+
+def mend(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTable:
+    """As ``follow``, and also where the holder is gone. Raises: Spark's exceptions."""
+    columns = _columns(schema, table.location)
+    with plain_calls():
+        there = spark.catalog.tableExists(table.quoted_holder)
+    return table if there and holds(table.holder, columns) else _with_columns(spark, table, columns)
+
+
+def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -> None:
+    """Raises: UserError for a name that is given already; UnsupportedOperationError for another schema."""
+    if name[0].lower() != table.schema.lower():
+        raise UnsupportedOperationError(
+            f"{table.name} cannot be renamed to {'.'.join(name)}: a name stays in its schema.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=table.name,
+        )
+    require_free(spark, name)
+    _run(spark, f"ALTER VIEW {table.quoted} RENAME TO {quoted(name)}")
+
+
+def take_name(spark: SparkSession, table: NamedTable) -> None:
+    """The catalog without the name. The table at the location is not touched."""
+    _run(spark, f"DROP VIEW {table.quoted}")
+    _drop_holder(spark, table)
+
+
+def _with_columns(spark: SparkSession, table: NamedTable, columns: str) -> NamedTable:
+    """The name over a new holder. Whoever reads meanwhile sees the old one or the new one."""
+    new = replace(table, holder=new_holder(table.table, columns))
+    _run(spark, f"CREATE TABLE {new.quoted_holder} ({columns}) USING deltapy")
+    whole = (SESSION_CATALOG, table.schema, table.table)
+    try:
+        if find(spark, whole) == table:
+            _run(spark, f"ALTER VIEW {table.quoted} AS {new.select}")
+    finally:
+        found = find(spark, whole)
+        unused = table if found is not None and found.holder == new.holder else new
+        _drop_holder(spark, unused)
+    return found or table
+
+
+def _columns(schema: StructType, location: str) -> str:
+    """Raises: UnsupportedOperationError for a table without columns."""
+    if not schema.fields:
+        raise UnsupportedOperationError(
+            f"the table at {location} has no columns yet, and Spark's catalog holds no table without any. Add a "
+            "column first.",
+            table=location,
+        )
+    return column_texts(to_spark(schema))
+
+
+def _drop_holder(spark: SparkSession, table: NamedTable) -> None:
+    _run(spark, f"DROP TABLE IF EXISTS {table.quoted_holder}")
+
+
+def _run(spark: SparkSession, statement: str) -> None:
+    with plain_calls():
+        spark.sql(statement)

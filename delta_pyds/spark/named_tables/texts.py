@@ -1,0 +1,129 @@
+"""The SQL of a name: the holder's columns, the view's text, and the location read back from that text.
+
+Invariant: a view's text that this module reads is exactly one that it writes, and means the same in any session: the
+location stands in a raw string, which no setting changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import types as spark_types
+
+from delta_pyds.errors import UnsupportedOperationError
+
+SESSION_CATALOG = "spark_catalog"
+# of the view: "external", or "managed" where dropping the name deletes the data
+MARK = "deltapy.table"
+_PREFIX = "_deltapy_"
+_READABLE = 60
+_VIEW = re.compile(
+    r"SELECT \* FROM `spark_catalog`\.`(\w+)`\.`(_deltapy_\w+)` WITH \(path = (r'[^']+'|r\"[^\"]+\")\)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A table that has a name in the session catalog.
+
+    ``schema``, ``table``: the name. ``location``: where the table is, as it was given. ``holder``: the name, in the
+    same schema, of the entry that holds its columns. ``managed``: whether dropping the name deletes the data too.
+
+    >>> delta_pyds.create_table(spark, "sales.orders", "/data/orders").name
+    """
+
+    schema: str
+    table: str
+    location: str
+    holder: str
+    managed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{SESSION_CATALOG}.{self.schema}.{self.table}"
+
+    @property
+    def quoted(self) -> str:
+        return quoted((SESSION_CATALOG, self.schema, self.table))
+
+    @property
+    def quoted_holder(self) -> str:
+        return quoted((SESSION_CATALOG, self.schema, self.holder))
+
+    @property
+    def select(self) -> str:
+        """The view's text."""
+        return f"SELECT * FROM {self.quoted_holder} WITH (path = {raw_string(self.location)})"
+
+
+def quoted(parts: tuple[str, ...]) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def raw_string(text: str) -> str:
+    """A string that no setting and no variable of a session gives another meaning.
+
+    Raises: UnsupportedOperationError for a text that cannot be spelled so.
+    """
+    quote = '"' if "'" in text else "'"
+    if quote in text or "${" in text or not text:
+        raise UnsupportedOperationError(
+            f"the path {text!r} holds both kinds of quotes, or '${{', and no view of Spark can hold it. Read and write "
+            "the table by its path.",
+            path=text,
+        )
+    return f"r{quote}{text}{quote}"
+
+
+def holder_and_location(view_text: str) -> tuple[str, str] | None:
+    """The holder, and the location, of a view's text; None for a text that is not ours."""
+    match = _VIEW.fullmatch(view_text)
+    return None if match is None else (match[2], match[3][2:-1])
+
+
+# --- columns
+
+
+def new_holder(table: str, columns: str) -> str:
+    """A name that no other holder has. It tells whose it is, and of which columns."""
+    return f"{_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
+
+
+def holds(holder: str, columns: str) -> bool:
+    """Whether a holder was made for these columns."""
+    return holder.rsplit("_", 2)[-2:-1] == [_digest(columns)]
+
+
+def column_texts(schema: spark_types.StructType) -> str:
+    """The columns of a holder. All may be null: what a reader gives is not promised to a query beforehand."""
+    return ", ".join(
+        f"{quoted((field.name,))} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
+    )
+
+
+def _digest(columns: str) -> str:
+    return hashlib.sha256(columns.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def _type_text(data_type: spark_types.DataType) -> str:
+    if isinstance(data_type, spark_types.StructType):
+        fields = (f"{quoted((f.name,))}: {_type_text(f.dataType)}{_comment_text(f)}" for f in data_type.fields)
+        return f"STRUCT<{', '.join(fields)}>"
+    if isinstance(data_type, spark_types.ArrayType):
+        return f"ARRAY<{_type_text(data_type.elementType)}>"
+    if isinstance(data_type, spark_types.MapType):
+        return f"MAP<{_type_text(data_type.keyType)}, {_type_text(data_type.valueType)}>"
+    return data_type.simpleString()
+
+
+def _comment_text(field: spark_types.StructField) -> str:
+    comment = field.metadata.get("comment")
+    if not isinstance(comment, str) or not comment:
+        return ""
+    try:
+        return f" COMMENT {raw_string(comment)}"
+    except UnsupportedOperationError:
+        return ""  # words for people: the table has them

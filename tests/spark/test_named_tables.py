@@ -1,0 +1,185 @@
+"""Tables by name in Spark's session catalog: given, read, followed, dropped; nobody else's is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+import delta_pyds
+from delta_pyds import DeltaTable
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.spark.named_tables.lookup import Foreign, find, look_up
+from delta_pyds.spark.named_tables.naming import change_name, follow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "deltapy_names"
+
+
+@pytest.fixture(autouse=True)
+def schema(spark: SparkSession) -> Iterator[str]:
+    spark.sql(f"CREATE SCHEMA {SCHEMA}")
+    spark.sql(f"USE {SCHEMA}")
+    yield SCHEMA
+    spark.sql("USE default")
+    spark.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
+
+
+def entries(spark: SparkSession) -> list[str]:
+    return sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN {SCHEMA}").collect() if not row.isTemporary)
+
+
+def make(spark: SparkSession, path: Path, rows: int = 3) -> str:
+    delta_pyds.write(spark.range(rows), str(path))
+    return str(path)
+
+
+def test_a_name_is_read_by_plain_sql_at_each_query_and_goes_again(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "it's a \\ table")
+
+    table = delta_pyds.create_table(spark, "t", path)
+
+    assert (table.name, table.location) == (f"spark_catalog.{SCHEMA}.t", path)
+    assert entries(spark) == [table.holder, "t"]
+    assert spark.sql("SELECT count(*) FROM t WHERE id > 0").first()[0] == 2
+    delta_pyds.write(spark.range(10, 12), path, mode="append")
+    assert spark.sql(f"SELECT max(id) FROM spark_catalog.{SCHEMA}.t").first()[0] == 11
+    with pytest.raises(UserError, match="given already, to the Delta table at") as refused:
+        delta_pyds.create_table(spark, f"{SCHEMA}.T", path)
+    assert refused.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert delta_pyds.create_table(spark, "t", path, if_not_exists=True) == table
+
+    delta_pyds.drop_table(spark, "t")
+    assert entries(spark) == []
+    assert delta_pyds.load_snapshot(path).version == 1
+    delta_pyds.create_table(spark, "t", path)
+    delta_pyds.drop_table(spark, "t", data=True)
+    assert entries(spark) == []
+    assert not Path(path).exists()
+    with pytest.raises(TableNotFoundError, match="no table 't'"):
+        delta_pyds.drop_table(spark, "t")
+    with pytest.raises(TableNotFoundError):
+        delta_pyds.create_table(spark, "t", path)
+    assert entries(spark) == []
+
+
+def test_what_is_not_ours_is_neither_taken_nor_dropped(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "t")
+    ours = delta_pyds.create_table(spark, "ours", path)
+    spark.sql("CREATE TABLE others (a INT) USING parquet")
+    spark.sql("CREATE TABLE holder (id BIGINT) USING deltapy")
+    spark.sql("CREATE VIEW on_top AS SELECT * FROM ours")
+    spark.sql(f"CREATE VIEW by_hand AS {ours.select}")
+    spark.sql(f"CREATE VIEW altered TBLPROPERTIES ('deltapy.table' = 'external') AS {ours.select} LIMIT 1")
+    spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS a")
+    before = entries(spark)
+
+    for name in ("others", "holder", "on_top", "by_hand", "altered", ours.holder):
+        with pytest.raises(UserError, match="given already"):
+            delta_pyds.create_table(spark, name, path)
+    for name in ("others", "holder", "on_top", "by_hand", "altered", "passing", ours.holder):
+        with pytest.raises(UnsupportedOperationError, match=r"delta_pyds\.create_table"):
+            delta_pyds.drop_table(spark, name, data=True)
+    assert entries(spark) == before
+    assert spark.table("on_top").count() == 3
+
+    # a temporary view goes first where no schema is named
+    spark.sql("CREATE TEMPORARY VIEW ours AS SELECT 1 AS a")
+    assert isinstance(look_up(spark, "ours"), Foreign)
+    assert find(spark, f"{SCHEMA}.ours") == ours
+    delta_pyds.create_table(spark, "passing", path)
+    with pytest.raises(UnsupportedOperationError, match="temporary view"):
+        delta_pyds.drop_table(spark, "passing")
+    delta_pyds.drop_table(spark, f"{SCHEMA}.passing")
+    spark.catalog.dropTempView("passing")
+    spark.catalog.dropTempView("ours")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("`we``ird`", "letters of ASCII"),
+        ("a.b.c.d", "letters of ASCII"),
+        ("`ü`", "letters of ASCII"),
+        ("elsewhere.db.t", "session catalog alone"),
+    ],
+)
+def test_a_name_that_the_catalog_cannot_hold_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str, message: str
+) -> None:
+    with pytest.raises(UnsupportedOperationError, match=message):
+        delta_pyds.create_table(spark, name, make(spark, tmp_path / "t"))
+    with pytest.raises(UnsupportedOperationError, match="both kinds of quotes"):
+        delta_pyds.create_table(spark, "t", make(spark, tmp_path / "a'b\"c"))
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        delta_pyds.create_table(spark, "nowhere.t", str(tmp_path / "t"))
+    assert entries(spark) == []
+
+
+def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "t")
+    table = delta_pyds.create_table(spark, "t", path)
+    for feature in ("timestampNtz", "variantType"):
+        DeltaTable.forPath(spark, path).setProperties({f"delta.feature.{feature}": "supported"})
+    column = "s STRUCT<a: ARRAY<INT>, z: MAP<STRING, DECIMAL(9,2)>> COMMENT 'it''s'"
+    delta_pyds.sql(
+        spark,
+        f"ALTER TABLE delta.`{path}` ADD COLUMNS ({column}, n TIMESTAMP_NTZ, v VARIANT, c VARCHAR(3), b BINARY)",
+    )
+    snapshot = delta_pyds.load_snapshot(path)
+
+    followed = follow(spark, table, snapshot.schema)
+
+    assert followed.holder != table.holder
+    assert entries(spark) == [followed.holder, "t"]
+    assert follow(spark, followed, snapshot.schema) == followed == find(spark, "t")
+    names = ["id", "s", "n", "v", "c", "b"]
+    assert spark.table("t").columns == names
+    assert spark.table("t").schema["s"].dataType == delta_pyds.read(spark, path).schema["s"].dataType
+    assert spark.table("t").schema["s"].metadata["comment"] == "it's"
+    # a process that knows an old holder does not undo what another has done
+    assert follow(spark, table, snapshot.schema) == followed
+    assert entries(spark) == [followed.holder, "t"]
+
+    # a holder that is gone is made again
+    spark.sql(f"DROP TABLE {followed.quoted_holder}")
+    mended = delta_pyds.create_table(spark, "t", path, if_not_exists=True)
+    assert spark.table("t").columns == names
+    assert entries(spark) == [mended.holder, "t"]
+
+    # another name, the same table; a name that is taken stays its owner's
+    delta_pyds.create_table(spark, "u", path)
+    with pytest.raises(UserError, match="given already"):
+        change_name(spark, mended, (SCHEMA, "u"))
+    change_name(spark, mended, (SCHEMA, "w"))
+    assert find(spark, "t") is None
+    renamed = find(spark, "w")
+    assert renamed is not None and renamed.holder == mended.holder
+    assert spark.table("w").count() == 3
+    delta_pyds.drop_table(spark, "w")
+    assert spark.table("u").count() == 3
+
+
+def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "t")
+    table = delta_pyds.create_table(spark, "t", path)
+    # it died between the two entries: the name is free
+    spark.sql(f"DROP VIEW {table.quoted}")
+    assert entries(spark) == [table.holder]
+    again = delta_pyds.create_table(spark, "t", path)
+    assert spark.table("t").count() == 3
+
+    # the table has gone, and another stays what it is
+    other = make(spark, tmp_path / "other")
+    with pytest.raises(UserError, match="given already"):
+        delta_pyds.create_table(spark, "t", other, if_not_exists=True)
+    (tmp_path / "t" / "_delta_log").rename(tmp_path / "log")
+    delta_pyds.drop_table(spark, "t", data=True)
+    assert entries(spark) == [table.holder]
+    assert again.holder != table.holder
+    assert any((tmp_path / "t").iterdir())
