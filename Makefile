@@ -66,7 +66,7 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,test-postgresql]'
 	@$(BIN)/python -m tests.support.postgresql_server $(BIN)/python -m pytest tests/postgresql $(addprefix tests/unit/catalog/,\
 	  test_contract.py test_committer.py test_publishing.py) \
-	  tests/concurrency/test_catalog_writers.py::test_processes_that_commit_through_a_catalog $(ARGS)
+	  tests/concurrency/test_catalog_writers.py $(ARGS)
 
 # Where a server cannot be had, store_processes.py says so and ends with status 69.
 test-stores: setup ## Run the contract of storage, races, kills and faults on servers of S3, Azure and Google (needs npm and Go)

@@ -7,6 +7,10 @@ What a catalog is, and which there are:
 - ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
+- ``unity_http``: calls of Unity Catalog, and what its failures say
+- ``unity_json``: its values and ours
+- ``unity_credentials``: storage credentials that it hands out
+- ``unity``: Unity Catalog
 - ``settings``: what a file or the environment says of a catalog that an option names
 - ``named``: the catalog of a name
 

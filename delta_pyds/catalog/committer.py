@@ -129,6 +129,8 @@ class CatalogCommitter:
             content=commit.data if inline else None,
             protocol=commit.protocol,
             metadata=commit.metadata,
+            metadata_before=commit.metadata_before,
+            domains=commit.domains,
             published_version=self._published,
         )
 
@@ -251,6 +253,7 @@ class CatalogCommitter:
             commit.timestamp_ms,
             commit.protocol,
             commit.metadata,
+            commit.domains,
         )
         try:
             self._register(table, commit)

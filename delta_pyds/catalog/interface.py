@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
-from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.redaction import Concealing
 
 
@@ -72,7 +72,8 @@ class CommitProposal:
     """A commit that shall become ``version``, staged (``file_name``) or inline (``content``).
 
     ``txn_id``: no other transaction ever has it; with ``file_name`` it is what a repeated proposal is known by.
-    ``protocol``, ``metadata``: what the commit changes of them, None where it leaves them as they are.
+    ``protocol``, ``metadata``: what the commit changes of them, None where it leaves them as they are;
+    ``metadata_before``: what a metadata that it changes was. ``domains``: the metadata domains that it sets or removes.
     ``published_version``: the newest version that is known to be published, None where that is not known.
     """
 
@@ -87,6 +88,8 @@ class CommitProposal:
     content: bytes | None = field(default=None, repr=False)
     protocol: Protocol | None = None
     metadata: Metadata | None = None
+    metadata_before: Metadata | None = None
+    domains: tuple[DomainMetadata, ...] = ()
     published_version: int | None = None
 
 
@@ -116,6 +119,7 @@ class NewTable:
     timestamp_ms: int
     protocol: Protocol
     metadata: Metadata
+    domains: tuple[DomainMetadata, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,11 @@ class Catalog(ABC):
 
         Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS) where the name is taken.
         """
+
+    def reserved_credentials(self, table_id: str) -> StorageCredentials | None:
+        """Credentials for the place of a table that was reserved, in another process or a while ago; None for none."""
+        del table_id
+        return None
 
     @abstractmethod
     def register_table(self, table: NewTable) -> CommitOutcome:

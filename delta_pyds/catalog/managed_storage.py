@@ -79,6 +79,7 @@ class CatalogStorage(ManagedStorage):
         self._open_store = open_store
         self._log = log_directory(table_root)
         self._credentials = None if reservation is None else reservation.credentials
+        self._asked_for_reserved = False
         self._store: Storage | None = None
         self._seen: ManagedTable | None = None
         self._forbids: frozenset[str] | None = None
@@ -179,9 +180,12 @@ class CatalogStorage(ManagedStorage):
     def _renew_credentials(self) -> None:
         """Ask the catalog where it never was asked, or what it handed out is about to expire."""
         expires_at_ms = None if self._credentials is None else self._credentials.expires_at_ms
-        never_asked = self._seen is None and self.reservation is None
         expiring = expires_at_ms is not None and expires_at_ms - _RENEWED_BEFORE_MS < time.time() * 1000
-        if never_asked or expiring:
+        if self.reservation is not None and self._seen is None:
+            if expiring or not (self._credentials or self._asked_for_reserved):
+                self._asked_for_reserved = True
+                self._use(self.catalog.reserved_credentials(self.reservation.table_id))
+        elif self._seen is None or expiring:
             self.latest()
 
     @property

@@ -90,11 +90,15 @@ def _by_url(name: str, url: str, settings: Mapping[str, str] | None = None) -> C
         from delta_pyds.catalog.postgresql import PostgresqlCatalog
 
         return PostgresqlCatalog.of(settings)
+    if settings is not None and url.startswith(("https://", "http://")):
+        from delta_pyds.catalog.unity import UnityCatalog
+
+        return UnityCatalog.of(settings)
     scheme = url.partition(":")[0][:40]
     raise UnsupportedOperationError(
-        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path, postgresql://host/database "
-        "and a factory of your own (package.module:function, which is called with the settings and returns a "
-        "delta_pyds.catalog.Catalog).",
+        f"the catalog '{name}' is one of {scheme}:, and this version knows sqlite:///path, postgresql://host/database, "
+        "https://host (Unity Catalog) and a factory of your own (package.module:function, which is called with the "
+        "settings and returns a delta_pyds.catalog.Catalog).",
         option="catalog",
     )
 

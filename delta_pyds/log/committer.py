@@ -22,7 +22,7 @@ from delta_pyds.errors import (
 )
 from delta_pyds.log.commit_reader import read_commit_info, read_commits
 from delta_pyds.log.listing import LogFile, commit_by_name, list_log
-from delta_pyds.protocol.actions import Metadata, Protocol, SingleAction
+from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SingleAction
 from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
 from delta_pyds.storage.base import Storage
 
@@ -45,7 +45,8 @@ class ProposedCommit:
     """A commit that one transaction proposes as one version.
 
     Invariants: ``data`` holds a commitInfo with the ``txnId`` ``txn_id``, which no other transaction ever used.
-    ``protocol`` and ``metadata``: what the commit changes of them, None where it leaves them as they are.
+    ``protocol`` and ``metadata``: what the commit changes of them, None where it leaves them as they are;
+    ``metadata_before``: what a metadata that it changes was. ``domains``: the metadata domains that it sets or removes.
     ``timestamp_ms``: the time of the commit in the table's history, milliseconds since the epoch.
     """
 
@@ -55,6 +56,8 @@ class ProposedCommit:
     timestamp_ms: int
     protocol: Protocol | None = None
     metadata: Metadata | None = None
+    metadata_before: Metadata | None = None
+    domains: tuple[DomainMetadata, ...] = ()
 
 
 class Committer(Interface):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import multiprocessing
 import os
@@ -9,8 +10,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +25,7 @@ from tests.concurrency.workload import Report, create, replay
 from tests.support.postgresql_server import URL, empty_database
 from tests.support.sampling import exhaustive, sampled
 from tests.support.table_writes import write_rows
+from tests.support.unity_server import UnityServer
 
 WRITERS = 8
 COMMITS = 50 if exhaustive() else 4
@@ -29,29 +33,96 @@ ROOT = Path(__file__).parents[2]
 NAME = "main.db.t"
 
 
-# make test-postgresql: its file cannot be put back to an earlier state
-KINDS = ["postgresql"] if URL in os.environ else ["inline", "staged"]
+KINDS = ["postgresql"] if URL in os.environ else ["inline", "staged", "unity"]  # make test-postgresql: the first
+
+
+class Place:
+    """A catalog that other processes find by the name ``catalog`` in their environment, with the files of its tables
+    in ``home``. It can be put back as it was.
+    """
+
+    catalog = "race"
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def keep(self) -> None:
+        shutil.copytree(self.home, f"{self.home}-kept")
+
+    def put_back(self) -> None:
+        forget_catalogs()
+        shutil.rmtree(self.home)
+        shutil.copytree(f"{self.home}-kept", self.home)
+
+
+class PostgresqlPlace(Place):
+    def __init__(self, home: Path, url: str) -> None:
+        super().__init__(home)
+        self.url = url
+        self.kept: dict[str, list[tuple[Any, ...]]] = {}
+
+    def _connection(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self.url)
+
+    def keep(self) -> None:
+        super().keep()
+        with self._connection() as connection:
+            for table in ("delta_tables", "delta_commits"):
+                self.kept[table] = connection.execute(f"SELECT * FROM {table}").fetchall()
+
+    def put_back(self) -> None:
+        super().put_back()
+        with self._connection() as connection:
+            for table, rows in self.kept.items():
+                connection.execute(f"DELETE FROM {table}")
+                for row in rows:
+                    connection.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)
+
+
+class UnityPlace(Place):
+    """The server is a thread of this process: see ``tests.support.unity_server``, which is not the real one."""
+
+    def __init__(self, home: Path, server: UnityServer) -> None:
+        super().__init__(home)
+        self.server = server
+
+    def keep(self) -> None:
+        super().keep()
+        self.kept = copy.deepcopy((self.server.staging, self.server.tables))
+
+    def put_back(self) -> None:
+        super().put_back()
+        self.server.staging, self.server.tables = copy.deepcopy(self.kept)
 
 
 @pytest.fixture(params=KINDS)
-def catalog(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of a catalog that other processes find in their environment."""
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     home = tmp_path / "home"
     home.mkdir()
-    if request.param == "postgresql":
-        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_URL", empty_database())
-        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_ROOT", str(home))
-    elif request.param == "inline":
-        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_URL", f"sqlite://{home}/c.db")
-    else:
-        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_FACTORY", "tests.support.catalogs:staging_sqlite")
-        monkeypatch.setenv("DELTA_PYDS_CATALOG_RACE_FILE", f"{home}/c.db")
-    forget_catalogs()
-    yield "race"
-    forget_catalogs()
+    settings = {}
+    with ExitStack() as until_the_end:
+        made = Place(home)
+        if request.param == "postgresql":
+            url = empty_database()
+            made, settings = PostgresqlPlace(home, url), {"URL": url, "ROOT": str(home)}
+        elif request.param == "unity":
+            server = until_the_end.enter_context(UnityServer(str(home)))
+            made, settings = UnityPlace(home, server), {"URL": server.url}
+        elif request.param == "inline":
+            settings = {"URL": f"sqlite://{home}/c.db"}
+        else:
+            settings = {"FACTORY": "tests.support.catalogs:staging_sqlite", "FILE": f"{home}/c.db"}
+        for key, value in settings.items():
+            monkeypatch.setenv(f"DELTA_PYDS_CATALOG_RACE_{key}", value)
+        forget_catalogs()
+        yield made
+        forget_catalogs()
 
 
-def test_processes_that_commit_through_a_catalog(catalog: str) -> None:
+def test_processes_that_commit_through_a_catalog(place: Place) -> None:
+    catalog = place.catalog
     made = reserve(NAME, catalog)
     create(made.table_root, made.storage_options)
     address = locate(table=NAME, catalog=catalog)
@@ -113,15 +184,15 @@ def written(processes: BaseContext, catalog: str, kill_at: int) -> tuple[int | N
     return process.exitcode, steps
 
 
-def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, catalog: str) -> None:
+def test_a_writer_killed_at_each_step(processes: BaseContext, place: Place) -> None:
     """With a checkpoint after each commit, so that there is more to be killed in."""
-    home, original = tmp_path / "home", tmp_path / "original"
+    catalog = place.catalog
     made = reserve(NAME, catalog)
     properties = {"delta.checkpointInterval": "1"}
     rows = [{"id": 1}, {"id": 2}]
     write_rows(made.table_root, IDS, rows, storage_options=made.storage_options, properties=properties)
     forget_catalogs()
-    shutil.copytree(home, original)
+    place.keep()
 
     def ids() -> list[int]:
         found = delta_pyds.scan(table=NAME, catalog=catalog).to_table().column("id").to_pylist()
@@ -133,9 +204,7 @@ def test_a_writer_killed_at_each_step(processes: BaseContext, tmp_path: Path, ca
     assert ids() == [1, 2, 10, 11]
     outcomes = []
     for number, step in sampled(list(enumerate(steps, start=1)), one_in=3):
-        forget_catalogs()
-        shutil.rmtree(home)
-        shutil.copytree(original, home)
+        place.put_back()
         exit_code, _ = written(processes, catalog, number)
         assert exit_code == -9, step
         found = ids()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from delta_pyds.catalog import Catalog, CommitOutcome, CommitProposal, ManagedTable, NewTable, TableReservation
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.sqlite import SqliteCatalog
 from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.features import supported_features, weakest_protocol
 from delta_pyds.protocol.schema import schema_to_string
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
@@ -47,10 +51,20 @@ def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, 
     return CommitProposal(table.name, table.table_id, version, 1_000 + version, txn_id, **values)
 
 
+def defined(properties: Mapping[str, str], features: Iterable[str]) -> tuple[Protocol, Metadata]:
+    """Protocol and metadata with what a catalog wants besides."""
+    protocol = weakest_protocol(supported_features(PROTOCOL) | set(features))
+    return protocol, msgspec.structs.replace(METADATA, configuration={**(METADATA.configuration or {}), **properties})
+
+
+def new_table(made: TableReservation) -> NewTable:
+    """A table for the place that a catalog has reserved, as the catalog wants it."""
+    return NewTable(made.name, made.table_id, made.location, 1_000, *defined(made.properties, made.features))
+
+
 def registered(catalog: Catalog, name: str = NAME) -> ManagedTable:
     """A table that the catalog knows, without any file."""
-    made = catalog.reserve_table(name)
-    catalog.register_table(NewTable(name, made.table_id, made.location, 1_000, PROTOCOL, METADATA))
+    catalog.register_table(new_table(catalog.reserve_table(name)))
     return catalog.load_table(name)
 
 
@@ -63,18 +77,20 @@ class CatalogTable:
 
     def storage(self) -> CatalogStorage:
         table = self.catalog.load_table(self.name)
-        root, table_id = table.location, table.table_id
+        root, table_id = normalize_table_root(table.location), table.table_id
         return CatalogStorage(self.catalog, self.name, root, lambda _: LocalStorage(), table_id=table_id)
 
     def new_storage(self) -> CatalogStorage:
         made = self.catalog.reserve_table(self.name)
-        return CatalogStorage(self.catalog, self.name, made.location, lambda _: LocalStorage(), reservation=made)
+        root = normalize_table_root(made.location)
+        return CatalogStorage(self.catalog, self.name, root, lambda _: LocalStorage(), reservation=made)
 
     def create(self, storage: CatalogStorage | None = None, policy: CommitPolicy = QUIET) -> Committed:
         storage = storage or self.new_storage()
         transaction = Transaction(storage, storage.table_root, None, sleep=self.pauses.append)
-        transaction.set_metadata(METADATA)
-        transaction.set_protocol(PROTOCOL)
+        protocol, metadata = defined(storage.wanted_properties, storage.wanted_features)
+        transaction.set_metadata(metadata)
+        transaction.set_protocol(protocol)
         return transaction.commit(Operation("CREATE TABLE"), policy=policy)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
@@ -90,7 +106,7 @@ class CatalogTable:
 
     @property
     def root(self) -> Path:
-        return Path(self.catalog.load_table(self.name).location)
+        return Path(normalize_table_root(self.catalog.load_table(self.name).location))
 
     @property
     def log(self) -> Path:

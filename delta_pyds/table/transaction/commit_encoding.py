@@ -107,6 +107,8 @@ class CommitEncoder:
             info.in_commit_timestamp or info.timestamp or 0,
             protocol=draft.protocol,
             metadata=None if metadata is latest.metadata else metadata,
+            metadata_before=None if metadata is latest.metadata else latest.metadata,
+            domains=(*draft.domains.values(), *(() if mark is None else (mark,))),
         )
         return Encoded(proposal, info, protocol, metadata)
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,28 +10,39 @@ import pytest
 from delta_pyds.catalog import Catalog
 from delta_pyds.catalog.postgresql import PostgresqlCatalog
 from delta_pyds.catalog.sqlite import SqliteCatalog
+from delta_pyds.catalog.unity import UnityCatalog
 from tests.support.catalogs import CatalogTable
 from tests.support.postgresql_server import URL, empty_database
+from tests.support.unity_server import UnityServer
 from tests.unit.catalog.fifty_lines import DictCatalog
 
-MAKERS: dict[str, Callable[[Path], Catalog]] = {
-    "sqlite, inline": lambda path: SqliteCatalog(str(path / "catalog.db")),
-    "sqlite, staged": lambda path: SqliteCatalog(str(path / "catalog.db"), max_inline_bytes=0),
-    "fifty lines": lambda path: DictCatalog(str(path / "tables")),
+
+def unity(path: Path, until_the_end: ExitStack) -> Catalog:
+    """Unity Catalog's client, with the server of ``tests.support.unity_server``, which is not the real one."""
+    server = until_the_end.enter_context(UnityServer(str(path / "tables"), schemas=("main.db", "main.a", "main.b")))
+    return UnityCatalog.of({"url": server.url})
+
+
+MAKERS: dict[str, Callable[[Path, ExitStack], Catalog]] = {
+    "sqlite, inline": lambda path, _: SqliteCatalog(str(path / "catalog.db")),
+    "sqlite, staged": lambda path, _: SqliteCatalog(str(path / "catalog.db"), max_inline_bytes=0),
+    "unity": unity,
+    "fifty lines": lambda path, _: DictCatalog(str(path / "tables")),
 }
 if URL in os.environ:  # make test-postgresql
     MAKERS = {
-        "postgresql, inline": lambda path: PostgresqlCatalog(empty_database(), root=str(path / "tables")),
-        "postgresql, staged": lambda path: PostgresqlCatalog(
+        "postgresql, inline": lambda path, _: PostgresqlCatalog(empty_database(), root=str(path / "tables")),
+        "postgresql, staged": lambda path, _: PostgresqlCatalog(
             empty_database(), root=str(path / "tables"), max_inline_bytes=0
         ),
     }
 
 
 @pytest.fixture(params=MAKERS)
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """Each kind of catalog, empty."""
-    return MAKERS[request.param](tmp_path)
+    with ExitStack() as until_the_end:
+        yield MAKERS[request.param](tmp_path, until_the_end)
 
 
 @pytest.fixture

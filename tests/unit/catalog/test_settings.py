@@ -77,8 +77,8 @@ def test_nothing_is_known() -> None:
 
 
 def test_a_kind_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"https://user:{SECRET}@host/api")
-    with pytest.raises(UnsupportedOperationError, match="https:") as error:
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"iceberg://user:{SECRET}@host/api")
+    with pytest.raises(UnsupportedOperationError, match="iceberg:") as error:
         open_catalog("prod")
     assert SECRET not in str(error.value)
 

@@ -1,0 +1,268 @@
+"""Unity Catalog, through the first version of its interface for Delta tables. Needs ``urllib3``.
+
+Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit; what it
+changes of schema, properties, protocol and domains goes along in the same call; an answer that is no refusal of the
+server leaves the outcome unknown. The server takes any version as the first one of a new table: so the sequence is
+looked at here.
+
+    DELTA_PYDS_CATALOG_PROD_URL=https://unity.example
+    DELTA_PYDS_CATALOG_PROD_TOKEN=...
+
+Specification: "Unity Catalog Managed Tables", version 1.0. It permits checkpoints, compactions and checksums, and no
+other upkeep by clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from delta_pyds.catalog.interface import (
+    BacklogFull,
+    Catalog,
+    CommitOutcome,
+    CommitProposal,
+    Conflict,
+    ManagedTable,
+    NewTable,
+    OutcomeUnknown,
+    Ratified,
+    Refused,
+    StorageCredentials,
+    TableReservation,
+)
+from delta_pyds.catalog.managed import CLEAN_UP
+from delta_pyds.catalog.table_state import require_sound
+from delta_pyds.catalog.unity_credentials import CredentialCache
+from delta_pyds.catalog.unity_http import UnityError, UnityHttp, path_of
+from delta_pyds.catalog.unity_json import (
+    LoadedTable,
+    StagingTable,
+    creation,
+    is_managed,
+    managed_table,
+    proposed,
+    published,
+)
+from delta_pyds.errors import (
+    CatalogError,
+    DeltaError,
+    NothingWrittenError,
+    OptionError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    UserError,
+)
+
+FORBIDDEN = frozenset((CLEAN_UP, "VACUUM START", "VACUUM END", "OPTIMIZE", "REORG"))
+_NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
+_VERSION_TAKEN = "CommitVersionConflictException"
+_BACKLOG_FULL = "ResourceExhaustedException"
+
+
+class UnityCatalog(Catalog):
+    """``http``: how it is called.
+
+    >>> UnityCatalog.of({"url": "https://unity.example", "token": token}).load_table("main.sales.orders")
+    """
+
+    def __init__(self, http: UnityHttp) -> None:
+        self._http = http
+        self._credentials = CredentialCache(http)
+        # tables, by their ids, of which the server stores at least one commit: from then on it looks at the sequence
+        self._begun: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"UnityCatalog({self._http.shown!r})"
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> UnityCatalog:
+        """The catalog of these settings: ``url``, ``token``."""
+        return cls(UnityHttp(settings["url"], settings.get("token")))
+
+    def load_table(self, name: str) -> ManagedTable:
+        path = _path(name)
+        table = self._loaded(name, path)
+        try:
+            credentials = self._credentials.of_table(path, table.table_id, table.location)
+        except UnityError as error:
+            raise self._failure(f"no credentials for the files of table {name!r}", error) from None
+        return table if credentials is None else replace(table, credentials=credentials)
+
+    def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+        if proposal.file_name is None:
+            return Refused("Unity Catalog takes staged commits only")
+        if proposal.version < 1:
+            return Conflict()
+        name, path = proposal.table_name, _path(proposal.table_name)
+        if proposal.version > 1 and proposal.table_id not in self._begun:
+            wrong = self._out_of_sequence(proposal, path)
+            if wrong is not None:
+                return wrong
+        try:
+            loaded = self._http.post(path, proposed(proposal), LoadedTable)
+        except UnityError as error:
+            return self._of_refused_proposal(proposal, path, error)
+        return Ratified(self._saw(managed_table(name, loaded, FORBIDDEN)))
+
+    def report_published(self, name: str, table_id: str, version: int) -> None:
+        if version < 1:
+            return  # nothing but the version that the table was registered with
+        try:
+            self._http.post(_path(name), published(table_id, version), LoadedTable)
+        except UnityError as error:
+            if error.status == _CONFLICT:
+                return  # another table has the name by now
+            raise self._failure(f"version {version} of table {name!r} is not reported as published", error) from None
+
+    def reserve_table(self, name: str) -> TableReservation:
+        catalog, schema, table = _parts(name)
+        try:
+            made = self._http.post(
+                path_of("catalogs", catalog, "schemas", schema, "staging-tables"), {"name": table}, StagingTable
+            )
+        except UnityError as error:
+            if error.status == _CONFLICT:
+                raise UserError(
+                    f"there is a table {name} in the catalog {self._http.shown} already.",
+                    code="TABLE_OR_VIEW_ALREADY_EXISTS",
+                    table=name,
+                ) from None
+            if error.status == _NOT_FOUND:
+                raise UserError(
+                    f"the table {name} cannot be created in the catalog {self._http.shown}: {error}. Create its schema "
+                    "there first, or check its name.",
+                    code="SCHEMA_NOT_FOUND",
+                    table=name,
+                ) from None
+            raise self._failure(f"no place for the table {name!r}", error) from None
+        wanted = made.required_protocol
+        features = {*(wanted.reader_features or ()), *(wanted.writer_features or ())}
+        return TableReservation(
+            name,
+            made.table_id,
+            made.location,
+            # without a value: whatever the writer sets
+            properties={key: value for key, value in made.required_properties.items() if value is not None},
+            features=tuple(sorted(features)),
+            credentials=self._credentials.take(made.table_id, made.location, made.storage_credentials),
+        )
+
+    def reserved_credentials(self, table_id: str) -> StorageCredentials | None:
+        try:
+            return self._credentials.of_reserved(table_id)
+        except UnityError as error:
+            raise self._failure("no credentials for the files of the new table", error) from None
+
+    def register_table(self, table: NewTable) -> CommitOutcome:
+        catalog, schema, name = _parts(table.name)
+        try:
+            loaded = self._http.post(
+                path_of("catalogs", catalog, "schemas", schema, "tables"), creation(name, table), LoadedTable
+            )
+        except UnityError as error:
+            return self._of_refused_registration(table, error)
+        return Ratified(managed_table(table.name, loaded, FORBIDDEN))
+
+    # --- what the server says
+
+    def _loaded(self, name: str, path: str) -> ManagedTable:
+        try:
+            loaded = self._http.get(path, LoadedTable)
+        except UnityError as error:
+            if error.status == _NOT_FOUND and error.kind:
+                raise TableNotFoundError(
+                    f"there is no table {name} in the catalog {self._http.shown} ({error}). Check its name.",
+                    code="TABLE_OR_VIEW_NOT_FOUND",
+                    table=name,
+                ) from None
+            raise self._failure(f"table {name!r} is not known", error) from None
+        if not is_managed(loaded):
+            raise UnsupportedOperationError(
+                f"the catalog {self._http.shown} does not manage the commits of table {name}: open it by its path, "
+                f"{loaded.metadata.location}.",
+                code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+                table=name,
+            )
+        return self._saw(managed_table(name, loaded, FORBIDDEN))
+
+    def _saw(self, table: ManagedTable) -> ManagedTable:
+        if table.latest_version > 0:
+            self._begun.add(table.table_id)
+        return table
+
+    def _out_of_sequence(self, proposal: CommitProposal, path: str) -> CommitOutcome | None:
+        """Why the proposal must not reach the server, or need not; None if it shall.
+
+        Raises: NothingWrittenError where the server does not say which version is the next one.
+        """
+        try:
+            table = require_sound(self._loaded(proposal.table_name, path))
+        except TableNotFoundError as error:
+            return Refused(error.message)
+        except DeltaError as error:
+            raise NothingWrittenError(error.message) from None
+        if table.table_id != proposal.table_id:
+            return _refused_for_another(proposal)
+        if proposal.version > table.latest_version + 1:
+            return Refused(f"version {table.latest_version + 1} is the next one, and {proposal.version} was proposed")
+        return None
+
+    def _of_refused_proposal(self, proposal: CommitProposal, path: str, error: UnityError) -> CommitOutcome:
+        if error.acted:
+            return OutcomeUnknown(str(error))
+        if error.status == _TOO_MANY:
+            if error.kind == _BACKLOG_FULL:
+                return BacklogFull()
+            raise NothingWrittenError(f"The catalog {self._http.shown} is busy: {error}.")
+        if error.status == _CONFLICT:
+            if error.kind == _VERSION_TAKEN:
+                return Conflict()
+            # another table, or another writer that holds the server's lock
+            try:
+                same = self._loaded(proposal.table_name, path).table_id == proposal.table_id
+            except TableNotFoundError:
+                same = False
+            except DeltaError as failed:
+                raise NothingWrittenError(failed.message) from None
+            if not same:
+                return _refused_for_another(proposal)
+            raise NothingWrittenError(f"The catalog {self._http.shown} did not take the commit: {error}.")
+        return Refused(str(error))
+
+    def _of_refused_registration(self, table: NewTable, error: UnityError) -> CommitOutcome:
+        """A repeated registration is refused too, so the table that has the name decides."""
+        if error.acted:
+            return OutcomeUnknown(str(error))
+        if error.status == _TOO_MANY:
+            raise NothingWrittenError(f"The catalog {self._http.shown} is busy: {error}.")
+        try:
+            known = self._loaded(table.name, _path(table.name))
+        except TableNotFoundError:
+            return Refused(str(error))
+        except UnsupportedOperationError:
+            return Conflict()
+        if known.table_id == table.table_id:
+            return Ratified(known)
+        return Conflict() if error.status == _CONFLICT else Refused(str(error))
+
+    def _failure(self, what: str, error: UnityError) -> CatalogError:
+        return CatalogError(f"Of the catalog {self._http.shown}: {what}: {error}.")
+
+
+def _refused_for_another(proposal: CommitProposal) -> Refused:
+    return Refused(f"the catalog has no table {proposal.table_name} with the id {proposal.table_id} now")
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    parts = name.split(".")
+    if len(parts) != 3 or not all(part.strip() for part in parts):
+        raise OptionError(
+            f"'{name}' is no name of a table in Unity Catalog: it is like catalog.schema.table.", option="table"
+        )
+    return parts[0], parts[1], parts[2]
+
+
+def _path(name: str) -> str:
+    catalog, schema, table = _parts(name)
+    return path_of("catalogs", catalog, "schemas", schema, "tables", table)

@@ -1,0 +1,95 @@
+"""Storage credentials that Unity Catalog hands out for some time, as options of the table's file system.
+
+Invariant: what is given out holds for some minutes yet, as far as the catalog hands out any that last so long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from delta_pyds.catalog.interface import StorageCredentials
+from delta_pyds.catalog.unity_http import UnityError, UnityHttp, path_of
+from delta_pyds.catalog.unity_json import Credentials, StorageCredential
+from delta_pyds.redaction import conceal
+from delta_pyds.storage.resolve import normalize_table_root, scheme_of
+
+# longer than the time before they expire at which they are asked for anew
+_KEPT_MS = 5 * 60_000
+_FORBIDDEN = 403
+_READ, _READ_WRITE = "READ", "READ_WRITE"
+# as the catalog names them, and as the file systems' options do
+_OPTIONS = {
+    "s3.access-key-id": "key",
+    "s3.secret-access-key": "secret",
+    "s3.session-token": "token",
+    "azure.sas-token": "sas_token",
+    "gcs.oauth-token": "token",
+}
+# which is no secret
+_PUBLIC = "s3.access-key-id"
+
+
+class CredentialCache:
+    """What was handed out for each table of one catalog, until it is about to expire."""
+
+    def __init__(self, http: UnityHttp, *, now_ms: Callable[[], float] = lambda: time.time() * 1000) -> None:
+        self._http, self._now_ms = http, now_ms
+        self._known: dict[str, StorageCredentials] = {}
+
+    def of_table(self, path: str, table_id: str, location: str) -> StorageCredentials | None:
+        """Of a table whose calls have that path. Who may not write is given what reads."""
+
+        def ask() -> Credentials:
+            try:
+                return self._http.get(f"{path}/credentials", Credentials, operation=_READ_WRITE)
+            except UnityError as error:
+                if error.status != _FORBIDDEN:
+                    raise
+            return self._http.get(f"{path}/credentials", Credentials, operation=_READ)
+
+        return self._kept(table_id, location, ask)
+
+    def of_reserved(self, table_id: str) -> StorageCredentials | None:
+        """Of a place for a new table."""
+        path = f"{path_of('staging-tables', table_id)}/credentials"
+        return self._kept(table_id, None, lambda: self._http.get(path, Credentials))
+
+    def take(self, table_id: str, location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
+        """Keep what another call has handed out."""
+        found = credentials_for(location, offered)
+        if found is not None:
+            self._known[table_id] = found
+        return found
+
+    def _kept(self, table_id: str, location: str | None, ask: Callable[[], Credentials]) -> StorageCredentials | None:
+        if location is not None and scheme_of(location) == "file":
+            return None
+        known = self._known.get(table_id)
+        if known is not None and (known.expires_at_ms is None or known.expires_at_ms - _KEPT_MS > self._now_ms()):
+            return known
+        return self.take(table_id, location or "", ask().storage_credentials)
+
+
+def credentials_for(location: str, offered: list[StorageCredential] | None) -> StorageCredentials | None:
+    """Those with the longest prefix that the location begins with; without a location the only ones, or the first."""
+    root = normalize_table_root(location) if location else ""
+    fitting = [(len(one.prefix or ""), one) for one in offered or () if not root or _covers(one.prefix, root)]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda pair: pair[0])[1]
+    options = _options(best.config or {})
+    return StorageCredentials(options, best.expiration_time_ms) if options else None
+
+
+def _covers(prefix: str | None, root: str) -> bool:
+    if not prefix:
+        return True
+    given = normalize_table_root(prefix)
+    return root == given or root.startswith(f"{given}/")
+
+
+def _options(config: Mapping[str, str | None]) -> dict[str, str]:
+    found = {name: value for name in _OPTIONS if (value := config.get(name))}
+    conceal(value for name, value in found.items() if name != _PUBLIC)
+    return {_OPTIONS[name]: value for name, value in found.items()}

@@ -1,0 +1,233 @@
+"""Calls of Unity Catalog's REST interface: JSON in, JSON out, with a bearer token. Needs ``urllib3``.
+
+Invariants: the token is sent to the address of the settings and nowhere else (a redirect is not followed), and no
+error, ``repr`` or pickle holds it; an error says whether the server can have acted on the call; connections are used
+by the process that opened them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import msgspec
+
+from delta_pyds.backoff import pause_s
+from delta_pyds.errors import CatalogError, NothingWrittenError, OptionError
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.redaction import conceal
+
+_API = "/api/2.1/unity-catalog"
+_CONNECT_S = 20.0
+_READ_S = 60.0
+_LONGEST_ANSWER = 64 << 20
+_CONNECTIONS = 8
+_TRIES = 4
+# what another try may find gone: of a proxy, or of a server that has too much to do
+_PASSING = frozenset((429, 502, 503, 504))
+_UNAUTHORIZED = 401
+_REFUSALS = frozenset((_UNAUTHORIZED, 403, 404, 405))
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_Answer = TypeVar("_Answer")
+
+
+class UnityError(Exception):
+    """The server's own words for why it did not do as asked. ``kind``: as it names the error, empty if it does not.
+
+    ``acted``: whether it may have done it all the same.
+    """
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        self.status, self.kind = status, kind
+        hint = "; see its setting token" if status == _UNAUTHORIZED else ""
+        super().__init__(f"{message} ({kind or 'HTTP'} {status}{hint})")
+
+    @property
+    def acted(self) -> bool:
+        if self.kind:
+            return self.status >= 500 and self.status != 501
+        # whoever said so stands between, and may not know
+        return self.status >= 400 and self.status not in _REFUSALS
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+    type: str = ""
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
+
+
+class UnityHttp:
+    """``url``: of the server, with or without the path of its interface. ``token``: None for a server without users.
+
+    >>> UnityHttp("https://unity.example", token).get("catalogs/main/schemas/db/tables/t", LoadedTable)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        read_s: float = _READ_S,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._urllib3 = _client()
+        self._base = _base_of(url)
+        self._headers = {"Accept": "application/json", "User-Agent": "delta_pyds", **_authorization(token)}
+        self._read_s, self._sleep = read_s, sleep
+        self._process, self._pool = -1, None
+        parts = urlsplit(self._base)
+        self.shown = f"{parts.scheme}://{parts.netloc}"
+
+    def __repr__(self) -> str:
+        return f"UnityHttp({self.shown!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("what calls a catalog holds its token, and does not leave its process.")
+
+    def get(self, path: str, answer: type[_Answer], **query: str) -> _Answer:
+        """Ask. Where the server cannot be reached or is busy, it is asked again.
+
+        Raises: UnityError; CatalogError where there is no answer.
+        """
+        url = f"{path}?{urlencode(query)}" if query else path
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return self._call("GET", url, None, answer)
+            except UnityError as error:
+                if attempt == _TRIES or error.status not in _PASSING:
+                    raise
+            except NothingWrittenError as error:
+                if attempt == _TRIES:
+                    raise CatalogError(error.message) from None
+            except CatalogError:
+                if attempt == _TRIES:
+                    raise
+            self._sleep(pause_s(attempt, first_s=0.2, longest_s=2.0))
+        raise AssertionError("unreachable")
+
+    def post(self, path: str, body: Mapping[str, Any], answer: type[_Answer]) -> _Answer:
+        """Ask for a change, once.
+
+        Raises: UnityError; NothingWrittenError where the server cannot have got the call; CatalogError where nobody
+            knows.
+        """
+        return self._call("POST", path, msgspec.json.encode(body), answer)
+
+    def _call(self, method: str, path: str, body: bytes | None, answer: type[_Answer]) -> _Answer:
+        status, data = self._answered(method, f"{self._base}/{path}", body)
+        if status >= 300:
+            raise _error_of(status, data)
+        try:
+            return decode_json(data, answer)
+        except InvalidJSONError as error:
+            raise CatalogError(f"The catalog {self.shown} answered what cannot be understood: {error}.") from None
+
+    def _answered(self, method: str, url: str, body: bytes | None) -> tuple[int, bytes]:
+        exceptions = self._urllib3.exceptions
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        try:
+            response = self._connections().request(
+                method,
+                url,
+                body=body,
+                headers=headers,
+                timeout=self._urllib3.Timeout(connect=_CONNECT_S, read=self._read_s),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        except (exceptions.NewConnectionError, exceptions.ConnectTimeoutError) as error:
+            raise NothingWrittenError(f"The catalog {self.shown} cannot be reached: {_said(error)}.") from None
+        except exceptions.HTTPError as error:
+            if error.args and isinstance(error.args[0], ssl.SSLCertVerificationError):
+                raise NothingWrittenError(f"The catalog {self.shown} is not trusted: {_said(error)}.") from None
+            raise CatalogError(f"The catalog {self.shown} gave no answer: {_said(error)}.") from None
+        try:
+            data = response.read(_LONGEST_ANSWER + 1, decode_content=True)
+        except exceptions.HTTPError as error:
+            response.close()
+            raise CatalogError(f"The catalog {self.shown} gave no whole answer: {_said(error)}.") from None
+        if len(data) > _LONGEST_ANSWER:
+            response.close()
+            raise CatalogError(f"The catalog {self.shown} answered with more than {_LONGEST_ANSWER} bytes.")
+        response.release_conn()
+        return response.status, data
+
+    def _connections(self) -> Any:
+        if self._process != os.getpid():
+            parts = urlsplit(self._base)
+            proxy = getproxies().get(parts.scheme)
+            given: dict[str, Any] = {"maxsize": _CONNECTIONS}
+            if proxy and not proxy_bypass(parts.hostname or ""):
+                self._pool = self._urllib3.ProxyManager(proxy, **given)
+            else:
+                self._pool = self._urllib3.PoolManager(**given)
+            self._process = os.getpid()
+        return self._pool
+
+
+def path_of(*parts: str) -> str:
+    """Parts of a path, each of them one whatever it holds."""
+    return "/".join(quote(part, safe="") for part in parts)
+
+
+def _client() -> Any:
+    try:
+        return importlib.import_module("urllib3")
+    except ImportError as error:
+        raise OptionError(
+            "Unity Catalog needs the package urllib3: install delta_pyds[unity].", option="catalog"
+        ) from error
+
+
+def _base_of(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
+    except ValueError:  # a port that is none
+        wrong = True
+    if wrong or parts.query or parts.fragment:
+        raise OptionError(
+            "the url of a Unity Catalog is like https://host or https://host:port, without a user and parameters; its "
+            "token is a setting of its own (DELTA_PYDS_CATALOG_<NAME>_TOKEN).",
+            option="catalog",
+        )
+    path = parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path if path.endswith(_API) else path + _API}/delta/v1"
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    if token is None or not token.strip():
+        return {}
+    plain = token.strip()
+    if not _TOKEN.fullmatch(plain):
+        # the client below would show it
+        raise OptionError(
+            "the token of the catalog holds a blank or another character that no token has.", option="catalog"
+        )
+    conceal((plain,))
+    return {"Authorization": f"Bearer {plain}"}
+
+
+def _error_of(status: int, data: bytes) -> UnityError:
+    try:
+        error = decode_json(data, _ErrorAnswer).error
+    except InvalidJSONError:
+        # a proxy, or no Unity Catalog at all
+        kind = "a redirect, which is not followed" if status < 400 else "an answer of another kind"
+        return UnityError(status, "", f"the server gave {kind}")
+    return UnityError(status, error.type, error.message.strip().rstrip(".") or "the server gave no reason")
+
+
+def _said(error: Exception) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,0 +1,260 @@
+"""Unity Catalog's values and ours: what its calls say of a table, a commit and a definition.
+
+Invariant: what goes to the catalog is what the commit says of schema, properties, protocol and domains, and nothing
+that the catalog derives itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from delta_pyds.catalog.interface import CommitProposal, ManagedTable, NewTable, UnpublishedCommit
+from delta_pyds.errors import CatalogError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, DomainMetadata, Metadata, Protocol
+from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+
+MANAGED = "MANAGED"
+_DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
+# what the catalog makes of protocol, domains and its own bookkeeping
+_DERIVED = frozenset(
+    (
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+        "delta.clusteringColumns",
+        "delta.rowTracking.rowIdHighWaterMark",
+        "delta.lastUpdateVersion",
+        "delta.lastCommitTimestamp",
+    )
+)
+_FEATURE = "delta.feature."
+# of a schema's types, in the spelling of schemaString
+_TYPE_KEYS = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+
+
+class _Kebab(msgspec.Struct, rename="kebab"):
+    """Fields that are not listed are none of ours."""
+
+
+class StagedCommit(_Kebab):
+    version: int
+    timestamp: int
+    file_name: str
+    file_size: int
+    file_modification_timestamp: int = 0
+
+
+class TableMetadata(_Kebab):
+    table_uuid: str
+    location: str
+    table_type: str = MANAGED
+    properties: dict[str, str | None] = {}
+
+
+class LoadedTable(_Kebab):
+    """What ``loadTable``, ``createTable`` and ``updateTable`` answer."""
+
+    metadata: TableMetadata
+    commits: list[StagedCommit] | None = None
+    latest_table_version: int | None = None
+
+
+class Features(_Kebab):
+    reader_features: list[str] | None = None
+    writer_features: list[str] | None = None
+
+
+class StorageCredential(_Kebab):
+    prefix: str | None = None
+    expiration_time_ms: int | None = None
+    config: dict[str, str | None] | None = None
+
+
+class Credentials(_Kebab):
+    storage_credentials: list[StorageCredential] | None = None
+
+
+class StagingTable(_Kebab):
+    table_id: str
+    location: str
+    required_protocol: Features
+    required_properties: dict[str, str | None] = {}
+    storage_credentials: list[StorageCredential] | None = None
+
+
+def managed_table(name: str, loaded: LoadedTable, forbids: frozenset[str]) -> ManagedTable:
+    """Raises: CatalogError where the catalog does not say which versions the table has."""
+    if loaded.latest_table_version is None:
+        raise CatalogError(
+            f"the catalog does not say which version of table {name!r} is the latest, so it is none that the catalog "
+            f"manages: open it by its path {loaded.metadata.location!r}.",
+            table=name,
+        )
+    commits = sorted(loaded.commits or (), key=lambda commit: commit.version)
+    unpublished = tuple(
+        UnpublishedCommit(
+            commit.version,
+            commit.timestamp,
+            file_name=commit.file_name,
+            size_bytes=commit.file_size,
+            modification_time_ms=commit.file_modification_timestamp,
+        )
+        for commit in commits
+    )
+    metadata = loaded.metadata
+    return ManagedTable(
+        name, metadata.table_uuid, metadata.location, loaded.latest_table_version, unpublished, forbids=forbids
+    )
+
+
+def is_managed(loaded: LoadedTable) -> bool:
+    """Whether the catalog says which commits the table has: not of an external one."""
+    return loaded.metadata.properties.get(f"{_FEATURE}catalogManaged") == "supported"
+
+
+def creation(name: str, table: NewTable) -> dict[str, Any]:
+    """The body of ``createTable``."""
+    metadata = table.metadata
+    body: dict[str, Any] = {
+        "name": name,
+        "location": table.location,
+        "table-type": MANAGED,
+        "columns": columns_of(metadata),
+        "partition-columns": list(metadata.partition_columns or ()),
+        "protocol": _protocol(table.protocol),
+        "properties": _properties(metadata),
+        "last-commit-timestamp-ms": table.timestamp_ms,
+    }
+    if metadata.description is not None:
+        body["comment"] = metadata.description
+    domains = _domains(table.domains)
+    if domains:
+        body["domain-metadata"] = domains
+    return body
+
+
+def proposed(proposal: CommitProposal) -> dict[str, Any]:
+    """The body of ``updateTable`` for a commit and all that it changes."""
+    updates: list[dict[str, Any]] = [
+        {
+            "action": "add-commit",
+            "commit": {
+                "version": proposal.version,
+                "timestamp": proposal.timestamp_ms,
+                "file-name": proposal.file_name,
+                "file-size": proposal.size_bytes,
+                "file-modification-timestamp": proposal.modification_time_ms,
+            },
+        }
+    ]
+    if proposal.protocol is not None:
+        updates.append({"action": "set-protocol", "protocol": _protocol(proposal.protocol)})
+    if proposal.metadata is not None:
+        updates += _metadata_changes(proposal.metadata, proposal.metadata_before or Metadata())
+    updates += _domain_changes(proposal.domains)
+    if proposal.published_version is not None and proposal.published_version > 0:
+        updates.append(_published(proposal.published_version))
+    return {"requirements": _of_table(proposal.table_id), "updates": updates}
+
+
+def published(table_id: str, version: int) -> dict[str, Any]:
+    """The body of ``updateTable`` that says that versions are files of the log."""
+    return {"requirements": _of_table(table_id), "updates": [_published(version)]}
+
+
+def columns_of(metadata: Metadata) -> Any:
+    """The schema as the catalog has it: as in the log, with other names in arrays and maps.
+
+    Raises: CatalogError for a schema that is no JSON.
+    """
+    try:
+        schema = decode_json(metadata.schema_string or "")
+    except InvalidJSONError as error:
+        raise CatalogError(f"the schema of the table cannot be told to the catalog: {error}.") from None
+    return _type(schema)
+
+
+def _type(found: Any) -> Any:
+    if not isinstance(found, dict):
+        return found
+    if found.get("type") == "struct":
+        fields = [{"metadata": {}, **field, "type": _type(field.get("type"))} for field in found.get("fields") or ()]
+        return {"type": "struct", "fields": fields}
+    return {_TYPE_KEYS.get(key, key): _type(value) for key, value in found.items()}
+
+
+def _of_table(table_id: str) -> list[dict[str, str]]:
+    return [{"type": "assert-table-uuid", "uuid": table_id}]
+
+
+def _published(version: int) -> dict[str, Any]:
+    return {"action": "set-latest-backfilled-version", "latest-published-version": version}
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "min-reader-version": protocol.min_reader_version,
+        "min-writer-version": protocol.min_writer_version,
+        "reader-features": list(protocol.reader_features or ()),
+        "writer-features": list(protocol.writer_features or ()),
+    }
+
+
+def _properties(metadata: Metadata) -> dict[str, str]:
+    found = (metadata.configuration or {}).items()
+    return {key: value for key, value in found if value is not None and not _is_derived(key)}
+
+
+def _is_derived(key: str) -> bool:
+    return key in _DERIVED or key.startswith(_FEATURE)
+
+
+def _metadata_changes(metadata: Metadata, before: Metadata) -> Iterator[dict[str, Any]]:
+    """What differs: what the catalog alone has (a comment, properties of its own) stays."""
+    if metadata.schema_string != before.schema_string:
+        yield {"action": "set-columns", "columns": columns_of(metadata)}
+    now, known = _properties(metadata), _properties(before)
+    changed = {key: value for key, value in now.items() if known.get(key) != value}
+    if changed:
+        yield {"action": "set-properties", "updates": changed}
+    gone = [key for key in known if key not in now]
+    if gone:
+        yield {"action": "remove-properties", "removals": gone}
+    if (metadata.partition_columns or []) != (before.partition_columns or []):
+        yield {"action": "set-partition-columns", "partition-columns": list(metadata.partition_columns or ())}
+    if metadata.description != before.description:
+        yield {"action": "set-table-comment", "comment": metadata.description or ""}
+
+
+def _domains(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for domain in domains:
+        if domain.domain in _DOMAINS and not domain.removed:
+            try:
+                found[domain.domain] = _known(domain.domain, decode_json(domain.configuration))
+            except InvalidJSONError as error:
+                raise CatalogError(f"the domain {domain.domain} cannot be told to the catalog: {error}.") from None
+    return found
+
+
+def _known(domain: str, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    key = "clusteringColumns" if domain == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
+    return {key: configuration.get(key)}
+
+
+def _domain_changes(domains: Iterable[DomainMetadata]) -> Iterator[dict[str, Any]]:
+    made = list(domains)
+    found = _domains(made)
+    if found:
+        yield {"action": "set-domain-metadata", "updates": found}
+    gone = [domain.domain for domain in made if domain.domain in _DOMAINS and domain.removed]
+    if gone:
+        yield {"action": "remove-domain-metadata", "domains": gone}
