@@ -143,4 +143,47 @@ def write_to(spark: Any, directory: str) -> None:
     assert ids(spark.read.table(name)) == [1, 1, 2]
 
 
-PROGRAMS: Iterable[Program] = (quickstart, modes_and_partitions, schemas, streams, write_to)
+def merge_into(spark: Any, directory: str) -> None:
+    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.sql.functions import col, expr, lit
+
+    path = f"{directory}/merged"
+    name = f"delta.`{path}`"
+    spark.sql("SELECT id, CAST(id AS STRING) AS s FROM range(4)").write.format("delta").save(path)
+
+    def found() -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
+
+    source = spark.createDataFrame([(1, "x"), (9, "y")], "id BIGINT, s STRING")
+    writer = source.alias("s").mergeInto(name, expr(f"s.id = {name}.id AND s.s <> '{name}.s'"))
+    assert writer.whenMatched().updateAll().whenNotMatched().insertAll().merge() is None
+    assert found() == [(0, "0"), (1, "x"), (2, "2"), (3, "3"), (9, "y")]
+
+    matched = source.mergeInto(name, source.id == col(f"`{path}`.id")).whenMatched(source.id == 9).delete()
+    matched.whenMatched().update({f"`{path}`.s": source.s, f"{name}.id": col(f"spark_catalog.{name}.id") + 10}).merge()
+    assert found() == [(0, "0"), (2, "2"), (3, "3"), (11, "x")]
+
+    other = source.toDF("k", "v").withColumn("more", lit(1))
+    rows = other.mergeInto(name, expr("k = id")).whenNotMatched(col("v") == "x").insert({"id": "k", "s": col("v")})
+    rows = rows.whenNotMatchedBySource(expr("id > 9")).delete()
+    rows.whenNotMatchedBySource(expr("id > 2")).update({"s": lit("gone")}).merge()
+    assert found() == [(0, "0"), (1, "x"), (2, "2"), (3, "gone")]
+
+    wider = other.toDF("id", "s", "more").alias("s")
+    on = expr(f"s.id = `{path}`.id")
+    wider.mergeInto(name, on).whenMatched().update({}).whenNotMatched().insert({}).merge()
+    assert found() == [(0, "0"), (1, "x"), (2, "2"), (3, "gone"), (9, "y")]
+    wider.mergeInto(name, on).withSchemaEvolution().whenMatched().updateAll().merge()
+    assert found() == [(0, "0", None), (1, "x", 1), (2, "2", None), (3, "gone", None), (9, "y", 1)]
+
+    assert "NO_MERGE_ACTION" in refused(lambda: wider.mergeInto(name, on).merge(), PySparkException)
+    refused(lambda: wider.mergeInto(name, on).whenNotMatchedBySource().updateAll().merge(), Exception)
+    twice = wider.mergeInto(name, on).whenMatched().delete().whenMatched().updateAll()
+    refused(twice.merge, AnalysisException)
+    ambiguous = wider.mergeInto(name, expr("id = id")).whenMatched().updateAll()
+    assert "AMBIGUOUS_REFERENCE" in refused(ambiguous.merge, AnalysisException)
+    nowhere = source.mergeInto(f"delta.`{path}-nothing`", expr("true")).whenMatched().delete()
+    refused(nowhere.merge, AnalysisException)
+
+
+PROGRAMS: Iterable[Program] = (quickstart, modes_and_partitions, schemas, streams, write_to, merge_into)

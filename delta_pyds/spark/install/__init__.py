@@ -7,6 +7,7 @@ of ours is Spark's own, with its results and its errors.
 - ``batch_reads``: ``spark.read`` and ``spark.table``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``
+- ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
 - ``batch_functions``: ``foreachBatch`` on Spark Connect

@@ -17,6 +17,7 @@ from delta_pyds.spark.install import (
     batch_reads,
     batch_writes,
     formats,
+    merges,
     patches,
     statements,
     streams,
@@ -67,7 +68,8 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
       ``delta_pyds.write`` does, heeding the session's ``partitionOverwriteMode``; ``writeStream`` takes both too;
     - ``spark.sql`` is ``delta_pyds.sql`` for what is about ``deltapy.`/path```;
-    - ``spark.table``, ``spark.read.table``, ``df.writeTo`` and ``saveAsTable`` take ``deltapy.`/path```.
+    - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto`` and ``saveAsTable`` take
+      ``deltapy.`/path```.
 
     ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
     ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is where
@@ -163,7 +165,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
         (readwriter.DataFrameWriterV2, table_writes.WRITER),
-        (frames.DataFrame, table_writes.FRAME),
+        (frames.DataFrame, table_writes.FRAME | merges.FRAME),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (sessions.SparkSession, batch_reads.SESSION | statements.SESSION),
