@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
+from delta_pyds.catalog.address import locate
 from delta_pyds.commands.layout.operation import LayoutResult
 from delta_pyds.commands.row_changes.result import RowChangeResult
 from delta_pyds.errors import OptionError
@@ -97,8 +98,10 @@ _MOST_FILES_VERIFIED = 200_000
 
 
 def report(
-    path: PathLike,
+    path: PathLike | None = None,
     *,
+    table: str | None = None,
+    catalog: str | None = None,
     to: str | os.PathLike[str] | None = None,
     verify: Literal["log", "data"] | bool = True,
     storage_options: Mapping[str, Any] | None = None,
@@ -110,8 +113,9 @@ def report(
     or dark as the reader's system is, and can be read on a phone. The log is read, and files are listed for vacuum; no
     data file is opened, but with ``verify="data"``.
 
-    ``to``: a local file to write the page to. ``verify``: True (or ``"log"``) holds the log against the protocol,
-    unless the table has more than 200,000 files; ``"log"`` does so whatever the number, ``"data"`` reads all data too.
+    ``table``, ``catalog``: as ``load_snapshot`` takes them. ``to``: a local file to write the page to. ``verify``: True
+    (or ``"log"``) holds the log against the protocol, unless the table has more than 200,000 files; ``"log"`` does so
+    whatever the number, ``"data"`` reads all data too.
 
     >>> html = delta_pyds.report("/data/events", to="events.html")
 
@@ -123,9 +127,10 @@ def report(
 
     if not isinstance(verify, bool) and verify not in ("log", "data"):
         raise OptionError(f"verify is {verify!r}: give True, False, 'log' or 'data'.", option="verify")
-    snapshot = load_snapshot(path, storage_options=storage_options)
-    measures = measure(snapshot)
-    checks = _checks(path, verify, measures.files.num_files, storage_options)
+    address = locate(path, table=table, catalog=catalog, storage_options=storage_options)
+    root, options = address.table_root, address.storage_options
+    measures = measure(load_snapshot(root, storage_options=options))
+    checks = _checks(root, verify, measures.files.num_files, options)
     # looked at, not imported: the package's own module names Spark
     text = page(measures, checks, f"delta_pyds {sys.modules['delta_pyds'].__version__}")
     if to is not None:

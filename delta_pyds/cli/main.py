@@ -21,6 +21,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from delta_pyds.catalog.address import locate
 from delta_pyds.cli import verbs
 from delta_pyds.errors import (
     ConflictError,
@@ -64,12 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     given.storage_options = dict(given.storage_options or ())
     try:
-        absolute_table_path(given.path)
+        if given.catalog is None:
+            absolute_table_path(given.path)
     except DeltaError as e:
         # no store was asked yet
         print(f"deltapy: {e}", file=sys.stderr)
         return _WRONG
     try:
+        if given.catalog is not None:
+            found = locate(table=given.path, catalog=given.catalog, storage_options=given.storage_options)
+            given.path, given.storage_options = found.table_root, dict(found.storage_options)
         status: int = given.verb(given)
         sys.stdout.flush()
         return status
@@ -101,7 +106,8 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(verb: str, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(verb, help=text, description=f"{text}.")
-        added.add_argument("path", metavar="PATH", help="of the table: a directory or a URL")
+        added.add_argument("path", metavar="PATH", help="of the table: a directory or a URL; its name with --catalog")
+        added.add_argument("--catalog", metavar="NAME", help="that manages the table: its name, or sqlite:///FILE")
         added.add_argument("--json", action="store_true", help="JSON values, one in a line")
         added.add_argument(
             "--storage-option",

@@ -143,15 +143,15 @@ def checkpoint(arguments: argparse.Namespace) -> int:
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
+    from delta_pyds.catalog.opening import table_storage
     from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
-    from delta_pyds.storage.resolve import resolve_storage
     from delta_pyds.storage.table_path import absolute_table_path
 
     root = absolute_table_path(arguments.path)
     options = VacuumOptions(
         retention_hours=arguments.hours, check_retention=not arguments.unsafe_retention, lite=arguments.lite
     )
-    plan = plan_vacuum(resolve_storage(root, arguments.storage_options), root, options)
+    plan = plan_vacuum(table_storage(root, arguments.storage_options), root, options)
     if arguments.dry_run:
         # directories, which come last, have no size
         sizes = plan.files.column("size").to_pylist()

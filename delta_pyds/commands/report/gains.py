@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.catalog.managed import check_allowed
 from delta_pyds.commands.layout.bins import Sizes
 from delta_pyds.commands.layout.cubes import PROVIDER
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum
@@ -67,6 +68,7 @@ def optimize_gain(snapshot: Snapshot, files: pa.Table, sizes: Sizes | None = Non
     """What ``optimize`` without arguments would do."""
     sizes = sizes or Sizes()
     try:
+        check_allowed(snapshot.storage, "OPTIMIZE")
         snapshot.configuration.check_writable()
     except DeltaError as error:
         return OptimizeGain("compaction", files.num_rows, files.num_rows, 0, 0, 0, error.message)

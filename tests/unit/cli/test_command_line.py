@@ -14,9 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from delta_pyds.catalog.address import locate, reserve
+from delta_pyds.catalog.named import forget_catalogs
 from delta_pyds.cli.main import main
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import write_rows
+from tests.support.unity_server import UnityServer
 
 ROWS = [
     {"id": 1, "price": decimal.Decimal("1.50"), "tags": ["a", 'b"'], "raw": b"\x00\xff", "ratio": 0.5, "note": "x,y",
@@ -260,3 +263,73 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         process.stdout.close()
         errors = process.stderr.read()
     assert (process.returncode, errors) == (0, b"")
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> list[str]:
+    """Arguments that name a table of a catalog."""
+    catalog = f"sqlite://{tmp_path}/c.db"
+    made = reserve("main.db.t", catalog)
+    for ids in ([1, 2], [3]):
+        write_rows(made.table_root, {"id": "long"}, [{"id": i} for i in ids], storage_options=made.storage_options)
+        made = locate(table="main.db.t", catalog=catalog)
+    return ["main.db.t", "--catalog", catalog]
+
+
+def test_a_table_by_its_name_in_a_catalog(
+    managed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = locate(table=managed[0], catalog=managed[2])
+
+    def printed(verb: str, *more: str) -> str:
+        assert main([verb, *managed, *more]) == 0
+        return capsys.readouterr().out
+
+    assert printed("cat") == "id\n1\n2\n3\n" and printed("cat", "--version", "0") == "id\n1\n2\n"
+    assert [json.loads(line)["version"] for line in printed("history", "--json").splitlines()] == [1, 0]
+    assert json.loads(printed("detail", "--json"))["version"] == 1
+    assert json.loads(printed("explain", "--where", "id = 3", "--json").splitlines()[0])["filesRead"] == 1
+    assert json.loads(printed("verify", "--json"))["ok"]
+    assert printed("checkpoint") == "A checkpoint of version 1 was written.\n"
+    assert json.loads(printed("optimize", "--json"))["version"] == 2
+    assert printed("vacuum", "--dry-run") == ""
+    assert "restoredFilesSize" in json.loads(printed("restore", "--version", "1", "--json"))
+    page = tmp_path / "page.html"
+    printed("report", "-o", str(page))
+    assert made.table_root in page.read_text()
+    assert printed("cat").split() == ["id", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["history", "main.db.none", "--catalog", "sqlite://{}/c.db"], 3, "no table main.db.none"),
+        (["history", "main.db.t", "--catalog", "sqlite://{}/other.db"], 3, "There is no catalog"),
+        (["history", "main.db.t", "--catalog", "nobody-knows-it"], 2, "nothing is known of the catalog"),
+        (["history", "main.db.t", "--catalog", "https://user:pass@host"], 2, "no name of a catalog"),
+    ],
+)
+@pytest.mark.usefixtures("managed")
+def test_a_name_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, said: str
+) -> None:
+    assert main([one.format(tmp_path) for one in arguments]) == status
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1 and ":pass@" not in err
+
+
+def test_what_the_catalog_keeps_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with UnityServer(str(tmp_path)) as server:
+        monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", server.url)
+        made = reserve("main.db.t", "prod")
+        write_rows(made.table_root, {"id": "long"}, [{"id": 1}], storage_options=made.storage_options)
+        for verb in (["vacuum", "--dry-run"], ["optimize"]):
+            assert main([verb[0], "main.db.t", "--catalog", "prod", *verb[1:]]) == 4
+            assert "keeps that operation to itself" in capsys.readouterr().err
+        page = tmp_path / "page.html"
+        assert main(["report", "main.db.t", "--catalog", "prod", "-o", str(page)]) == 0
+        text = page.read_text()
+        assert "VACUUM START on table main.db.t is refused" in text and "OPTIMIZE on table main.db.t is refused" in text
+        forget_catalogs()
