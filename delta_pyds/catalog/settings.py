@@ -49,6 +49,14 @@ class CatalogSettings(Mapping[str, str]):
         raise TypeError("the settings of a catalog hold secrets and do not leave their process.")
 
 
+def is_known(catalog: str) -> bool:
+    """Whether the file or the environment says anything of a catalog."""
+    try:
+        return bool(read_settings(catalog))
+    except OptionError:
+        return False
+
+
 def read_settings(catalog: str) -> CatalogSettings:
     """The settings of the catalog of that name.
 

@@ -22,6 +22,8 @@ from delta_pyds.spark.arguments import (
     time_argument,
 )
 from delta_pyds.spark.incoming import to_frame
+from delta_pyds.spark.named_tables.lookup import require
+from delta_pyds.spark.named_tables.places import follow_now, is_name_of_session, place_of, settle
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -99,9 +101,9 @@ def read(
 
     The DataFrame is the table at one version for as long as it lives, and
     exactly the rows for which ``where`` (a Spark SQL predicate) is true.
-    ``table``, ``catalog``: instead of a path, the name of the table in the catalog that manages it (see
-    ``delta_pyds.catalog``). ``timestamp``: text, or a datetime; without a zone it is in the session's
-    time zone, as are the timestamps in ``where``. ``min_partitions``: by
+    ``table``: instead of a path, a name that ``delta_pyds.create_table`` gave; with ``catalog`` the one that the
+    catalog which manages the table knows it by (see ``delta_pyds.catalog``). ``timestamp``: text, or a datetime;
+    without a zone it is in the session's time zone, as are the timestamps in ``where``. ``min_partitions``: by
     default the session's parallelism. ``verify_page_checksums``: false leaves the checksums of Parquet pages,
     where a file has them, unlooked at.
 
@@ -119,7 +121,12 @@ def read(
         class; with ``native`` UnsupportedOperationError naming the reasons against it; WorkerPythonError. What goes
         wrong in an action on the DataFrame is Spark's exception: ``delta_pyds.error_of`` gives the DeltaError.
     """
-    path, storage_options = _address(path, table, catalog, storage_options)
+    if is_name_of_session(path, table, catalog):
+        named = require(spark, table or "")
+        follow_now(spark, named, storage_options)
+        path = named.location
+    else:
+        path, storage_options = _address(path, table, catalog, storage_options)
     chosen_engine = choice_argument("engine", engine, ("auto", "native", "arrow"))
     if version is not None and timestamp is not None:
         raise OptionError(
@@ -229,9 +236,10 @@ def write(
     Spark, of which it gives a Python source only two. ``partition_by``,
     ``cluster_by``: column names, for a table that the write creates, which
     ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
-    have them already. ``table``, ``catalog``: instead of a path, a name in a catalog. ``txn``: application id and
-    version, so that a repeated write is made once. ``options``: any other option of the format, and ``optimizeWrite``:
-    rows are shuffled by the partition columns before, so that there are fewer and larger files.
+    have them already. ``table``, ``catalog``: instead of a path, a name as ``read`` takes it; a new one is given
+    to a new table, which lies where Spark's schema puts it. ``txn``: application id and version, so that a repeated
+    write is made once. ``options``: any other option of the format, and ``optimizeWrite``: rows are shuffled by the
+    partition columns before, so that there are fewer and larger files.
 
     >>> delta_pyds.write(df, "/data/events", mode="append").version
     >>> delta_pyds.write(df, "/data/events", mode="overwrite", replace_where="day = '2026-01-31'")
@@ -240,7 +248,9 @@ def write(
     Raises: OptionError for arguments that are none; the DeltaError of the write, of its own class (a ConflictError
         where another writer was first); WorkerPythonError. What goes wrong in making the rows is Spark's exception.
     """
-    path, storage_options = _address(path, table, catalog, storage_options, create=True)
+    by_name = is_name_of_session(path, table, catalog)
+    if not by_name:
+        path, storage_options = _address(path, table, catalog, storage_options, create=True)
     chosen_mode = choice_argument("mode", mode, tuple(_MODES))
     app_id, app_version = _transaction(txn)
     given: dict[str, Any] = {
@@ -257,7 +267,15 @@ def write(
         **_table_properties(properties),
         **option_texts("options", options),
     }
-    return save_by_options(to_frame(df, spark), path, _texts(given), mode=chosen_mode)
+    frame = to_frame(df, spark)
+    if not by_name:
+        assert path is not None
+        return save_by_options(frame, path, _texts(given), mode=chosen_mode)
+    place = place_of(frame.sparkSession, table or "")
+    done = save_by_options(frame, place.location, _texts(given), mode=chosen_mode)
+    if place.table is None or merge_schema or overwrite_schema:
+        settle(frame.sparkSession, place, storage_options)
+    return done
 
 
 def save_by_options(frame: DataFrame, path: PathLike, options: Mapping[str, str], *, mode: str) -> WriteResult:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, VarcharType
 
 import delta_pyds
@@ -70,8 +70,6 @@ def test_the_four_ways_to_begin(spark: SparkSession, tmp_path: Path) -> None:
     assert [row.operation for row in DeltaTable.forPath(spark, path).history().collect()] == [
         "CREATE OR REPLACE TABLE", "REPLACE TABLE", "CREATE TABLE",
     ]  # fmt: skip
-    with pytest.raises(UnsupportedOperationException):
-        DeltaTable.create(spark).tableName("events")
 
 
 def test_expressions_that_no_generated_column_has(spark: SparkSession, tmp_path: Path) -> None:

@@ -66,13 +66,13 @@ def test_a_name_of_the_catalog_is_not_there_or_refused(spark: SparkSession) -> N
     from pyspark.errors import AnalysisException, ParseException
 
     for name in ("events_of_nobody", "db.events"):
-        with pytest.raises(TableNotFoundError, match="forPath") as found:
+        with pytest.raises(TableNotFoundError, match="create_table") as found:
             DeltaTable.forName(spark, name)
         assert isinstance(found.value, AnalysisException)
     with pytest.raises(ParseException):
         DeltaTable.forName(spark, "no such name")
     spark.range(1).createOrReplaceTempView("events_that_are_known")
-    with pytest.raises(UnsupportedOperationError, match="forPath"):
+    with pytest.raises(UnsupportedOperationError, match="create_table"):
         DeltaTable.forName(spark, "events_that_are_known")
 
 

@@ -183,3 +183,91 @@ def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_p
     assert entries(spark) == [table.holder]
     assert again.holder != table.holder
     assert any((tmp_path / "t").iterdir())
+
+
+def test_python_reads_writes_and_alters_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "t")
+    delta_pyds.create_table(spark, "t", path)
+
+    assert delta_pyds.read(spark, table="t", where="id > 0", version=0).count() == 2
+    delta_pyds.write(spark.range(3, 5), table=f"{SCHEMA}.t", mode="append")
+    table = DeltaTable.forName(spark, "t")
+    table.addColumn("note", "STRING")
+    table.update("id = 4", {"note": "'four'"})
+    assert spark.sql("SELECT id FROM t WHERE note = 'four'").collect() == [(4,)]
+    source = spark.sql("SELECT 9L AS id, 'nine' AS note, 1 AS more")
+    merge = DeltaTable.forName(spark, "t").alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.withSchemaEvolution().whenNotMatchedInsertAll().execute()
+    assert spark.table("t").columns == ["id", "note", "more"]
+    delta_pyds.write(spark.sql("SELECT 10L AS id, 2 AS other"), table="t", mode="append", merge_schema=True)
+    assert spark.table("t").columns == ["id", "note", "more", "other"]
+    table.restoreToVersion(1)
+    assert spark.table("t").columns == ["id"]
+
+    # what another engine did is followed as soon as the name is used here
+    DeltaTable.forPath(spark, path).addColumn("late", "INT")
+    assert spark.table("t").columns == ["id"]
+    assert delta_pyds.read(spark, table="t").columns == spark.table("t").columns == ["id", "late"]
+    assert len(entries(spark)) == 2
+
+    for call in (
+        lambda name: DeltaTable.forName(spark, name),
+        lambda name: delta_pyds.read(spark, table=name),
+    ):
+        with pytest.raises(TableNotFoundError, match="no table 'nothing'"):
+            call("nothing")
+    spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1L AS id")
+    spark.sql("CREATE TABLE others (id BIGINT) USING parquet")
+    for name in ("passing", "others"):
+        with pytest.raises(UnsupportedOperationError, match=name):
+            DeltaTable.forName(spark, name)
+        with pytest.raises(UnsupportedOperationError, match=name):
+            delta_pyds.write(spark.range(1), table=name, mode="overwrite")
+    spark.catalog.dropTempView("passing")
+    assert spark.table("others").count() == 0
+
+
+def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(3).selectExpr("id", "id % 2 AS p"), table="made", partition_by="p")
+    made = find(spark, "made")
+    assert made is not None and made.managed
+    assert made.location.endswith(f"/warehouse/{SCHEMA}.db/made")
+    assert spark.table("made").count() == 3
+    with pytest.raises(UserError, match="made"):
+        delta_pyds.write(spark.range(3), table="made")
+    delta_pyds.drop_table(spark, "made")
+    with pytest.raises(UserError, match="has not that name") as refused:
+        delta_pyds.write(spark.range(3), table="made", mode="append")
+    assert refused.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    delta_pyds.create_table(spark, "made", made.location)
+    delta_pyds.drop_table(spark, "made", data=True)
+
+    def builder(kind: str, *columns: str, name: str = "built") -> DeltaTable:
+        begun = getattr(DeltaTable, kind)(spark).tableName(name).location(str(tmp_path / "built"))
+        for column in columns:
+            begun = begun.addColumn(column, "INT")
+        return begun.execute()
+
+    with pytest.raises(TableNotFoundError, match="no table built to replace"):
+        builder("replace", "a")
+    builder("create", "a", "b").addColumn("c", "INT")
+    assert spark.table("built").columns == ["a", "b", "c"]
+    with pytest.raises(UserError, match="already") as refused:
+        builder("create", "a")
+    assert refused.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert builder("createIfNotExists", "x").toDF().columns == ["a", "b", "c"]
+    builder("createOrReplace", "z")
+    builder("replace", "y").addColumn("late", "INT")
+    assert spark.table("built").columns == ["y", "late"]
+    assert DeltaTable.forName(spark, "built").history().count() == 5
+    # the table that is there gets another name, if it is the one that is meant
+    with pytest.raises(UserError, match="Leave the columns out"):
+        builder("create", "y", name="again")
+    assert builder("create", "y", "late", name="again").toDF().columns == ["y", "late"]
+    assert builder("create", name="third").toDF().columns == ["y", "late"]
+    with pytest.raises(UserError, match="lies at"):
+        DeltaTable.replace(spark).tableName("third").location(str(tmp_path / "x")).addColumn("a", "INT").execute()
+    assert not (tmp_path / "x").exists()
+    managed = DeltaTable.create(spark).tableName("managed").addColumn("a", "INT").execute()
+    assert managed.toDF().columns == spark.table("managed").columns == ["a"]
+    delta_pyds.drop_table(spark, "managed", data=True)

@@ -278,6 +278,7 @@ class AlterMethods:
 
     def _change(self, plan: Callable[[Snapshot], DefinitionChange]) -> None:
         run_change(self._handle.open, plan, self._options())
+        self._handle.followed()
 
     def _options(self) -> DefinitionOptions:
         handle = for_one_command(self._handle)

@@ -12,7 +12,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.resolve import resolve_storage, scheme_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 logger = safe_logger(__name__)
 
@@ -28,38 +28,22 @@ _S3_KEYS = {
 _AZURE_KEY = re.compile(r"fs\.azure\.account\.key\.([^.]+)\..+")
 
 
-def path_in_name(name: str) -> str:
-    """The path in ``delta.`/data/events```, also with ``deltapy``.
-
-    Raises: UnsupportedOperationError for a name of a catalog.
-    """
+def path_if_in_name(name: Any) -> str | None:
+    """The path in ``delta.`/data/events```, also with ``deltapy``; None for a name of a catalog."""
     match = _PATH_NAME.fullmatch(name.strip()) if isinstance(name, str) else None
-    if match is None:
+    return None if match is None else match[1].replace("``", "`")
+
+
+def path_in_name(name: str) -> str:
+    """The same. Raises: UnsupportedOperationError for a name of a catalog."""
+    path = path_if_in_name(name)
+    if path is None:
         raise UnsupportedOperationError(
-            f"the table is named {name!r:.200}, and names of a catalog are not looked up by this version of "
-            "delta_pyds. Give the path: DeltaTable.forPath(spark, '/data/events'), or the name delta.`/data/events`.",
+            f"the table is named {name!r:.200}, and here a path is taken alone: '/data/events', or the name "
+            "delta.`/data/events`.",
             name=str(name),
         )
-    return match[1].replace("``", "`")
-
-
-def path_of_name(spark: SparkSession, name: str) -> str:
-    """The same, where a name of a catalog that has no such table is not there, as the reference says it.
-
-    Raises: TableNotFoundError for a table that Spark does not know; as ``path_in_name``; Spark's ParseException for
-        what is no name.
-    """
-    try:
-        return path_in_name(name)
-    except UnsupportedOperationError:
-        if isinstance(name, str) and not spark.catalog.tableExists(name):
-            raise TableNotFoundError(
-                f"there is no table {name!r:.200} in the session's catalog. For the table at a path, use "
-                "DeltaTable.forPath(spark, '/data/events'), or the name delta.`/data/events`.",
-                code="DELTA_MISSING_DELTA_TABLE",
-                table=name,
-            ) from None
-        raise
+    return path
 
 
 def storage_options_of(path: str, hadoop_conf: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:

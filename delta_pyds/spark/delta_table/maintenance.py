@@ -136,6 +136,7 @@ class MaintenanceMethods:
                 user_metadata=handle.user_metadata,
             )
             result: RestoreResult = run_again(handle.max_runs, lambda: restore(handle.open(), options))
+            handle.followed()
             return numbers_frame(handle.spark, result, _RESTORED)
 
     def clone(

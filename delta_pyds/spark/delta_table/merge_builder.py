@@ -128,10 +128,10 @@ class DeltaMergeBuilder:
         with errors_of_spark():
             handle = self._table()
             evolves = self._evolves or merges_schema(handle.spark)
-            return merged_rows(
-                handle.spark,
-                once(handle, lambda: merge_rows(handle, self._source, self._condition, self._clauses, evolves)),
-            )
+            done = once(handle, lambda: merge_rows(handle, self._source, self._condition, self._clauses, evolves))
+            if evolves:
+                handle.followed()
+            return merged_rows(handle.spark, done)
 
     def _with(
         self,

@@ -19,7 +19,7 @@ from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
-from delta_pyds.spark.delta_table.identifiers import is_table, path_of_name, storage_options_of
+from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, storage_options_of
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
@@ -27,6 +27,9 @@ from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
+from delta_pyds.spark.named_tables.lookup import require
+from delta_pyds.spark.named_tables.naming import follow
+from delta_pyds.spark.named_tables.places import follower
 from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
@@ -121,23 +124,35 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
     def forName(
         cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | None = None, **options: Any
     ) -> DeltaTable:
-        """The table whose path is in the name: ``delta.`/data/events```. Names of Spark's own catalog come later.
+        """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
 
-        ``catalog``: the one that manages the table and knows it by the name (see ``delta_pyds.catalog``). ``options``:
-        what ``forPath`` takes by name.
+        A name follows what this object does to the table's columns. ``catalog``: the one that manages the table and
+        knows it by the name (see ``delta_pyds.catalog``). ``options``: what ``forPath`` takes by name.
 
-        >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").delete("day < '2026-01-01'")
+        >>> DeltaTable.forName(spark, "sales.orders").delete("day < '2026-01-01'")
+        >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").toDF().show()
 
-        Raises: TableNotFoundError for a name that Spark's catalog has not; UnsupportedOperationError for one that it
-            has; what ``forPath`` raises.
+        Raises: TableNotFoundError for a name that nothing has; UnsupportedOperationError for one that is not ours;
+            what ``forPath`` raises.
         """
         assert sparkSession is not None
         with errors_of_spark():
             if catalog is None:
-                return cls.forPath(sparkSession, path_of_name(sparkSession, tableOrViewName), **options)
+                return cls._named(sparkSession, tableOrViewName, options)
             storage_options = options.pop("storage_options", None)
             address = locate(table=tableOrViewName, catalog=catalog, storage_options=storage_options)
             return cls.forPath(sparkSession, address.table_root, storage_options=address.storage_options, **options)
+
+    @classmethod
+    def _named(cls, spark: SparkSession, name: str, options: dict[str, Any]) -> DeltaTable:
+        path = path_if_in_name(name)
+        if path is not None:
+            return cls.forPath(spark, path, **options)
+        named = require(spark, name)
+        table = cls.forPath(spark, named.location, **options)
+        handle = replace(table._handle, follower=follower(spark, named))
+        follow(spark, named, handle.open().schema)
+        return cls(handle)
 
     @classmethod
     def isDeltaTable(

@@ -5,6 +5,7 @@ Invariant: nothing is looked at or written before ``execute``; arguments are che
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -18,9 +19,18 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
-from delta_pyds.spark.delta_table.identifiers import path_in_name
+from delta_pyds.spark.delta_table.identifiers import path_if_in_name
 from delta_pyds.spark.delta_table.settings import user_metadata
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.named_tables.places import (
+    Place,
+    is_same_table,
+    no_table_to_replace,
+    place_of,
+    refuse_existing,
+    settle,
+)
+from delta_pyds.spark.session import register
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.definition.schema_rules import check_duplicates
 
@@ -49,15 +59,22 @@ class DeltaTableBuilder(Generic[T]):
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, open_table: Callable[..., T], storage_options: Any
+        self,
+        spark: SparkSession,
+        mode: CreateMode,
+        open_table: Callable[..., T],
+        open_named: Callable[..., T],
+        storage_options: Any,
     ) -> None:
         # use DeltaTable.create: the session is checked there
         self._spark = spark
         self._mode = mode
         self._open_table = open_table
+        self._open_named = open_named
         self._storage_options: Mapping[str, Any] = dict(storage_options or {})
         self._path: str | None = None
         self._named: tuple[str, str] | None = None
+        self._name: str | None = None
         self._location: str | None = None
         self._columns: list[StructField] = []
         self._partitions: tuple[str, ...] = ()
@@ -66,16 +83,21 @@ class DeltaTableBuilder(Generic[T]):
         self._comment: str | None = None
 
     def tableName(self, identifier: str, *, catalog: str | None = None) -> DeltaTableBuilder[T]:
-        """The table's name: ``delta.`/data/events```, or with ``catalog`` the one that it has or shall have there.
+        """The name that the table has or shall have in Spark's catalog, or with ``catalog`` there.
 
+        It is given to the table at ``location``, or where Spark's schema puts tables. A table that is there already is
+        given the name where its columns are those of the builder. ``delta.`/data/events``` is a path.
+
+        >>> DeltaTable.create(spark).tableName("sales.orders").location("/data/orders").addColumn("id", "INT").execute()
         >>> DeltaTable.create(spark).tableName("main.sales.orders", catalog="prod").addColumn("id", "BIGINT").execute()
 
-        Raises: TypeError; UnsupportedOperationError for any other name.
+        Raises: TypeError.
         """
         _require_text("Identifier must be str.", identifier)
         with errors_of_spark():
             if catalog is None:
-                self._path = path_in_name(identifier)
+                self._path = path_if_in_name(identifier)
+                self._name = None if self._path is not None else identifier
             else:
                 self._named = identifier, catalog
         return self
@@ -159,6 +181,8 @@ class DeltaTableBuilder(Generic[T]):
             first.
         """
         with errors_of_spark():
+            if self._name is not None:
+                return self._execute_by_name(self._name)
             request = self._request()
             there = existing_table(request)
             if there is None or request.mode != "create_if_not_exists":
@@ -172,8 +196,30 @@ class DeltaTableBuilder(Generic[T]):
                 create_table(self._request())
             return self._open_table(self._spark, request.table_root, storage_options=self._address().storage_options)
 
+    def _execute_by_name(self, name: str) -> T:
+        register(self._spark)
+        place = place_of(self._spark, name, self._location)
+        if place.table is not None:
+            refuse_existing(self._mode, name)
+        elif self._mode == "replace":
+            raise no_table_to_replace(name)
+        if place.table is None or self._mode != "create_if_not_exists":
+            at_place = copy.copy(self)
+            at_place._name, at_place._location = None, place.location
+            if place.table is not None or not self._is_there(place):
+                at_place.execute()
+            settle(self._spark, place, self._storage_options)
+        return self._open_named(self._spark, name, {"storage_options": self._storage_options})
+
+    def _is_there(self, place: Place) -> bool:
+        """Whether the table that shall get the name is at its location already. Raises: UserError for another one."""
+        if self._mode == "create_or_replace":
+            return False
+        root = absolute_table_path(place.location, remote=is_remote(self._spark))
+        return is_same_table(root, self._storage_options, StructType(tuple(self._columns)), self._partitions)
+
     def __repr__(self) -> str:
-        place = self._location or self._path or ""
+        place = self._name or self._location or self._path or ""
         return f"DeltaTableBuilder({self._mode!r}, {without_secrets(place)!r})"
 
     def _address(self) -> TableAddress:
@@ -327,7 +373,7 @@ def _builder(table: Any, spark: SparkSession | None, mode: CreateMode, storage_o
 
     session = spark if spark is not None else Session.getActiveSession()
     assert session is not None
-    return DeltaTableBuilder(session, mode, table.forPath, storage_options)
+    return DeltaTableBuilder(session, mode, table.forPath, table._named, storage_options)
 
 
 def _require_text(message: str, value: Any) -> None:

@@ -7,4 +7,5 @@ Connect too.
 - ``texts``: the statements that make the two entries, and what the view's text says
 - ``lookup``: a name to its table, or what else has the name
 - ``naming``: names given, followed, changed and taken away
+- ``places``: where a table by name is, or shall be
 """

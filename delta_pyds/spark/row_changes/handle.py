@@ -6,8 +6,8 @@ the second. The format is registered in the session, and the path is absolute.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from delta_pyds.catalog.opening import table_storage
@@ -35,7 +35,8 @@ class TableHandle(Concealing):
     same files under this path as this process does. ``max_runs``: how often a command that lost a race may run in all.
     ``isolation_level``: None for the table's own. ``txn``: an application and the version of what it writes;
     a command that the table has already under it does nothing. ``known_frames``: what ``toDF`` gave the user, of whose
-    columns conditions may be made (see ``same_columns.answering_to``).
+    columns conditions may be made (see ``same_columns.answering_to``). ``follower``: what is told of the table once its
+    columns may have changed, for a table that has a name in Spark's catalog.
     """
 
     spark: SparkSession
@@ -51,6 +52,7 @@ class TableHandle(Concealing):
     user_metadata: str | None = None
     txn: tuple[str, int] | None = None
     known_frames: tuple[DataFrame, ...] = ()
+    follower: Callable[[Snapshot], None] | None = None
 
     @property
     def remote(self) -> bool:
@@ -66,6 +68,11 @@ class TableHandle(Concealing):
         if is_done(snapshot, CommandOptions(application=self.txn)):
             raise AlreadyWrittenError
         return snapshot
+
+    def followed(self) -> None:
+        """After a command that may have changed the columns."""
+        if self.follower is not None:
+            self.follower(replace(self, txn=None).open())
 
 
 class AlreadyWrittenError(Exception):

@@ -1,0 +1,197 @@
+"""Where a table by name is, or shall be.
+
+Invariant: rows are written before a name is given, and a name that is given already, or that is somebody else's, is
+refused before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_pyds.catalog.address import DEFAULT_CATALOG
+from delta_pyds.catalog.opening import table_storage
+from delta_pyds.catalog.settings import is_known
+from delta_pyds.errors import DeltaError, TableNotFoundError, UserError
+from delta_pyds.log.segment import latest_version
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.named_tables.lookup import find, look_up, require
+from delta_pyds.spark.named_tables.naming import follow, full_name, give_name
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Place:
+    """``table``: None where the name is free; then ``name`` is what the table at ``location`` shall get."""
+
+    location: str
+    name: tuple[str, str]
+    table: NamedTable | None = None
+    managed: bool = False
+
+
+def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
+    """Whether the arguments of a call name a table of Spark's catalog. A catalog of ours called default goes first."""
+    return path is None and isinstance(table, str) and catalog is None and not is_known(DEFAULT_CATALOG)
+
+
+def place_of(spark: SparkSession, name: str | tuple[str, ...], location: str | None = None) -> Place:
+    """The place of the table of that name, or of one that shall be, at ``location`` or where its schema puts it.
+
+    Raises: UserError where the table of that name lies elsewhere, and where a table without this name lies in the
+        place; UnsupportedOperationError for what is not ours.
+    """
+    if look_up(spark, name) is None:
+        target = full_name(spark, name)
+        if location is not None:
+            return Place(location, target)
+        managed = managed_location(spark, target)
+        _require_empty(managed, target)
+        return Place(managed, target, managed=True)
+    table = require(spark, name)
+    if location is not None and not _same(location, table.location):
+        raise UserError(
+            f"the table {table.name} lies at {table.location}, and the location '{location}' is another.",
+            code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            table=table.name,
+        )
+    return Place(table.location, (table.schema, table.table), table, table.managed)
+
+
+def settle(spark: SparkSession, place: Place, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
+    """What the catalog says of the place, once its table has been written: the name is given, or follows.
+
+    Raises: as ``give_name``.
+    """
+    schema = open_shared(spark, place.location, storage_options).schema
+    if place.table is not None:
+        return follow(spark, place.table, schema)
+    try:
+        return give_name(spark, place.name, place.location, schema, managed=place.managed)
+    except UserError:
+        # another process may have made the same table under this name meanwhile
+        found = find(spark, (SESSION_CATALOG, *place.name))
+        if found is None or not _same(found.location, place.location):
+            raise
+        return found
+
+
+def follow_now(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Have the name follow what others made of its table. A table that cannot be opened is left to who reads it."""
+    root = absolute_table_path(table.location)
+    if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(table.location):
+        return  # what lies there on the server is not known
+    try:
+        schema = _open(root, storage_options).schema
+    except DeltaError:
+        return
+    follow(spark, table, schema)
+
+
+def follower(spark: SparkSession, table: NamedTable) -> Any:
+    """A function that has the name follow a snapshot of its table, as long as it is the name of that table."""
+
+    def tell(snapshot: Snapshot) -> None:
+        known = find(spark, (SESSION_CATALOG, table.schema, table.table))
+        if known is not None and known.location == table.location:
+            follow(spark, known, snapshot.schema)
+
+    return tell
+
+
+def open_shared(spark: SparkSession, location: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
+    """The table at a location.
+
+    Raises: UnsupportedOperationError on Spark Connect for a path without a scheme that is not the same on the server;
+        what opening raises.
+    """
+    root = absolute_table_path(location, remote=is_remote(spark))
+    if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
+        require_same_files(spark, root)
+    return _open(root, storage_options)
+
+
+def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
+    """Where Spark would put a table of that name that is given no place."""
+    with plain_calls():
+        schema = spark.catalog.getDatabase(f"{SESSION_CATALOG}.`{name[0]}`").locationUri
+    base = absolute_table_path(schema)
+    return f"{base.rstrip('/')}/{name[1].lower()}"
+
+
+def _require_empty(location: str, name: tuple[str, str]) -> None:
+    try:
+        latest_version(table_storage(location, {}), location)
+    except TableNotFoundError:
+        return
+    raise UserError(
+        f"a Delta table lies at {location}, where the table {'.'.join(name)} would be made, and has not that name. "
+        f"delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}') gives it.",
+        code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+        table=".".join(name),
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    return absolute_table_path(one) == absolute_table_path(other)
+
+
+def _open(root: str, storage_options: Mapping[str, Any] | None) -> Snapshot:
+    return open_snapshot(table_storage(root, storage_options or {}), root)
+
+
+# --- what CREATE and REPLACE say of names
+
+
+def refuse_existing(mode: str, name: str) -> None:
+    """Raises: UserError where a table that has the name stands against the mode."""
+    if mode == "create":
+        raise UserError(
+            f"there is a table {name} already. DeltaTable.createIfNotExists leaves it as it is, "
+            "DeltaTable.createOrReplace makes it another.",
+            code="TABLE_OR_VIEW_ALREADY_EXISTS",
+            table=name,
+        )
+
+
+def no_table_to_replace(name: str) -> TableNotFoundError:
+    return TableNotFoundError(
+        f"there is no table {name} to replace. DeltaTable.createOrReplace makes one.",
+        code="TABLE_OR_VIEW_NOT_FOUND",
+        table=name,
+    )
+
+
+def is_same_table(
+    root: str, storage_options: Mapping[str, Any] | None, columns: StructType, partition_columns: tuple[str, ...]
+) -> bool:
+    """Whether a table is at the path that shall get a name with these columns; none at all stand for any.
+
+    Raises: UserError for a table of other columns, or partitions.
+    """
+    try:
+        snapshot = _open(root, storage_options)
+    except TableNotFoundError:
+        return False
+    wanted = [(field.name, to_spark(StructType((field,))).fields[0].dataType) for field in columns]
+    has = [(field.name, field.dataType) for field in to_spark(snapshot.schema).fields]
+    layout = tuple(snapshot.configuration.partition_columns)
+    if (wanted and wanted != has) or (partition_columns and partition_columns != layout):
+        raise UserError(
+            f"the table at {root} has the columns ({', '.join(name for name, _ in has)}) and the partitions "
+            f"({', '.join(layout)}), and others are to be created. Leave the columns out: it gets the name as it is.",
+            code="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+            table=root,
+        )
+    return True
