@@ -25,7 +25,10 @@ def cached_view(reader: StatementReader) -> CachedView:
 
 
 def _option(reader: StatementReader) -> None:
-    reader.string() if reader.token.kind == "string" else reader.path()
+    if reader.token.kind == "string":
+        reader.take()  # two beside each other are a key and its value
+    else:
+        reader.path()
     reader.accept("=")
     reader.take()
 

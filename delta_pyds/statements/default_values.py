@@ -44,7 +44,8 @@ def _is_alone(tokens: Sequence[Token], index: int) -> bool:
         return False
     before, after = tokens[index - 1], tokens[min(index + 1, len(tokens) - 1)]
     begins = before.is_symbol("(", ",") or before.is_word("SELECT", "VALUES")
-    return begins and (after.is_symbol(")", ",", ";") or after.kind == "end" or index + 1 == len(tokens))
+    ends = after.is_symbol(")", ",", ";") or after.kind == "end" or after.is_word(*_CLAUSES)
+    return begins and (ends or index + 1 == len(tokens))
 
 
 def _of_rows(tokens: Sequence[Token]) -> Iterator[DefaultValue]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from delta_pyds.statements.columns import property_key
-from delta_pyds.statements.kinds import DescribeDetail, DescribeHistory, ShowColumns, ShowProperties
+from delta_pyds.statements.kinds import Describe, DescribeDetail, DescribeHistory, ShowColumns, ShowProperties
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table
+
+# what else Spark describes
+_OTHERS = ("FUNCTION", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "PROCEDURE", "QUERY", "SELECT", "WITH", "VALUES")
 
 
 def history(reader: StatementReader) -> DescribeHistory:
@@ -23,6 +26,19 @@ def detail(reader: StatementReader) -> DescribeDetail:
     target = table_or_path(reader)
     reader.expect_end()
     return DescribeDetail(target)
+
+
+def describe(reader: StatementReader) -> Describe:
+    """``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]``"""
+    reader.expect("DESC|DESCRIBE")
+    if reader.token.is_word(*_OTHERS):
+        reader.fail("expected a table")
+    reader.accept("TABLE")
+    extended = reader.accept("EXTENDED|FORMATTED")
+    target = target_table(reader)
+    column = reader.path() if reader.token.kind in ("word", "name") else None
+    reader.expect_end()
+    return Describe(target, column, extended)
 
 
 def show_properties(reader: StatementReader) -> ShowProperties:

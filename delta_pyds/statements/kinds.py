@@ -356,6 +356,14 @@ class DescribeDetail(Statement):
 
 
 @dataclass(frozen=True)
+class Describe(Statement):
+    """``column``: names of the one that is asked for. ``extended``: EXTENDED and FORMATTED."""
+
+    column: tuple[str, ...] | None
+    extended: bool
+
+
+@dataclass(frozen=True)
 class ShowProperties(Statement):
     key: str | None
 

@@ -59,6 +59,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("GENERATE",), maintenance.generate),
     (("DESC|DESCRIBE", "HISTORY"), describe.history),
     (("DESC|DESCRIBE", "DETAIL"), describe.detail),
+    (("DESC|DESCRIBE",), describe.describe),
     (("SHOW", "TBLPROPERTIES"), describe.show_properties),
     (("SHOW", "COLUMNS"), describe.show_columns),
     (("REFRESH", "TABLE"), caching.refresh),

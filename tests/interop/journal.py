@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,15 +41,21 @@ def outcomes() -> dict[str, Outcome]:
     return {test: outcome for test, outcome in found.items() if outcome.passed}
 
 
-def collected(tests: list[str] | None = None) -> list[str]:
-    """All tests in their order, whatever of them is run: processes that collect say it, the one that sums up asks."""
+def collected(tests: Mapping[str, Sequence[tuple[str, str]]] | None = None) -> list[str]:
+    """All tests in their order, whatever of them is run: processes that collect say it, with the cells of each; the
+    one that sums up asks."""
     if tests is not None:
         _COLLECTED.parent.mkdir(exist_ok=True)
         part = _COLLECTED.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps(tests))
         part.replace(_COLLECTED)
-        return tests
-    return list(json.loads(_COLLECTED.read_text())) if _COLLECTED.exists() else []
+    return list(cells())
+
+
+def cells() -> dict[str, list[tuple[str, str]]]:
+    """Features and directions of each test that was collected."""
+    found = json.loads(_COLLECTED.read_text()) if _COLLECTED.exists() else {}
+    return {test: [(feature, direction) for feature, direction in of_test] for test, of_test in found.items()}
 
 
 def forget() -> None:

@@ -113,6 +113,19 @@ class Recorder:
                 of_feature[direction] = min(of_feature.get(direction, outcome), outcome, key=_order)
         return cells
 
+    def renewed(self, page: str) -> dict[str, dict[str, str]]:
+        """The cells of a page with those that this run decided, by all of their tests, in their places."""
+        known = _rows(page)
+        decided = {test: outcome.cells for test, outcome in self.outcomes.items()}
+        # of a test that did not run, only its markers tell its cells
+        open_cells = {cell for test, cells in journal.cells().items() if test not in decided for cell in cells}
+        for feature, of_feature in self.cells().items():
+            for direction, outcome in of_feature.items():
+                if (feature, direction) not in open_cells:
+                    known.setdefault(feature, {})[direction] = outcome
+        there = {feature for cells in journal.cells().values() for feature, _ in cells}
+        return {feature: of_feature for feature, of_feature in known.items() if feature in there}
+
     def slowest(self) -> list[tuple[str, float]]:
         """Cells with their seconds."""
         seconds: dict[str, float] = {}
@@ -122,8 +135,9 @@ class Recorder:
                 seconds[cell] = seconds.get(cell, 0.0) + outcome.seconds / len(outcome.cells)
         return sorted(seconds.items(), key=lambda entry: -entry[1])[:5]
 
-    def markdown(self) -> str:
-        cells = self.cells()
+    def markdown(self, cells: Mapping[str, Mapping[str, str]] | None = None) -> str:
+        """The page. ``cells``: other ones than those of this run alone."""
+        cells = self.cells() if cells is None else cells
         directions = [d for d in DIRECTIONS if any(d in of_feature for of_feature in cells.values())]
         lines = [
             "# What was exchanged with the other implementations, and how it went",
@@ -148,6 +162,13 @@ class Recorder:
         return [f"- commits, of as many sittings: {', '.join(commits)}"] if len(commits) > 1 else []
 
 
+def _rows(page: str) -> dict[str, dict[str, str]]:
+    """The cells of a page."""
+    table = [[cell.strip() for cell in line[1:-1].split("|")] for line in page.splitlines() if line.startswith("| ")]
+    directions = table[0][1:]
+    return {row[0]: {d: cell for d, cell in zip(directions, row[1:], strict=True) if cell} for row in table[1:]}
+
+
 def _sum(cells: Mapping[str, Mapping[str, str]]) -> str:
     outcomes = [outcome.partition(" (")[0] for of_feature in cells.values() for outcome in of_feature.values()]
     return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("pass", "fail", "not supported"))
@@ -161,6 +182,7 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bounded", action="store_true", help="a part of each kind of check, for every change")
+    parser.addoption("--renew", action="store_true", help="put the cells of this run into MATRIX.md, however few")
     parser.addoption("--go-on", action="store_true", help="leave out what passed in the last sitting of a whole run")
 
 
@@ -172,6 +194,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     os.environ.pop(_DONE, None)
+    if config.getoption("renew") and any(".py" in argument for argument in config.args):
+        raise pytest.UsageError("--renew needs the names of all tests: choose them with -k, and name no file.")
     if config.getoption("--go-on"):
         recorder.outcomes = journal.outcomes()
         # the processes that run tests must leave out the same ones
@@ -183,7 +207,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give every test its cells, before anything is deselected: of a part, no matrix is written."""
-    journal.collected([item.nodeid for item in items])
+    journal.collected({item.nodeid: [cell[:2] for cell in _cells_of(item)] for item in items})
     for item in items:
         item.user_properties.append((_CELLS, _cells_of(item)))
     done = set(json.loads(os.environ.get(_DONE, "[]")))
@@ -203,6 +227,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     if "INTEROP_MATRIX" in os.environ:
         Path(os.environ["INTEROP_MATRIX"]).write_text(recorder.markdown())
+    elif session.config.getoption("renew"):
+        MATRIX.write_text(recorder.markdown(recorder.renewed(MATRIX.read_text())))
     elif recorder.complete:
         MATRIX.write_text(recorder.markdown())
 

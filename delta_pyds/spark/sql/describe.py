@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
+from delta_pyds.protocol.schema import StructField
+from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.statements.kinds import DescribeDetail, DescribeHistory, ShowColumns, ShowProperties
+from delta_pyds.statements.kinds import (
+    Describe,
+    DescribeDetail,
+    DescribeHistory,
+    ShowColumns,
+    ShowProperties,
+    TableReference,
+)
+from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_DESCRIBED = ("col_name", "data_type", "comment")
 
 
 def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
@@ -22,11 +37,79 @@ def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
     return context.table(statement.target).detail()
 
 
+def describe(context: StatementContext, statement: Describe) -> DataFrame:
+    """Returns: ``col_name``, ``data_type`` and ``comment``, what the table is partitioned by and, if it is asked for,
+    what it is; of one column ``info_name`` and ``info_value``.
+
+    Raises: ColumnNotFoundError; UnsupportedOperationError for a field of a struct, as in the reference.
+    """
+    context.table(statement.target)
+    snapshot = context.snapshot(statement.target)
+    if statement.column is not None:
+        found = _described(_one_column(snapshot, statement.column))
+        return _text_rows(context, ("info_name", "info_value"), zip(_DESCRIBED, found, strict=True))
+    partitioned = [snapshot.schema.find(name) for name in snapshot.configuration.partition_columns]
+    rows: list[tuple[str | None, ...]] = [_described(field) for field in snapshot.schema]
+    if partitioned:
+        rows += [("# Partition Information", "", ""), ("# col_name", *_DESCRIBED[1:])]
+        rows += [_described(field) for field in partitioned if field is not None]
+    if statement.extended:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [(name, value, "") for name, value in _information(snapshot).items()]
+    return _text_rows(context, _DESCRIBED, rows)
+
+
+def _one_column(snapshot: Snapshot, names: tuple[str, ...]) -> StructField:
+    if len(names) > 1:
+        raise UnsupportedOperationError(
+            f"DESCRIBE does not take {'.'.join(names)!r:.200}, a field of a struct. Describe its column.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            column=".".join(names),
+        )
+    found = snapshot.schema.find(names[0])
+    if found is None:
+        raise ColumnNotFoundError(
+            f"the table {snapshot.table_root} has no column '{names[0]}', only {', '.join(snapshot.schema.names)}.",
+            column=names[0],
+        )
+    return found
+
+
+def _described(field: StructField) -> tuple[str | None, ...]:
+    comment = field.metadata.get("comment")
+    return field.name, spark_field(field).dataType.simpleString(), None if comment is None else str(comment)
+
+
+def _information(snapshot: Snapshot) -> dict[str, str]:
+    """As the reference says it of a table by path."""
+    root = snapshot.table_root
+    described = {"Comment": snapshot.metadata.description} if snapshot.metadata.description else {}
+    properties = ",".join(f"{key}={value}" for key, value in sorted(_properties(snapshot).items()))
+    return {
+        "Catalog": "spark_catalog",
+        "Namespace": "delta",
+        "Database": "delta",
+        "Table": root,
+        "Type": "MANAGED",
+        **described,
+        "Location": root,
+        "Provider": "delta",
+        "Table Properties": f"[{properties}]",
+    }
+
+
+def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> DataFrame:
+    """In this order, in one partition."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    table = pa.table({name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)})
+    return context.spark.createDataFrame(table).coalesce(1)
+
+
 def show_columns(context: StatementContext, statement: ShowColumns) -> DataFrame:
     """Returns: ``col_name``."""
     context.table(statement.target)
     names = list(context.snapshot(statement.target).schema.names)
-    return context.spark.createDataFrame(pa.table({"col_name": pa.array(names, pa.string())}))
+    return _text_rows(context, ("col_name",), [(name,) for name in names])
 
 
 def show_properties(context: StatementContext, statement: ShowProperties) -> DataFrame:
@@ -34,23 +117,21 @@ def show_properties(context: StatementContext, statement: ShowProperties) -> Dat
     context.table(statement.target)
     found = _properties(context.snapshot(statement.target))
     if statement.key is not None:
-        missing = f"Table {statement.target.text} does not have property: {statement.key}"
+        missing = f"Table {_with_catalog(statement.target)} does not have property: {statement.key}"
         found = {statement.key: found.get(statement.key, missing)}
-    rows = sorted(found.items())
-    return context.spark.createDataFrame(
-        pa.table(
-            {
-                "key": pa.array([key for key, _ in rows], pa.string()),
-                "value": pa.array([value for _, value in rows], pa.string()),
-            }
-        )
-    )
+    return _text_rows(context, ("key", "value"), sorted(found.items()))
+
+
+def _with_catalog(table: TableReference) -> str:
+    return table.text if len(table.parts) > 2 else f"spark_catalog.{table.text}"
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
     protocol = snapshot.protocol
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    clustered = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
     return {
+        **({"clusteringColumns": json.dumps(clustered, separators=(",", ":"))} if clustered else {}),
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
         **{f"delta.feature.{name}": "supported" for name in features},

@@ -111,11 +111,11 @@ def _by_position(snapshot: Snapshot, statement: Insert, static: dict[str, str | 
 def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str]:
     """Raises: UserError for a query with more columns or less."""
     if len(wanted) != len(rows.columns):
-        kind = "NOT_ENOUGH_DATA_COLUMNS" if len(rows.columns) < len(wanted) else "TOO_MANY_DATA_COLUMNS"
+        too_few = len(rows.columns) < len(wanted)
         raise UserError(
             f"the query gives {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} of table "
             f"{snapshot.table_root} are to be written ({', '.join(wanted)}).",
-            code=f"INSERT_COLUMN_ARITY_MISMATCH.{kind}",
+            code="DELTA_INSERT_COLUMN_ARITY_MISMATCH" if too_few else "DELTA_METADATA_MISMATCH",
             table=snapshot.table_root,
         )
     return wanted

@@ -43,6 +43,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Generate: maintenance.generate,
     kinds.DescribeHistory: describe.history,
     kinds.DescribeDetail: describe.detail,
+    kinds.Describe: describe.describe,
     kinds.ShowProperties: describe.show_properties,
     kinds.ShowColumns: describe.show_columns,
     kinds.Refresh: caching.refresh,

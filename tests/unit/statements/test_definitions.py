@@ -253,7 +253,7 @@ def test_what_is_no_statement_is_an_error(text: str) -> None:
         "INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT 1",
         "CREATE TABLE t STORED AS PARQUET AS SELECT 1",
         "TRUNCATE TABLE t PARTITION (p = 1)",
-        "DESCRIBE EXTENDED t",
+        "DESCRIBE FUNCTION EXTENDED f",
         "SHOW COLUMNS IN t IN db",
         "SET spark.x = %a b \x01",
         "ADD JAR /path/to.jar",

@@ -241,7 +241,7 @@ def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
         ("SELECT DEFAULT, f(1, 2), array(1, 2)[0], DEFAULT;", [(0, "DEFAULT"), (3, "DEFAULT")], 0),
         # a column may have this name, and no column of the table can be told
         ("SELECT DEFAULT FROM t", [], 1),
-        ("SELECT 1, DEFAULT UNION ALL SELECT 2, 3", [], 0),
+        ("SELECT 1, DEFAULT UNION ALL SELECT 2, 3", [], 1),
         ("VALUES (struct(1, DEFAULT))", [], 1),
         ("SELECT coalesce(DEFAULT, 1)", [], 1),
         ("TABLE t", [], 0),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.interop import journal
 from tests.interop.journal import Outcome
+from tests.interop.matrix import Recorder
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +42,24 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
 
 def test_the_tests_in_their_order() -> None:
     assert journal.collected() == []
-    assert journal.collected(["b", "a"]) == journal.collected() == ["b", "a"]
+    cells = {"b": [("vacuum", "ping-pong")], "a": []}
+    assert journal.collected(cells) == journal.collected() == ["b", "a"]
+    assert journal.cells() == cells
 
 
 def test_the_commit_is_named() -> None:
     assert journal.commit()
+
+
+def test_cells_are_renewed_by_all_of_their_tests() -> None:
+    """A cell that two tests decide stays as it is where one of them did not run."""
+    journal.collected({"one": [("a", "ping-pong")], "two": [("a", "ping-pong")], "three": [("b", "ping-pong")]})
+    page = "\n".join(["| feature | ping-pong |", "|---|---|", "| gone | pass |", "| a | fail |"])
+    recorder = Recorder()
+    recorder.outcomes = {
+        "one": Outcome("one", True, (("a", "ping-pong", "pass"),), 1, "c"),
+        "three": Outcome("three", True, (("b", "ping-pong", "pass"),), 1, "c"),
+    }
+    assert recorder.renewed(page) == {"a": {"ping-pong": "fail"}, "b": {"ping-pong": "pass"}}
+    recorder.outcomes["two"] = Outcome("two", True, (("a", "ping-pong", "pass"),), 1, "c")
+    assert recorder.renewed(page) == {"a": {"ping-pong": "pass"}, "b": {"ping-pong": "pass"}}
