@@ -29,7 +29,7 @@ from delta_pyds.catalog.interface import (
 )
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.publishing import publish
-from delta_pyds.catalog.staging import discard_staged, stage_commit
+from delta_pyds.catalog.staging import discard_staged, prepare_staging, stage_commit
 from delta_pyds.catalog.table_state import ask, require_sound
 from delta_pyds.errors import (
     CommitOutcomeUnknownError,
@@ -246,6 +246,7 @@ class CatalogCommitter:
             raise _exists(storage.table_name)
         if not put_commit(storage.store, storage.table_root, 0, commit.data, commit.txn_id, sleep=self._sleep):
             raise _exists(storage.table_name)
+        prepare_staging(storage.store, storage.table_root)
         table = NewTable(
             reservation.name,
             reservation.table_id,

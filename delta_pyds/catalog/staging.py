@@ -6,12 +6,14 @@ Protocol: "Delta Log Entries", "Metadata Cleanup" of catalog-managed tables.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import uuid
 
 from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.protocol.paths import join, log_directory, version_prefix
 from delta_pyds.storage.base import FileStatus, Storage
+from delta_pyds.storage.local import local_path
 
 STAGING_DIRECTORY = "_staged_commits"
 # as the storages name a file until it is whole
@@ -39,6 +41,15 @@ def staged_version(file_name: str) -> int | None:
     """The version that a staged commit was made for; None for any other name."""
     match = _NAME.fullmatch(file_name)
     return None if match is None else int(match[1])
+
+
+def prepare_staging(store: Storage, table_root: str) -> None:
+    """Make the directory of a new table's staged commits, where directories have to be made.
+
+    Others stage commits there and do not make it, such as delta-spark 4.4, whose writes fail then.
+    """
+    if store.scheme == "file":
+        os.makedirs(local_path(staging_directory(table_root)), exist_ok=True)
 
 
 def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> FileStatus:

@@ -44,6 +44,11 @@ from tests.unit.catalog.fifty_lines import DictCatalog
 # --- what is written
 
 
+def test_a_new_table_has_a_place_for_staged_commits(table: CatalogTable) -> None:
+    """Others do not make it, and their first write would fail."""
+    assert (table.log / "_staged_commits").is_dir()
+
+
 def test_a_commit_is_published_at_once(table: CatalogTable) -> None:
     assert [table.append(name).version for name in "abc"] == [1, 2, 3]
     assert table.published() == [0, 1, 2, 3]
