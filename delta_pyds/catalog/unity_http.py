@@ -63,7 +63,11 @@ class _Error(msgspec.Struct):
 
 
 class _ErrorAnswer(msgspec.Struct):
-    error: _Error
+    """As this interface has it; or as the older one, whose words the server uses for what a user may not do."""
+
+    error: _Error | None = None
+    error_code: str = ""
+    message: str = ""
 
 
 class UnityHttp:
@@ -221,8 +225,11 @@ def _authorization(token: str | None) -> dict[str, str]:
 
 def _error_of(status: int, data: bytes) -> UnityError:
     try:
-        error = decode_json(data, _ErrorAnswer).error
+        answer = decode_json(data, _ErrorAnswer)
     except InvalidJSONError:
+        answer = _ErrorAnswer()
+    error = answer.error or _Error(answer.message, answer.error_code)
+    if not error.type:
         # a proxy, or no Unity Catalog at all
         kind = "a redirect, which is not followed" if status < 400 else "an answer of another kind"
         return UnityError(status, "", f"the server gave {kind}")

@@ -81,8 +81,8 @@ class Table:
 
 
 class UnityServer:
-    """``root``: below which new tables lie. ``token``: that calls must carry, if any. ``credentials``: see
-    ``_credentials``. ``requests``: method, path, token and body of each call.
+    """``root``: below which new tables lie. ``token``: that calls must carry, if any; then some errors have the shape
+    of the older interface. ``credentials``: see ``_vended``. ``requests``: method, path, token and body of each call.
 
     >>> with UnityServer("/tmp/t") as server:
     ...     UnityCatalog.of({"url": server.url})
@@ -337,6 +337,22 @@ def _check_contract(protocol: Any, properties: dict[str, str]) -> None:
             raise _invalid(f"MANAGED table required property '{key}' must be '{value}' (got '{properties.get(key)}').")
 
 
+# what is found out before the call reaches the interface for Delta, where users are asked for
+_OLDER = {
+    "NotAuthorizedException": "UNAUTHENTICATED",
+    "NoSuchTableException": "TABLE_NOT_FOUND",
+    "NoSuchSchemaException": "SCHEMA_NOT_FOUND",
+}
+
+
+def _error(failure: FailureError, *, older: bool) -> Any:
+    if older and failure.kind in _OLDER:
+        code = _OLDER[failure.kind]
+        details = [{"reason": code, "@type": "google.rpc.ErrorInfo"}]
+        return {"error_code": code, "details": details, "message": failure.message}
+    return {"error": {"message": failure.message, "type": failure.kind, "code": failure.status, "stack": None}}
+
+
 def _invalid(message: str) -> FailureError:
     return FailureError(400, "InvalidParameterValueException", message)
 
@@ -376,14 +392,13 @@ class _Handler(BaseHTTPRequestHandler):
             if isinstance(wrong, tuple):
                 raise FailureError(*wrong)
             if self.unity.token is not None and token != f"Bearer {self.unity.token}":
-                raise FailureError(401, "NotAuthorizedException", "The access token is not valid")
+                raise FailureError(401, "NotAuthorizedException", "Invalid access token.")
             status, answer = (
                 200,
                 self.unity.act(method, list(map(unquote, path.split("/"))), parse_qs(parts.query), body),
             )
         except FailureError as failure:
-            error = {"message": failure.message, "type": failure.kind, "code": failure.status, "stack": None}
-            status, answer = failure.status, {"error": error}
+            status, answer = failure.status, _error(failure, older=self.unity.token is not None)
         if wrong == CUT_AFTER:
             self._cut()
             return
