@@ -94,7 +94,7 @@ format: setup ## Rewrite the code in the project's style
 	@$(BIN)/ruff format .
 
 ifneq ($(wildcard $(GOLDEN)/run_conformance.py),)
-conformance: java setup ## Compare with the reference's tables, through the core, Spark and its own reader
+conformance: java setup ## Compare with the reference's tables, through the core, Spark, its own reader and a catalog
 	@status=0; sample=""; \
 	if [ -n "$(SAMPLE)" ]; then sample=$$($(BIN)/python -m tests.conformance.sample $(GOLDEN) $(SAMPLE)) || exit 1; fi; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
@@ -105,6 +105,7 @@ conformance: java setup ## Compare with the reference's tables, through the core
 	  --spark-format deltapy --spark-cdf --quiet $$sample $(ARGS) || status=1; \
 	PYTHONPATH="$(CURDIR)" $(BIN)/python $(GOLDEN)/run_conformance.py --set $(GOLDEN) \
 	  --python-read $(NATIVE_ADAPTER):read --quiet $$sample $(ARGS) || status=1; \
+	PYTHONPATH="$(CURDIR)" $(BIN)/python -m tests.conformance.managed $(GOLDEN) || status=1; \
 	exit $$status
 else
 conformance:
