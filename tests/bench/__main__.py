@@ -1,4 +1,4 @@
-"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... p] [--quick].
+"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... q] [--quick].
 
 Times depend on the machine, so they are printed and never asserted.
 """
@@ -10,7 +10,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from tests.bench import native, planning, scans, streams, wide, writes
+from tests.bench import catalogs, native, planning, scans, streams, wide, writes
 from tests.bench.measure import Line, report
 from tests.bench.settings import Settings
 
@@ -19,6 +19,7 @@ PLANNING = {
     "d": planning.commits_since_checkpoint,
     "h": writes.commits_per_second,
     "i": writes.commit_to_many_files,
+    "q": catalogs.through_sqlite,
 }
 SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors,
          "g": writes.rows_to_files, "j": streams.backlog, "k": streams.empty_poll, "l": streams.micro_batch,
@@ -40,6 +41,7 @@ _ABOUT = {
     "n": "queries by the native engine, against spark.read.parquet and the Python source",
     "o": "telling Spark's Parquet reader of very many files",
     "p": "a table of very many columns, written and read",
+    "q": "what a catalog in SQLite costs: appends, and commits that are not published",
 }
 
 
