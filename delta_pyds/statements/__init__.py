@@ -16,7 +16,7 @@ Spark, with the tables by path that are named in it.
 - ``default_values``: DEFAULT among the values of an INSERT
 - ``columns``: columns as CREATE and ALTER define them, and properties
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
-- ``alter``: ALTER TABLE in its forms
+- ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
 - ``caching``: CACHE TABLE over a query, REFRESH TABLE

@@ -17,14 +17,16 @@ from delta_pyds.statements.kinds import (
     DropColumns,
     DropConstraint,
     DropFeature,
+    DropTable,
     RenameColumn,
+    RenameTable,
     SetProperties,
     Statement,
     TableReference,
     UnsetProperties,
 )
 from delta_pyds.statements.reader import StatementReader
-from delta_pyds.statements.tables import target_table
+from delta_pyds.statements.tables import table, target_table
 
 
 def alter_table(reader: StatementReader) -> Statement:
@@ -38,11 +40,31 @@ def alter_table(reader: StatementReader) -> Statement:
     return found
 
 
+def drop_table(reader: StatementReader) -> DropTable | None:
+    """``DROP TABLE|VIEW [IF EXISTS] t [PURGE]``; None for what is no name of a catalog."""
+    reader.expect("DROP", "TABLE|VIEW")
+    view = reader.previous.is_word("VIEW")
+    if_exists = reader.accept("IF", "EXISTS")
+    target = reader.target = table(reader)
+    is_path = len(target.parts) == 2 and target.parts[0].lower() in ("delta", "deltapy") and _in_backticks(reader)
+    if target.path is not None or is_path:
+        return None
+    reader.accept("PURGE")
+    reader.expect_end()
+    return DropTable(target, if_exists, view)
+
+
+def _in_backticks(reader: StatementReader) -> bool:
+    return reader.previous.kind == "name"
+
+
 def _action(reader: StatementReader, target: TableReference) -> Statement:
     if reader.accept("ADD", "COLUMN|COLUMNS"):
         return _add_columns(reader, target)
     if reader.accept("ADD", "CONSTRAINT"):
         return AddConstraint(target, *constraint(reader))
+    if target.path is None and reader.accept("RENAME", "TO"):
+        return RenameTable(target, table(reader))
     if reader.accept("RENAME", "COLUMN"):
         old = reader.path_text()
         reader.expect("TO")

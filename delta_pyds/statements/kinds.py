@@ -229,6 +229,19 @@ class Clone(Statement):
 
 
 @dataclass(frozen=True)
+class DropTable(Statement):
+    """``DROP TABLE`` of a name, or ``DROP VIEW``."""
+
+    if_exists: bool
+    view: bool = False
+
+
+@dataclass(frozen=True)
+class RenameTable(Statement):
+    new_name: TableReference
+
+
+@dataclass(frozen=True)
 class AddColumns(Statement):
     columns: tuple[ColumnText, ...]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import alter, caching, create, describe, insert, maintenance, pieces, row_changes
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
@@ -23,6 +23,7 @@ from delta_pyds.statements.kinds import (
     SqlText,
     Statement,
     TableChanges,
+    TableReference,
     TableSpan,
     TemporaryView,
     UnsetProperties,
@@ -37,7 +38,7 @@ QUERY_ALONE = ("SELECT * FROM (", ")")
 # a statement of which Spark might change its catalog alone, or say nothing where it should
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
-Read = Callable[[StatementReader], Statement]
+Read = Callable[[StatementReader], Statement | None]
 V = TypeVar("V", TemporaryView, CachedView)
 
 # by the words that a statement begins with; the first that goes decides
@@ -51,6 +52,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("CREATE", "OR", "REPLACE", "TABLE"), create.create_table),
     (("REPLACE", "TABLE"), create.create_table),
     (("ALTER", "TABLE"), alter.alter_table),
+    (("DROP", "TABLE|VIEW"), alter.drop_table),
     (("OPTIMIZE",), maintenance.optimize),
     (("VACUUM",), maintenance.vacuum),
     (("REORG",), maintenance.reorg),
@@ -109,9 +111,20 @@ class ParsedStatement:
         self._reader = reader
         self._positional = positional
 
-    def tables_in(self, piece: SqlText) -> tuple[TableSpan, ...]:
-        """The tables by path in an expression or a query; places are in the piece.
+    @property
+    def refused(self) -> tuple[TableReference, DeltaError] | None:
+        """A table by name that Spark's own statement is about, and why it is none of Delta as it stands."""
+        reader = self._reader
+        if reader is None or reader.target is None or reader.failure is None:
+            return None
+        return reader.target, reader.failure
 
+    def tables_in(
+        self, piece: SqlText, is_ours: Callable[[TableReference], bool] | None = None
+    ) -> tuple[TableSpan, ...]:
+        """The tables of ours in an expression or a query; places are in the piece.
+
+        ``is_ours``: of tables by name at a version or a time; without it none is.
         Raises: UnsupportedOperationError for one that may be written there.
         """
         if self._reader is None or not piece.last:
@@ -120,7 +133,7 @@ class ParsedStatement:
         start = tokens[piece.first].start
         found = []
         for span in find_tables(self._reader, piece.first, piece.last):
-            if not _is_ours(span):
+            if not (_is_ours(span) or (is_ours is not None and _named(span, is_ours))):
                 continue
             check_read(self._reader, span)
             final = tokens[span.last - 1]
@@ -186,9 +199,10 @@ def _tried(reader: StatementReader, read: Read) -> Statement | None:
     of_delta = reader.token.is_word(*_OF_DELTA) or _creates_ours(reader)
     try:
         return read(reader)
-    except (SqlSyntaxError, UnsupportedOperationError):
+    except (SqlSyntaxError, UnsupportedOperationError) as error:
         if of_delta or (reader.target is not None and reader.target.path is not None):
             raise
+        reader.failure = error
         return None
 
 
@@ -204,18 +218,22 @@ def _names_ours(reader: StatementReader) -> bool:
 
 
 def _view(reader: StatementReader, read: Callable[[StatementReader], V]) -> V | None:
-    """A view over tables by path; any other is Spark's."""
+    """A view over tables that may be ours; any other is Spark's."""
     try:
         found = read(reader)
     except (SqlSyntaxError, UnsupportedOperationError):
         reader.index = 0
         return None
-    return found if any(map(_is_ours, find_tables(reader, found.query.first, found.query.last))) else None
+    return found if find_tables(reader, found.query.first, found.query.last) else None
 
 
 def _is_ours(span: TableSpan) -> bool:
     """Not a table by name at a version, which other formats have too."""
     return isinstance(span.table, TableChanges) or span.table.path is not None
+
+
+def _named(span: TableSpan, is_ours: Callable[[TableReference], bool]) -> bool:
+    return isinstance(span.table, TableReference) and is_ours(span.table)
 
 
 def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | AlterColumn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError
+from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.expr.parser.lexer import Token, marked_place, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
@@ -14,7 +14,11 @@ T = TypeVar("T")
 
 
 class StatementReader:
-    """The tokens of a statement and the place of the next one. ``target``: the table that the statement is about."""
+    """The tokens of a statement and the place of the next one.
+
+    ``target``: the table that the statement is about. ``failure``: why it is no statement of Delta, if it is one of
+    Spark's then.
+    """
 
     def __init__(self, bound: BoundText) -> None:
         self.bound = bound
@@ -22,6 +26,7 @@ class StatementReader:
         self.tokens = tokens_of(bound)
         self.index = 0
         self.target: TableReference | None = None
+        self.failure: DeltaError | None = None
 
     @property
     def token(self) -> Token:

@@ -271,3 +271,96 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
     managed = DeltaTable.create(spark).tableName("managed").addColumn("a", "INT").execute()
     assert managed.toDF().columns == spark.table("managed").columns == ["a"]
     delta_pyds.drop_table(spark, "managed", data=True)
+
+
+def test_sql_takes_a_name_wherever_it_takes_a_path(spark: SparkSession, tmp_path: Path) -> None:
+    def sql(text: str, args: object = None) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in delta_pyds.sql(spark, text, args).collect()]
+
+    path = tmp_path / "t"
+    sql(f"CREATE TABLE t (id BIGINT NOT NULL, p STRING) USING deltapy PARTITIONED BY (p) LOCATION '{path}'")
+    sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    sql(f"INSERT INTO {SCHEMA}.t (p, id) SELECT 'c', 3")
+    sql("UPDATE t SET p = 'z' WHERE t.id = (SELECT max(id) FROM t)")
+    sql("DELETE FROM t AS x WHERE x.id IN (SELECT y.id FROM t VERSION AS OF 1 AS y WHERE y.id = 1)")
+    source = "SELECT 2L AS id, 'B' AS p UNION ALL SELECT 9L, 'n'"
+    sql(f"MERGE INTO t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert sorted(sql("SELECT * FROM t")) == [(2, "B"), (3, "z"), (9, "n")]
+    # a column is called by its table's name at a version, too
+    assert sql("SELECT t.id FROM t VERSION AS OF 1 WHERE t.p = 'a'") == [(1,)]
+    assert sql("SELECT t.id, u.id FROM t JOIN t@v1 u ON t.id = u.id WHERE u.p = :p", {"p": "b"}) == [(2, 2)]
+    sql("MERGE INTO t USING t VERSION AS OF 1 AS old ON t.id = old.id WHEN NOT MATCHED THEN INSERT *")
+    assert sorted(row[0] for row in sql("SELECT id FROM t")) == [1, 2, 3, 9]
+    sql("CREATE TEMPORARY VIEW first AS SELECT * FROM t VERSION AS OF 1")
+    assert spark.table("first").count() == 2
+    spark.catalog.dropTempView("first")
+    version = DeltaTable.forName(spark, "t").history(1).first().version
+    sql(f"RESTORE TABLE t TO VERSION AS OF {version - 1}")
+    assert sql("SELECT count(*) FROM t") == [(3,)]
+    assert [row[2] for row in delta_pyds.sql(spark, "SELECT * FROM t ORDER BY id").collect() if len(row) > 2] == []
+
+    sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')")
+    sql("ALTER TABLE t ADD COLUMNS (n INT COMMENT 'new' FIRST)")
+    sql("ALTER TABLE t RENAME COLUMN p TO q")
+    sql("ALTER TABLE t ADD CONSTRAINT few CHECK (id < 100)")
+    sql(f"COMMENT ON COLUMN {SCHEMA}.t.q IS 'a part'")
+    assert spark.table("t").columns == ["n", "id", "q"]
+    assert spark.table("t").schema["q"].metadata["comment"] == "a part"
+    assert sorted(sql("SHOW COLUMNS IN t")) == [("id",), ("n",), ("q",)]
+    assert ("delta.constraints.few", "id < 100") in sql("SHOW TBLPROPERTIES t")
+    assert sql("DESCRIBE DETAIL t")[0][0] == "delta"
+    assert ("id", "bigint", None) in sql("DESCRIBE EXTENDED t")
+    before = sql("DESCRIBE HISTORY t LIMIT 1")[0][0]
+    sql("INSERT INTO t BY NAME SELECT 7L AS id, 'q7' AS q")
+    changes = sql(f"SELECT id, _change_type FROM table_changes('{SCHEMA}.t', {before + 1})")
+    assert changes == [(7, "insert")]
+    sql("OPTIMIZE t")
+    sql("VACUUM t DRY RUN")
+    sql("TRUNCATE TABLE t")
+    assert spark.table("t").count() == 0
+
+    # other tables made out of it, and names changed and taken
+    sql("CREATE TABLE alike LIKE t")
+    sql("CREATE TABLE selected USING deltapy AS SELECT id FROM t@v1")
+    sql("CREATE OR REPLACE TABLE selected USING deltapy AS SELECT id, 'x' AS x FROM t@v1")
+    sql("CREATE TABLE IF NOT EXISTS selected USING deltapy AS SELECT 1 AS other")
+    sql(f"CREATE TABLE cloned SHALLOW CLONE selected LOCATION '{tmp_path / 'cloned'}'")
+    sql("ALTER TABLE cloned RENAME TO copied")
+    assert spark.table("alike").columns == ["n", "id", "q"]
+    assert [find(spark, name).managed for name in ("t", "alike", "selected", "copied")] == [False, True, True, False]
+    assert sorted(sql("SELECT * FROM copied")) == sorted(sql("SELECT * FROM selected")) == [(1, "x"), (2, "x")]
+    for statement, code in (
+        ("CREATE TABLE t USING deltapy AS SELECT 1 AS a", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("REPLACE TABLE nothing USING deltapy AS SELECT 1 AS a", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE TABLE t SHALLOW CLONE copied", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("OPTIMIZE nothing", "DELTA_MISSING_DELTA_TABLE"),
+        ("ALTER TABLE t RENAME TO copied", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("ALTER TABLE t REPLACE COLUMNS (a INT)", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("EXECUTE IMMEDIATE 'ALTER TABLE t SET TBLPROPERTIES (a = 1)'", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("DROP VIEW t", "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE"),
+    ):
+        with pytest.raises(UserError) as refused:
+            sql(statement)
+        assert refused.value.code == code, statement
+    managed = find(spark, "selected")
+    assert managed is not None
+    sql("DROP TABLE copied")
+    sql("DROP TABLE selected")
+    sql("DROP TABLE IF EXISTS selected")
+    assert (tmp_path / "cloned" / "_delta_log").exists()
+    assert not Path(managed.location).exists()
+    sql("DROP TABLE alike")
+    sql("DROP TABLE t")
+    assert entries(spark) == []
+
+    # what is not ours is Spark's
+    sql("CREATE TABLE others (id BIGINT) USING parquet")
+    sql("INSERT INTO others VALUES (1)")
+    sql("ALTER TABLE others ADD COLUMNS (a INT)")
+    sql("CREATE TEMPORARY VIEW passing AS SELECT * FROM others")
+    assert sql("SELECT * FROM passing") == [(1, None)]
+    spark.catalog.dropTempView("passing")
+    with pytest.raises(UnsupportedOperationError, match="others"):
+        sql("OPTIMIZE others")
+    sql("DROP TABLE others")
+    assert entries(spark) == []

@@ -309,12 +309,10 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
             "DESCRIBE HISTORY deltapy_by_name",
             "EXECUTE IMMEDIATE 'CREATE TABLE another (a INT) ' || 'USING deltapy'",
         ):
-            with pytest.raises(UnsupportedOperationError, match="looks no names"):
+            with pytest.raises(UnsupportedOperationError, match=r"create_table|EXECUTE IMMEDIATE"):
                 sql(text)
         sql("ALTER TABLE of_spark ADD COLUMN x INT")
         assert spark.table("of_spark").columns == ["id", "x"]
-        with pytest.raises(UnsupportedOperationError, match="LIKE"):
-            sql("CREATE TABLE as_delta LIKE <T>")
     finally:
         sql("DROP TABLE deltapy_by_name")
         sql("DROP TABLE of_spark")

@@ -30,6 +30,7 @@ from delta_pyds.spark.delta_table.table_builder import CreateMethods
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import follow
 from delta_pyds.spark.named_tables.places import follower
+from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.row_changes.delete import delete_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
@@ -148,7 +149,10 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
         path = path_if_in_name(name)
         if path is not None:
             return cls.forPath(spark, path, **options)
-        named = require(spark, name)
+        return cls._of_named(spark, require(spark, name), options)
+
+    @classmethod
+    def _of_named(cls, spark: SparkSession, named: NamedTable, options: dict[str, Any]) -> DeltaTable:
         table = cls.forPath(spark, named.location, **options)
         handle = replace(table._handle, follower=follower(spark, named))
         follow(spark, named, handle.open().schema)

@@ -10,7 +10,7 @@
 - ``insert``: INSERT in its forms
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
-- ``alter``: ALTER TABLE in its forms
+- ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
 - ``caching``: CACHE TABLE over a query, REFRESH TABLE

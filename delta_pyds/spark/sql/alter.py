@@ -1,12 +1,16 @@
-"""ALTER TABLE in its forms: one statement, one version."""
+"""ALTER TABLE in its forms: one statement, one version. DROP TABLE and RENAME of names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
-from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
+from delta_pyds.spark.named_tables.lookup import require
+from delta_pyds.spark.named_tables.naming import change_name, full_name
+from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import (
     AddColumns,
@@ -17,7 +21,9 @@ from delta_pyds.statements.kinds import (
     DropColumns,
     DropConstraint,
     DropFeature,
+    DropTable,
     RenameColumn,
+    RenameTable,
     SetProperties,
     UnsetProperties,
 )
@@ -27,6 +33,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_pyds.table.snapshot import Snapshot
+
+
+def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
+    """The name goes, and the data with it where Spark's schema chose the place, as in the reference."""
+    if statement.view:
+        raise UserError(
+            f"{statement.target.text} is a Delta table, and no view of a user's. Write DROP TABLE.",
+            code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
+            table=statement.target.text,
+        )
+    named = require(context.spark, statement.target.parts)
+    drop_name(context.spark, quoted(statement.target.parts), named.managed)
+    return context.nothing()
+
+
+def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame:
+    """The table stays where it is, under another name."""
+    named = require(context.spark, statement.target.parts)
+    new = statement.new_name.parts
+    change_name(context.spark, named, full_name(context.spark, (named.schema, *new) if len(new) == 1 else new))
+    return context.nothing()
 
 
 def add_columns_to(context: StatementContext, statement: AddColumns) -> DataFrame:

@@ -12,8 +12,8 @@ from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.sql.frames import Frames
-from delta_pyds.spark.sql.names import require_path
+from delta_pyds.spark.sql.frames import Frames, stand_in
+from delta_pyds.spark.sql.names import Names
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
 from delta_pyds.storage.resolve import has_scheme, resolve_storage, scheme_of
@@ -41,12 +41,16 @@ class StatementContext:
         self.text = text
         self.parsed = parsed
         self.args = args
-        self.frames = Frames(spark, frames)
+        self.names = Names(spark)
+        self.frames = Frames(spark, frames, self.names.by_path)
         self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> DeltaTable:
-        """Raises: what ``DeltaTable.forPath`` raises; UnsupportedOperationError for a name of a catalog."""
-        return DeltaTable.forPath(self.spark, require_path(reference))
+        """Raises: what ``DeltaTable.forPath`` and ``forName`` raise."""
+        named = self.names.find(reference)
+        if named is not None:
+            return DeltaTable._of_named(self.spark, named, {})
+        return DeltaTable.forPath(self.spark, self.names.by_path(reference).path or "")
 
     def snapshot(self, reference: TableReference) -> Snapshot:
         """The table as it is now, or at the version that the reference names.
@@ -54,7 +58,7 @@ class StatementContext:
         Raises: TableNotFoundError; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
             the same on the server.
         """
-        path, remote = require_path(reference), is_remote(self.spark)
+        path, remote = self.names.by_path(reference).path or "", is_remote(self.spark)
         root = absolute_table_path(path, remote=remote)
         if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
             require_same_files(self.spark, root)
@@ -71,7 +75,7 @@ class StatementContext:
         ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
         """
         before, after = QUERY_ALONE
-        text, spans = piece.text, self.parsed.tables_in(piece)
+        text, spans = piece.text, self.parsed.tables_in(piece, self.names.is_ours)
         for start, end, value in reversed(replaced):
             text = text[:start] + value + text[end:]
             longer = len(value) - (end - start)
@@ -83,9 +87,8 @@ class StatementContext:
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
-            if source.travels:
-                require_path(source)
-            return self.spark.table(source.text)
+            # without a version Spark reads it, of ours too: its view is the table as it is now
+            return self.frames.of(source).alias(source.parts[-1]) if source.travels else self.spark.table(source.text)
         return self.frames.of(source)
 
     @contextmanager
@@ -95,14 +98,15 @@ class StatementContext:
 
         def text_of(piece: SqlText) -> str:
             text = self.parsed.expression(piece)
-            spans = self.parsed.tables_in(piece)
+            spans = self.parsed.tables_in(piece, self.names.is_ours)
             shift = text.find(piece.text)
             for span in reversed(spans):
                 frame = self.frames.of(span.table)
                 if id(frame) not in views:
                     views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
                     frame.createOrReplaceTempView(views[id(frame)])
-                text = text[: shift + span.start] + views[id(frame)] + text[shift + span.end :]
+                rest = text[shift + span.end :]
+                text = text[: shift + span.start] + stand_in(views[id(frame)], span.table, rest) + rest
             return text
 
         try:

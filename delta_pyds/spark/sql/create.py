@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
@@ -16,9 +17,11 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
+from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import require_path
+from delta_pyds.spark.sql.names import at_path
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
@@ -73,7 +76,8 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
 
 def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:
     builder = _BUILDERS[statement.mode](context.spark)
-    builder.tableName("delta.`" + require_path(statement.target).replace("`", "``") + "`")
+    path = statement.target.path
+    builder.tableName(quoted(statement.target.parts) if path is None else f"delta.{quoted((path,))}")
     return builder if statement.location is None else builder.location(statement.location)
 
 
@@ -126,7 +130,15 @@ def _quoted(name: str) -> str:
 def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     """One version, which brings the columns of the query and its rows."""
     assert statement.query is not None
-    path = require_path(statement.target)
+    place = _place(context, statement)
+    if place is not None:
+        if place.table is not None and statement.mode == "create_if_not_exists":
+            return context.nothing()
+        target = at_path(statement.target, place.location)
+        _as_select(context, replace(statement, target=target, location=None))
+        settle(context.spark, place)
+        return context.nothing()
+    path = statement.target.path or ""
     if statement.location not in (None, path):
         raise UserError(
             f"the name says that the table is at '{path}', and the location '{statement.location}'. Give one.",
@@ -166,6 +178,22 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     return context.nothing()
 
 
+def _place(context: StatementContext, statement: Create | Clone) -> Place | None:
+    """Where a table by name is or shall be; None for a path.
+
+    Raises: UserError where the name stands against the mode.
+    """
+    target = statement.target
+    if target.path is not None:
+        return None
+    place = place_of(context.spark, target.parts, statement.location)
+    if place.table is not None:
+        refuse_existing(statement.mode, target.text)
+    elif statement.mode == "replace":
+        raise no_table_to_replace(target.text)
+    return place
+
+
 def _existing(context: StatementContext, reference: TableReference) -> Snapshot | None:
     try:
         return context.snapshot(reference)
@@ -195,7 +223,15 @@ def _check_replaceable(before: Snapshot, properties: Mapping[str, str], clusters
 
 def clone(context: StatementContext, statement: Clone) -> DataFrame:
     """Raises: what ``DeltaTable.clone`` raises."""
-    path = require_path(statement.target)
+    place = _place(context, statement)
+    if place is not None:
+        if place.table is not None and statement.mode == "create_if_not_exists":
+            return context.nothing()
+        target = at_path(statement.target, place.location)
+        done = clone(context, replace(statement, target=target, location=None))
+        settle(context.spark, place)
+        return done
+    path = statement.target.path or ""
     if statement.location not in (None, path):
         raise UserError(
             f"the name says that the clone is at '{path}', and the location '{statement.location}'. Give one.",

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import ExpressionError, UnsupportedOperationError, UserError
+from delta_pyds.errors import ExpressionError, SqlSyntaxError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.spark.delta_table.identifiers import path_in_name
+from delta_pyds.spark.delta_table.identifiers import path_if_in_name
 from delta_pyds.spark.session import read, register
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
+from delta_pyds.statements.spark_statements import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 _EPOCH = dt.datetime(1970, 1, 1)
+# behind a table: its alias, or one of these
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(`|\"|\w*)", re.DOTALL)
+_NO_ALIAS = frozenset((
+    "ANTI", "CLUSTER", "CROSS", "DISTRIBUTE", "EXCEPT", "FULL", "GROUP", "HAVING", "INNER", "INTERSECT", "JOIN",
+    "LATERAL", "LEFT", "LIMIT", "MINUS", "NATURAL", "OFFSET", "ON", "ORDER", "PIVOT", "RIGHT", "SELECT", "SEMI", "SET",
+    "SORT", "UNION", "UNPIVOT", "USING", "WHEN", "WHERE", "WINDOW",
+))  # fmt: skip
 _WHOLE = re.compile(r"-?\d{1,18}")
 
 
@@ -44,15 +52,23 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 class Frames:
     """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
-    of a query is asked for when they are no views any more."""
+    of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path."""
 
-    def __init__(self, spark: SparkSession, given: Mapping[str, DataFrame] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        given: Mapping[str, DataFrame] | None,
+        by_path: Callable[[TableReference], TableReference],
+    ) -> None:
         self._spark = spark
+        self._by_path = by_path
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
 
     def of(self, table: TableReference | TableChanges) -> DataFrame:
         """Its rows. Raises: what reading it raises; UserError for a time that is none."""
+        if isinstance(table, TableReference):
+            table = self._by_path(table)
         key = _key(table)
         if key not in self._read:
             found = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
@@ -71,8 +87,8 @@ class Frames:
         for number, span in enumerate(spans):
             name = f"table_{number}"
             frames[name] = self.of(span.table)
-            pieces += [_doubled(text[done : span.start]), "{", name, "}"]
-            done = span.end
+            done, before = span.end, text[done : span.start]
+            pieces += [_doubled(before), _doubled(stand_in("\0", span.table, text[done:])).replace("\0", f"{{{name}}}")]
         whole = "".join([*pieces, _doubled(text[done:])])
         for name in given:
             whole = whole.replace(name, f"{{{name}}}")
@@ -113,9 +129,23 @@ class Frames:
             options[f"{name}{kind}"] = value
         register(self._spark)
         with errors_as_they_were():
-            frame = self._spark.read.format(DeltaDataSource.name()).options(**options).load(_path_of_changes(table))
+            frame = (
+                self._spark.read.format(DeltaDataSource.name()).options(**options).load(self._path_of_changes(table))
+            )
             _ = frame.schema  # on Spark Connect a load asks the server nothing by itself, and its errors belong here
         return frame
+
+    def _path_of_changes(self, table: TableChanges) -> str:
+        """Raises: as ``by_path``; SqlSyntaxError for what is no name."""
+        path = table.name if table.by_path else path_if_in_name(table.name)
+        if path is None and "/" in table.name and "`" not in table.name:
+            return table.name
+        parts = name_of(table.name) if path is None else None
+        if path is None and parts is None:
+            raise SqlSyntaxError(
+                f"table_changes takes the name or the path of a table, and {table.name!r:.200} is none."
+            )
+        return path or self._by_path(TableReference(parts or (), table.name)).path or ""
 
     def _bound(self, text: SqlText) -> tuple[str, str]:
         if _WHOLE.fullmatch(text.text):
@@ -139,16 +169,15 @@ def _key(table: TableReference | TableChanges) -> Any:
     return table.path, table.version, None if table.timestamp is None else table.timestamp.text
 
 
-def _path_of_changes(table: TableChanges) -> str:
-    """Raises: UnsupportedOperationError for a name of a catalog."""
-    if table.by_path:
-        return table.name
-    try:
-        return path_in_name(table.name)
-    except UnsupportedOperationError:
-        if "/" in table.name and "`" not in table.name:
-            return table.name
-        raise
+def stand_in(text: str, table: TableReference | TableChanges, rest: str) -> str:
+    """A text in the place of a table, which columns are called by its name where it has no other behind it."""
+    if isinstance(table, TableChanges) or table.path is not None:
+        return text
+    following = _FIRST_WORD.match(rest)
+    word = (following[1] or "").upper() if following is not None else ""
+    if word and word not in _NO_ALIAS:
+        return text
+    return text + " AS `" + table.parts[-1].replace("`", "``") + "`"
 
 
 def _instant(micros: int) -> str:

@@ -52,6 +52,8 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         arguments["mode"] = "append"
     path = statement.target.path or ""
     write(rows, _shared(table, path), **arguments)
+    if statement.evolves:
+        table._handle.followed()
     return context.nothing()
 
 

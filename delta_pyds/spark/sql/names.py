@@ -1,18 +1,22 @@
-"""Tables by name, and what is refused of them.
+"""Tables by name: those that are ours, and what is refused of the others.
 
-Today a name is Spark's: what Spark cannot do with a table of ours is refused before Spark does half of it.
-Invariant: a table of the session's own catalog whose format cannot be found out counts as one of ours.
+Invariants: a name that ``create_table`` gave is looked up once for a statement, which is then about the path; a table
+of the session's own catalog whose format cannot be found out counts as one of ours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.spark.named_tables.lookup import find, require
+from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.statements.kinds import Create, PassThrough, SqlText, TableReference
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
@@ -28,15 +32,39 @@ _PROVIDER = re.compile(r"^Provider: (\S+)", re.MULTILINE)
 _IS_VIEW = re.compile(r"^Type: VIEW\b", re.MULTILINE)
 
 
-def require_path(reference: TableReference) -> str:
-    """Raises: UnsupportedOperationError for a name of a catalog."""
-    if reference.path is None:
-        raise UnsupportedOperationError(
-            f"the statement is about the table named {reference.text!r:.200}, and this version of delta_pyds looks no "
-            "names of a catalog up. Name the table by its path: delta.`/data/events`.",
-            name=reference.text,
-        )
-    return reference.path
+class Names:
+    """The names of one statement."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._found: dict[tuple[str, ...], NamedTable | None] = {}
+
+    def find(self, reference: TableReference) -> NamedTable | None:
+        """The table of the name, also where ``by_path`` gave the reference; None for what is not ours."""
+        if reference.path is not None:
+            return self._found.get(reference.parts)
+        if reference.parts not in self._found:
+            self._found[reference.parts] = find(self._spark, reference.parts)
+        return self._found[reference.parts]
+
+    def is_ours(self, reference: TableReference) -> bool:
+        return reference.path is not None or self.find(reference) is not None
+
+    def by_path(self, reference: TableReference) -> TableReference:
+        """The same table, named by its path.
+
+        Raises: TableNotFoundError; UnsupportedOperationError for what is not ours.
+        """
+        if reference.path is not None:
+            return reference
+        named = self.find(reference) or require(self._spark, reference.parts)
+        found = at_path(reference, named.location)
+        self._found[found.parts] = named
+        return found
+
+
+def at_path(reference: TableReference, location: str) -> TableReference:
+    return replace(reference, parts=(OURS, location))
 
 
 def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:
@@ -47,6 +75,12 @@ def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: An
 
 def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
     """Raises: UnsupportedOperationError for a table that the catalog knows as one of this format."""
+    if find(spark, reference.parts) is not None:
+        raise UnsupportedOperationError(
+            f"{reference.text!r:.200} is a Delta table, and Spark would change its entry in the catalog and not the "
+            "table. Run the statement by itself, in a form that delta_pyds knows.",
+            name=reference.text,
+        )
     found = _format(spark, reference.parts)
     if found not in (OURS, ""):
         return
@@ -60,7 +94,8 @@ def refuse_if_ours(spark: SparkSession, reference: TableReference) -> None:
 
 def creates_ours(spark: SparkSession, provider: str | None) -> bool:
     """Whether CREATE TABLE with this USING, or without one, makes a table of this format."""
-    return (provider or spark.conf.get(_DEFAULT_FORMAT, None) or "").lower() == OURS
+    name = (provider or spark.conf.get(_DEFAULT_FORMAT, None) or "").lower()
+    return name == OURS or (name == DELTA and not has_reference(spark))
 
 
 def _format(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
@@ -116,8 +151,12 @@ def _changed(spark: SparkSession, statement: PassThrough, args: Any, depth: int 
             except DeltaError:
                 continue  # no statement of Spark's
             created = inner.statement
-            if isinstance(created, Create) and creates_ours(spark, created.provider):
-                require_path(created.target)
+            if isinstance(created, Create) and created.target.path is None and creates_ours(spark, created.provider):
+                raise UnsupportedOperationError(
+                    f"CREATE TABLE {created.target.text:.200} is not supported within EXECUTE IMMEDIATE: run it as a "
+                    "statement of its own.",
+                    name=created.target.text,
+                )
             yield from _changed(spark, inner.as_pass_through(), None, depth + 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
@@ -25,6 +26,8 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Insert: insert.insert,
     kinds.Create: create.create,
     kinds.Clone: create.clone,
+    kinds.DropTable: alter.drop_table,
+    kinds.RenameTable: alter.rename_table,
     kinds.AddColumns: alter.add_columns_to,
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,
@@ -53,6 +56,8 @@ _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
     kinds.DescribeHistory, kinds.DescribeDetail, kinds.DropFeature,
 )  # fmt: skip
+# these have the name for a subject, and not the table
+_MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable)
 # where Spark takes a query or a table to be read, so that a frame may stand for a table by path
 _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
@@ -65,7 +70,8 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
 
     ``text``: ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``. ``args``: values for
-    ``:name`` (a dict) or ``?`` (a list). Names without a path are Spark's.
+    ``:name`` (a dict) or ``?`` (a list). Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave
+    are taken like paths; other names are Spark's.
 
     >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
     >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
@@ -88,34 +94,45 @@ def run(
         parsed = parse_statement(text, args)
         context = StatementContext(spark, text, parsed, args, frames)
         statement = parsed.statement
-        if isinstance(statement, kinds.TemporaryView):
-            return create.temporary_view(context, statement)
-        if isinstance(statement, kinds.CachedView):
+        if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
+            if not parsed.tables_in(statement.query, context.names.is_ours):
+                return _pass_through(context, parsed.as_pass_through())
+            if isinstance(statement, kinds.TemporaryView):
+                return create.temporary_view(context, statement)
             return caching.cached_view(context, statement)
         if isinstance(statement, kinds.PassThrough):
+            if parsed.refused is not None and context.names.find(parsed.refused[0]) is not None:
+                raise parsed.refused[1]
             return _pass_through(context, statement)
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
-            return _by_name(context, statement)
+            if not _is_ours_by_name(context, statement):
+                return _pass_through(context, parsed.as_pass_through())
+            if isinstance(statement, (kinds.Delete, kinds.Update, kinds.Merge)) and statement.alias is None:
+                # columns may be called by the table's name
+                statement = replace(statement, alias=statement.target.parts[-1])
+            if not isinstance(statement, _MAKES_OR_MOVES):
+                statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()
         with errors_with_places(parsed, text):
             return _RUN[type(statement)](context, statement)
 
 
-def _by_name(context: StatementContext, statement: kinds.Statement) -> DataFrame:
-    """A statement about a table of the catalog is Spark's, where Spark has it."""
-    if isinstance(statement, _OF_DELTA_ALONE):
-        names.require_path(statement.target)
+def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:
+    """Whether a statement about a name is one of Delta; any other is Spark's, where Spark has it.
+
+    Raises: TableNotFoundError and UnsupportedOperationError for a statement that only Delta has.
+    """
+    if context.names.find(statement.target) is not None:
+        return True
     if isinstance(statement, kinds.Create):
-        if names.creates_ours(context.spark, statement.provider):
-            names.require_path(statement.target)
-        if statement.like is not None and statement.like.path is not None:
-            raise UnsupportedOperationError(
-                f"CREATE TABLE {statement.target.text:.200} LIKE a Delta table is not supported by this version of "
-                "delta_pyds for a name of the catalog: Spark would make a table of its own format, without the "
-                "partitions and properties. Name the new table by its path: delta.`/data/events`.",
-                name=statement.target.text,
-            )
-    return _pass_through(context, context.parsed.as_pass_through())
+        like = statement.like
+        takes_format = like is not None and statement.provider is None and context.names.is_ours(like)
+        return takes_format or names.creates_ours(context.spark, statement.provider)
+    if isinstance(statement, kinds.Clone):
+        return True
+    if isinstance(statement, _OF_DELTA_ALONE):
+        context.names.by_path(statement.target)
+    return False
 
 
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
@@ -124,7 +141,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
     spans = tuple(
         span
         for span in statement.tables
-        if not isinstance(span.table, kinds.TableReference) or span.table.path is not None
+        if not isinstance(span.table, kinds.TableReference) or context.names.is_ours(span.table)
     )
     if spans and not _takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]

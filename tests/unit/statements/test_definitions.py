@@ -249,7 +249,6 @@ def test_what_is_no_statement_is_an_error(text: str) -> None:
     "text",
     [
         "ALTER TABLE t RECOVER PARTITIONS",
-        "ALTER TABLE t RENAME TO u",
         "INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT 1",
         "CREATE TABLE t STORED AS PARQUET AS SELECT 1",
         "TRUNCATE TABLE t PARTITION (p = 1)",

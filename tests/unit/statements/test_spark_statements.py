@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.statements.kinds import AlterColumn, Create, Delete, PassThrough, SqlText, TableReference
+from delta_pyds.statements.kinds import (
+    AlterColumn,
+    Create,
+    Delete,
+    DropTable,
+    PassThrough,
+    SqlText,
+    TableReference,
+    TemporaryView,
+)
 from delta_pyds.statements.parse import parse_statement
 from tests.unit.statements.parsed import PATH, parsed
 
@@ -102,8 +111,12 @@ def test_a_table_by_path_is_not_dropped_in_silence(text: str) -> None:
 
 
 def test_other_tables_are_dropped_by_spark() -> None:
-    for text in ("DROP TABLE IF EXISTS delta.events", "DROP TABLE `a`.`b`", "DROP DATABASE delta", "DROP TABLE"):
+    for text in ("DROP DATABASE delta", "DROP TABLE", "DROP FUNCTION f"):
         assert parsed(text, PassThrough).tables == ()
+    for text in ("DROP TABLE IF EXISTS delta.events", "DROP TABLE `a`.`b` PURGE", "DROP VIEW a"):
+        found = parse_statement(text)
+        assert isinstance(found.statement, DropTable) and found.statement.view == ("VIEW" in text)
+        assert found.as_pass_through().tables == ()
     with pytest.raises(UnsupportedOperationError):
         parse_statement(f"UNCACHE TABLE IF EXISTS {PATH}")
 
@@ -197,8 +210,12 @@ def test_blanks_are_those_of_spark(blank: str) -> None:
 
 
 def test_what_other_formats_have_too_is_left_to_spark() -> None:
-    view = parsed("CREATE TEMP VIEW v AS SELECT * FROM cat.t VERSION AS OF 1", PassThrough)
-    assert all(isinstance(one.table, TableReference) and one.table.path is None for one in view.tables)
+    view = parse_statement("CREATE TEMP VIEW v AS SELECT * FROM cat.t VERSION AS OF 1")
+    assert isinstance(view.statement, TemporaryView) and view.tables_in(view.statement.query) == ()
+    [span] = view.tables_in(view.statement.query, lambda table: table.parts == ("cat", "t"))
+    assert isinstance(span.table, TableReference) and span.table.version == 1
+    tables = view.as_pass_through().tables
+    assert all(isinstance(one.table, TableReference) and one.table.path is None for one in tables)
     parsed("CREATE TEMP VIEW IDENTIFIER('a' || 'b') AS SELECT 1", PassThrough)
     found = parse_statement(f"DELETE FROM {PATH} WHERE id IN (SELECT id FROM t VERSION AS OF 1)")
     assert isinstance(found.statement, Delete) and found.statement.condition is not None
