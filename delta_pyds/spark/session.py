@@ -310,6 +310,16 @@ def _save_rows(
     frame: DataFrame, root: str, options: dict[str, str], *, overwrite: bool, sure_of_files: bool
 ) -> WriteResult:
     spark = frame.sparkSession
+    using = next((key for key in options if key.lower() == "replaceusing"), None)
+    if using is not None:
+        from delta_pyds.spark.session_write import replace_using
+
+        if not sure_of_files:
+            require_same_files(spark, root)
+        rest = {key: text for key, text in options.items() if key != using}
+        return replace_using(
+            frame, {**rest, "path": root}, options[using], time_zone=options["timeZone"], overwrite=overwrite
+        )
     if overwrite and "replaceWhere" in options and sure_of_files:
         from delta_pyds.spark.session_write import replace_rows
 

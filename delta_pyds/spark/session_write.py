@@ -7,7 +7,8 @@ would be refused. Here the session is at hand, and computes it (``row_changes.co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage
@@ -15,19 +16,27 @@ from delta_pyds.commands.commit import reopen
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state, target_files
 from delta_pyds.commands.write.replace_rows import ReplacedRows
 from delta_pyds.commands.write.write import WritePlan, commit_write, compact_written, plan_write
-from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError
+from delta_pyds.errors import UNKNOWN_EXPRESSION, DeltaError, OptionError
 from delta_pyds.spark.options.auto_compact import session_rule
 from delta_pyds.spark.options.write import parse_write_options
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.computed import complete_frame
 from delta_pyds.spark.row_changes.delete import find_leaving
+from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.matching import find_matching, key_columns
+from delta_pyds.spark.row_changes.merge_source import keep_source
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.tasks.changed_rows import ChangeState
+from delta_pyds.table.scan.column_selection import parse_column_list
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN, ChangeState
+from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_Find = Callable[[TableHandle, Snapshot, ChangeState], tuple[FoundRows, list[TaskOutput]]]
 
 
 def replace_rows(frame: DataFrame, options: Mapping[str, str], *, time_zone: str) -> WriteResult | None:
@@ -49,6 +58,38 @@ def write_computed(frame: DataFrame, options: Mapping[str, str], *, time_zone: s
     return done
 
 
+def replace_using(
+    frame: DataFrame, options: Mapping[str, str], using: str, *, time_zone: str, overwrite: bool
+) -> WriteResult:
+    """Write ``frame`` over the rows whose values of the columns ``using`` it has too.
+
+    ``options``: of the format, with the path, without ``replaceUsing``.
+    Raises: whatever planning, a task and the commit raise; ColumnNotFoundError for a column that the table or the frame
+        lacks.
+    """
+    paths = parse_column_list(using, "replaceUsing")
+    nested = next((path for path in paths if len(path) > 1), None)
+    if nested is not None:
+        raise OptionError(f"replaceUsing takes columns, and {'.'.join(nested)!r:.200} is none.", option="replaceUsing")
+    request = parse_write_options(options, from_spark(frame.schema), overwrite=overwrite, assumed_time_zone=time_zone)
+    request = replace(request, replace_using=tuple(name for (name,) in paths))
+    plan = plan_write(request, spark=True)
+    if plan.state is None:
+        return result_of(None, plan.nothing_to_do)
+    if not plan.replaces_by_query:  # a new table
+        return _written(frame, plan)
+    target = plan.target
+    assert target is not None
+    keys = key_columns(request.replace_using, target.configuration.schema, request.incoming, root=request.table_root)
+    # seen once: the rows that are written are those whose keys were looked for
+    source = keep_source(frame)
+
+    def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
+        return find_matching(handle, snapshot, keys, source, state)
+
+    return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
+
+
 def lacked_a_session(error: DeltaError) -> bool:
     """Whether a write through the format failed, before it wrote anything, for want of a session that computes."""
     return UNKNOWN_EXPRESSION in error.parameters
@@ -63,8 +104,21 @@ def _write(
         return result_of(None, plan.nothing_to_do) if always else None
     if not (always or plan.replaces_rows or plan.state.needs_spark):
         return None
+    if not plan.replaces_by_query:
+        return _written(frame, plan)
+
+    def leaving(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
+        return find_leaving(handle, snapshot, request.replace_where or "", state)
+
+    return _written(frame, plan, leaving)
+
+
+def _written(frame: DataFrame, plan: WritePlan, find: _Find | None = None) -> WriteResult:
+    """``find``: the rows that leave, where a query must find them."""
+    assert plan.state is not None
+    request = plan.request
     rows = complete_frame(frame, plan.state)
-    replaced = _replaced(plan, frame.sparkSession, time_zone) if plan.replaces_by_query else None
+    replaced = None if find is None else _replaced(plan, frame.sparkSession, find)
     runner = SparkRunner(frame.sparkSession, request.task_parallelism)
     outputs = runner.write(rows, plan.state)
     committed = commit_write(plan, outputs, runner=runner, replaced=replaced, compact=False)
@@ -74,17 +128,17 @@ def _write(
     return result_of(committed, plan.nothing_to_do)
 
 
-def _replaced(plan: WritePlan, spark: SparkSession, time_zone: str) -> ReplacedRows | None:
-    """The rows for which ``replaceWhere`` is true, by a query of Spark. Nothing is written for it."""
+def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> ReplacedRows | None:
+    """The rows that leave, by a query of Spark. Nothing is written for it."""
     request, target = plan.request, plan.target
-    assert target is not None and request.replace_where is not None
+    assert target is not None
     storage = table_storage(request.table_root, request.storage_options)
     table_id = target.configuration.metadata.id
     snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
     if snapshot is None:
         return None
-    handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=time_zone)
-    options = CommandOptions(storage_options=request.storage_options, time_zone=time_zone)
+    handle = TableHandle(spark, request.table_root, request.storage_options, time_zone=request.time_zone)
+    options = CommandOptions(storage_options=request.storage_options, time_zone=request.time_zone)
     state = ChangeState(files_state(snapshot, options))
-    found, outputs = find_leaving(handle, snapshot, request.replace_where, state)
+    found, outputs = find(handle, snapshot, state)
     return ReplacedRows(target_files(snapshot, found.table.files, options, found.table.names), outputs, found.read)

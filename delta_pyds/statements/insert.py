@@ -38,6 +38,8 @@ def _replacing(reader: StatementReader, found: Insert) -> Insert:
         return replace(found, replace_where=pieces.expression(reader, pieces.begins_query))
     if reader.at("REPLACE", "ON"):
         reader.refuse("INSERT ... REPLACE ON", "Use REPLACE WHERE, or MERGE.")
+    if found.columns is not None or found.partition is not None:
+        reader.fail("REPLACE USING goes with neither PARTITION nor a list of columns")
     reader.expect("REPLACE", "USING")
     return replace(found, replace_using=reader.in_parentheses(reader.identifier))
 

@@ -24,7 +24,8 @@ class WriteRequest(Concealing):
     ``incoming``: the columns of the rows to write. ``partition_by``,
     ``cluster_by``: columns as paths, None where the user did not say. ``properties``: ``delta.*``
     keys, for a table that the write creates. ``application``: id and version of an
-    idempotent write. ``target_file_bytes``: None leaves it to the table.
+    idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query of Spark finds them.
+    ``target_file_bytes``: None leaves it to the table.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: tasks that replace rows
     at once, where the session's executors do; None leaves it to the session.
     """
@@ -35,6 +36,7 @@ class WriteRequest(Concealing):
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     create_mode: CreateMode = "createIfNotExists"
     replace_where: str | None = None
+    replace_using: tuple[str, ...] = ()
     partition_overwrite: Literal["static", "dynamic"] | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
@@ -57,7 +59,12 @@ class WriteRequest(Concealing):
     @property
     def dynamic(self) -> bool:
         """Whether only the partitions that receive rows are overwritten, on a partitioned table."""
-        return self.partition_overwrite == "dynamic" and self.replace_where is None
+        return self.partition_overwrite == "dynamic" and not self.replaces_some
+
+    @property
+    def replaces_some(self) -> bool:
+        """Whether rows stay that it says: ``replaceWhere`` or ``replaceUsing``."""
+        return self.replace_where is not None or bool(self.replace_using)
 
     def check(self) -> None:
         """Refuse what contradicts itself, before anything is looked at.
@@ -82,6 +89,8 @@ class WriteRequest(Concealing):
                 code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
                 option="replaceWhere",
             )
+        if self.replace_using:
+            self._check_replace_using()
         if self.overwrite_schema:
             if not overwrites:
                 raise OptionError(
@@ -107,4 +116,24 @@ class WriteRequest(Concealing):
                 "partitionBy and clusterBy are both given: a table is partitioned or clustered, not both.",
                 code="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
                 option="clusterBy",
+            )
+
+    def _check_replace_using(self) -> None:
+        if self.replace_where is not None:
+            raise OptionError(
+                "replaceUsing and replaceWhere both say what to replace: give one of them.",
+                code="DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+                option="replaceUsing",
+            )
+        if self.partition_overwrite == "dynamic":
+            raise OptionError(
+                "replaceUsing and partitionOverwriteMode=dynamic both say what to replace: give one of them.",
+                code="DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+                option="replaceUsing",
+            )
+        if self.mode != "overwrite" or self.overwrite_schema or not self.data_change:
+            raise OptionError(
+                "replaceUsing replaces some rows by others: it needs the mode overwrite, and neither overwriteSchema "
+                "nor dataChange=false.",
+                option="replaceUsing",
             )

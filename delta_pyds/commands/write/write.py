@@ -66,8 +66,8 @@ class WritePlan:
     made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
-    (``replaceWhere`` on data columns). ``replaces_by_query``: a query of Spark must find them, as nobody else knows the
-    predicate.
+    (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: a query of Spark must find them, as
+    nobody else can.
     """
 
     request: WriteRequest
@@ -155,6 +155,8 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
             code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             table=request.table_root,
         )
+    if request.replace_using:
+        return True, True
     if request.replace_where is None:
         return False, False
     data = by_query = False
@@ -328,7 +330,7 @@ def _leaving(
         return FileChanges()
     partitions = snapshot.configuration.partition_columns
     scan = _scan(snapshot, state, None)
-    if request.replace_where is not None:
+    if request.replaces_some:
         if replaced is None:
             scan = _scan(snapshot, state, request.replace_where)
         predicate = scan.filters[0] if replaced is None else replaced.read
@@ -388,6 +390,9 @@ def _operation(plan: WritePlan, changes: FileChanges) -> Operation:
     }
     if request.replace_where is not None:
         parameters["predicate"] = _for_the_log(request.replace_where)
+    if request.replace_using:
+        parameters["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
+    if request.replaces_some:
         metrics["numAddedChangeFiles"] = len(changes.change_files)
         if changes.deleted_rows:
             metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}

@@ -38,7 +38,7 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
         found["txnAppId"], found["txnVersion"] = handle.txn[0], str(handle.txn[1])
     if "mergeschema" not in given and merges_schema(spark):
         found["mergeSchema"] = "true"
-    if overwrite and not given & {"replacewhere", "partitionoverwritemode"}:
+    if overwrite and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
         # without it, rows of partitions would leave that the session says are to stay
         mode = (spark.conf.get(_PARTITION_OVERWRITE, None) or "static").strip().lower()
         if mode == "dynamic":

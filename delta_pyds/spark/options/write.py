@@ -86,8 +86,8 @@ def parse_write_options(
     for key, name in _REFUSED.items():
         if key in given:
             raise UnsupportedOperationError(
-                f"the option {name} is not supported by this version of deltapy: use replaceWhere. "
-                "Nothing was written.",
+                f"the option {name} is not supported here: use replaceWhere"
+                f"{', or delta_pyds.write' if name == 'replaceUsing' else ''}. Nothing was written.",
                 option=name,
             )
     properties = {k: v for k, v in options.items() if k.lower().startswith("delta.")}

@@ -14,6 +14,7 @@
 - ``binding``: expressions of a user, resolved once in the frame whose names they may use
 - ``merge_source``: the source of a merge, seen once
 - ``merge_pruning``: which files the keys of the source leave to read
+- ``matching``: the rows that have the keys of other rows
 - ``merge_frame``: the rows that a merge changes, as a query of Spark
 - ``stand_in``: a frame in the place of another, under its names and columns
 - ``expressions``: what our own evaluator and skipping may know of a condition or value

@@ -39,6 +39,8 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
     rows = context.query(statement.query, default_pieces(snapshot, statement.query, wanted))
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
+    if wanted is not None:
+        _check_places(statement, rows, wanted)
     rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
@@ -46,6 +48,9 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         arguments["merge_schema"] = True
     if statement.replace_where is not None:
         arguments |= {"mode": "overwrite", "replace_where": context.parsed.expression(statement.replace_where)}
+    elif statement.replace_using is not None:
+        names = ",".join("`" + name.replace("`", "``") + "`" for name in statement.replace_using)
+        arguments |= {"mode": "overwrite", "options": {"replaceUsing": names}}
     elif statement.overwrite:
         arguments |= {"mode": "overwrite", **_overwritten(context, snapshot, static)}
     else:
@@ -66,11 +71,6 @@ def _refuse(statement: Insert) -> None:
     """Raises: UnsupportedOperationError for what is not there yet; UserError for what has no meaning."""
     if statement.by_name and statement.columns is not None:
         raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
-    if statement.replace_using is not None:
-        raise UnsupportedOperationError(
-            "INSERT ... REPLACE USING is not supported by this version of delta_pyds. Use REPLACE WHERE, or MERGE.",
-            feature="REPLACE USING",
-        )
     if statement.evolves and not statement.by_name:
         raise UnsupportedOperationError(
             "INSERT WITH SCHEMA EVOLUTION is not supported by this version of delta_pyds without BY NAME.",
@@ -121,6 +121,22 @@ def _fitting(snapshot: Snapshot, rows: DataFrame, wanted: list[str]) -> list[str
             table=snapshot.table_root,
         )
     return wanted
+
+
+def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None:
+    """Raises: UserError for a column of REPLACE USING that the query has too, at another place."""
+    own = [name.lower() for name in wanted]
+    given = [name.lower() for name in rows.columns]
+    for name in statement.replace_using or ():
+        known = name.lower()
+        if known in own and known in given and given.index(known) != own.index(known):
+            raise UserError(
+                f"the column '{name}' of REPLACE USING is number {own.index(known) + 1} of the table and number "
+                f"{given.index(known) + 1} of the query, whose columns go by their places. Use BY NAME, or bring them "
+                "into the order of the table.",
+                code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+                column=name,
+            )
 
 
 def _column(snapshot: Snapshot, name: str) -> StructField:

@@ -1,0 +1,145 @@
+"""The rows of a table that have the keys of other rows: those that ``REPLACE USING`` replaces.
+
+Invariant: keys are compared by ``=``, so a null meets nothing, as in the reference. Which files are read is said by the
+keys, where they are few or have an order.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
+from delta_pyds.expr.nodes import Literal, literal_to_sql
+from delta_pyds.expr.types import is_integral
+from delta_pyds.protocol.char_types import is_padded
+from delta_pyds.protocol.schema import (
+    COLLATIONS,
+    DATE,
+    STRING,
+    VARIANT,
+    VOID,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.planning.types import from_spark
+from delta_pyds.spark.row_changes.apply import apply_rows
+from delta_pyds.spark.row_changes.found_rows import FoundRows, find
+from delta_pyds.spark.row_changes.handle import TableHandle
+from delta_pyds.spark.row_changes.merge_source import MergeSource
+from delta_pyds.spark.row_changes.stored_values import stored
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
+from delta_pyds.tasks.write_state import TaskOutput
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# values of one key that a predicate names one by one
+_MOST_NAMED = 500
+
+
+def key_columns(names: Sequence[str], table: StructType, rows: StructType, *, root: str) -> tuple[StructField, ...]:
+    """The columns of the table that are compared, each once.
+
+    Raises: ColumnNotFoundError (UNRESOLVED_INSERT_REPLACE_USING_COLUMN) for one that the table or the rows lack;
+        UnsupportedOperationError for one whose values have no equality that is certain here.
+    """
+    found: dict[str, StructField] = {}
+    for name in names:
+        field = _field(name, table, f"the table {root}")
+        _field(name, rows, "the rows to write")
+        plain = isinstance(field.data_type, (PrimitiveType, DecimalType)) and field.data_type not in (VARIANT, VOID)
+        if not plain or is_padded(field) or COLLATIONS in field.metadata:
+            raise UnsupportedOperationError(
+                f"rows of the table {root} cannot be replaced by their values of the column '{field.name}': values of "
+                "its type (a nested one, char, variant or one with a collation) have no equality that is certain here. "
+                "Use replaceWhere, or MERGE.",
+                table=root,
+                column=field.name,
+            )
+        found[field.name] = field
+    return tuple(found.values())
+
+
+def find_matching(
+    target: TableHandle, snapshot: Snapshot, keys: Sequence[StructField], source: MergeSource, state: ChangeState
+) -> tuple[FoundRows, list[TaskOutput]]:
+    """The rows that have the keys of a row of ``source``, marked to leave by tasks that write no file."""
+    wanted = source.frame.select(*(_stored_key(source, field).alias(f"_key_{i}") for i, field in enumerate(keys)))
+    for i in range(len(keys)):  # dropna() would leave NaN out, too
+        wanted = wanted.filter(F.col(f"_key_{i}").isNotNull())
+    wanted = wanted.distinct()
+
+    def leaving(rows: DataFrame) -> DataFrame:
+        here = rows.select(
+            FILE_COLUMN,
+            POSITION_COLUMN,
+            F.lit(int(Action.DELETE)).cast("tinyint").alias(ACTION_COLUMN),
+            *(F.col(quoted(field.name)).alias(f"_own_{i}") for i, field in enumerate(keys)),
+        )
+        same = [F.col(f"_own_{i}") == F.col(f"_key_{i}") for i in range(len(keys))]
+        return here.join(wanted, same, "left_semi").select(FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN)
+
+    found = find(target, snapshot, _known(keys, source), leaving, columns=[field.name for field in keys])
+    outputs = apply_rows(found.frame, state, read_bytes=found.read_bytes) if found.table.files else []
+    return found, outputs
+
+
+def _stored_key(source: MergeSource, field: StructField) -> Column:
+    """As the table will hold it: the tasks that write refuse what does not fit."""
+    given = next(f for f in source.original.schema.fields if f.name.lower() == field.name.lower())
+    return stored(F.col(quoted(given.name)), given.dataType, field)
+
+
+def _known(keys: Sequence[StructField], source: MergeSource) -> str | None:
+    """A predicate that every row satisfies which has the key of a row of a small source."""
+    if source.rows is None:
+        return None
+    given = from_spark(source.original.schema)
+    parts = []
+    for field in keys:
+        place = next(i for i, name in enumerate(given.names) if name.lower() == field.name.lower())
+        if given.fields[place].data_type == field.data_type:
+            part = _among(field, source.rows.column(place))
+            if part is not None:
+                parts.append(part)
+    return " AND ".join(parts) or None
+
+
+def _among(field: StructField, values: pa.ChunkedArray) -> str | None:
+    if not (is_integral(field.data_type) or field.data_type in (STRING, DATE)):
+        return None
+    given = pc.unique(values.drop_null())
+    if not len(given):
+        return "false"
+    if field.data_type == DATE:
+        given = given.cast(pa.int32())
+    texts = [literal_to_sql(Literal(value, field.data_type)) for value in given.to_pylist()]
+    if len(texts) <= _MOST_NAMED:
+        return f"{quoted(field.name)} IN ({', '.join(texts)})"
+    if field.data_type == STRING:
+        return None
+    ends = pc.min_max(given)
+    low, high = (literal_to_sql(Literal(ends[end].as_py(), field.data_type)) for end in ("min", "max"))
+    return f"{quoted(field.name)} BETWEEN {low} AND {high}"
+
+
+def _field(name: str, schema: StructType, where: str) -> StructField:
+    found = schema.find(name)
+    if found is None:
+        close = difflib.get_close_matches(name, schema.names, n=5, cutoff=0.0)
+        raise ColumnNotFoundError(
+            f"the column '{name}' of REPLACE USING is not in {where}. Did you mean one of {', '.join(close)}?",
+            code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
+            column=name,
+        )
+    return found
