@@ -85,13 +85,15 @@ class ReplayedState:
 
 
 def read_checksum(storage: Storage, file: LogFile) -> VersionChecksum | None:
-    """Read a checksum file; None, with a logged warning, if it is damaged or missing.
+    """Read a checksum file; None if it is missing, or, with a logged warning, if it is damaged.
 
     A reader must work without it.
     """
     try:
         return decode_json(storage.read(file.path), VersionChecksum)
-    except (InvalidJSONError, FileNotFoundInStorageError) as error:
+    except FileNotFoundInStorageError:
+        return None
+    except InvalidJSONError as error:
         _logger.warning("The version checksum %s is not used: %s", file.path, error)
         return None
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
+from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page
 from delta_pyds.storage.retries import after_transient_errors
 
@@ -94,18 +95,27 @@ class AzureStorage(ObjectStorage):
         if length is not None and length <= 0:
             return b""
 
-        async def read() -> bytes:
-            blob = self._container(bucket).get_blob_client(key)
-            stream = await blob.download_blob(offset=offset or 0, length=length, **_ONCE)
-            return bytes(await stream.readall())
-
         with self._translated("read", path):
             try:
-                return self._ask(read)
+                return self._content(bucket, key, offset or 0, length)
             except Exception as error:
                 if self._http_status(error) == 416:
                     return b""  # the range begins at the end of the file, or after it
                 raise
+
+    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+        # Azure knows no ranges that count from the end
+        size = self._examined(bucket, key).size_bytes
+        start = max(size - TAIL_BYTES, 0)
+        return size, self._content(bucket, key, start, size - start) if size else b""
+
+    def _content(self, bucket: str, key: str, offset: int, length: int | None) -> bytes:
+        async def read() -> bytes:
+            blob = self._container(bucket).get_blob_client(key)
+            stream = await blob.download_blob(offset=offset, length=length, **_ONCE)
+            return bytes(await stream.readall())
+
+        return self._ask(read)
 
     def _page(self, bucket: str, prefix: str, start: str, *, more: Any = None, limit: int | None = None) -> Page:
         container = self._container(bucket)

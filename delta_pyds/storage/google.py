@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_store import Found, ObjectStorage, Page
+from delta_pyds.storage.object_file import TAIL_BYTES
+from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 
 _FILES_PER_PAGE = 1000  # the service gives no more
 
@@ -49,20 +50,32 @@ class GoogleStorage(ObjectStorage):
             self._upload(*self._place(path), data)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        start = offset or 0
         bucket, key = self._place(path)
         if length is not None and length <= 0:
             return b""
-        ranged = start > 0 or length is not None
-        headers = {"Range": f"bytes={start}-{'' if length is None else start + length - 1}"} if ranged else {}
+        wanted = byte_range(offset, length)
         with self._translated("read", path):
             try:
-                _, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media")
+                return self._content(bucket, key, wanted)[1]
             except Exception as error:
                 if self._http_status(error) == 416:
                     return b""  # the range begins at the end of the file, or after it
                 raise
-        return bytes(data)
+
+    def _content(self, bucket: str, key: str, wanted: str | None) -> tuple[Mapping[str, str], bytes]:
+        headers = {"Range": wanted} if wanted else {}
+        answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media")
+        return answered, bytes(data)
+
+    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+        try:
+            headers, tail = self._content(bucket, key, f"bytes=-{TAIL_BYTES}")
+        except Exception as error:
+            if self._http_status(error) == 416:
+                return 0, b""
+            raise
+        content_range = headers.get("Content-Range")
+        return (size_of(content_range) if content_range else len(tail)), tail
 
     def _page(self, bucket: str, prefix: str, start: str, *, more: Any = None, limit: int | None = None) -> Page:
         page = self._call(

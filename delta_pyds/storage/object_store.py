@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError
 from delta_pyds.storage.base import DirectoryEntry, FileStatus, directory_not_found, file_not_found, parts_below
 from delta_pyds.storage.conditional_put import ConditionalPutStorage
+from delta_pyds.storage.object_file import ObjectFile
+from delta_pyds.storage.object_output import ObjectOutput
 
 
 class Found(NamedTuple):
@@ -32,6 +34,19 @@ class Page(NamedTuple):
     more: Any = None
 
 
+def byte_range(offset: int | None, length: int | None) -> str | None:
+    """The value of the header ``Range``; None for the whole file."""
+    start = offset or 0
+    if length is None:
+        return f"bytes={start}-" if start else None
+    return f"bytes={start}-{start + length - 1}"
+
+
+def size_of(content_range: str) -> int:
+    """The whole file's size, by the header ``Content-Range`` of an answer: ``bytes 0-9/100``."""
+    return int(content_range.rpartition("/")[2])
+
+
 class ObjectStorage(ConditionalPutStorage):
     """A store by requests. A subclass makes each of them, and raises whatever its package raises."""
 
@@ -46,6 +61,10 @@ class ObjectStorage(ConditionalPutStorage):
     @abstractmethod
     def _examined(self, bucket: str, key: str) -> Found:
         """One object. Raises: what has the status 404, or FileNotFoundError."""
+
+    @abstractmethod
+    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+        """The size of an object, and its last bytes, at most ``TAIL_BYTES``. Raises: as ``_examined``."""
 
     @abstractmethod
     def _remove(self, bucket: str, key: str) -> None:
@@ -104,6 +123,16 @@ class ObjectStorage(ConditionalPutStorage):
         if found.is_directory:
             raise file_not_found(path)
         return FileStatus(path, found.size_bytes, found.modification_time_ms, found.generation)
+
+    def parquet_source(self, path: str) -> ObjectFile:
+        with self._translated("opened", path):
+            size, tail = self._end(*self._place(path))
+        return ObjectFile(size, tail, lambda offset, length: self.read(path, offset, length))
+
+    def open_output(self, path: str) -> BinaryIO:
+        self._place(path)
+        begin = super().open_output
+        return cast(BinaryIO, ObjectOutput(lambda data: self.put(path, data), lambda: begin(path)))
 
     def delete(self, path: str, *, below: str) -> None:
         parts_below(path, below)

@@ -26,6 +26,10 @@ class GaveUpError(Exception):
         super().__init__(f"{type(error).__name__}: {str(error).rstrip('. ')}; this was tried {attempts} times")
 
 
+class HalfAnswerError(Exception):
+    """A server began its answer and did not end it."""
+
+
 def after_transient_errors(
     request: Callable[[], _T],
     status_of: Callable[[BaseException], int | None],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_store import Found, ObjectStorage, Page
+from delta_pyds.storage.object_file import TAIL_BYTES
+from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
+from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
 
 
 class S3Storage(ObjectStorage):
@@ -52,6 +55,50 @@ class S3Storage(ObjectStorage):
 
     def _examined(self, bucket: str, key: str) -> Found:
         return _found(key, self._call("head_object", bucket, Key=key), "ContentLength")
+
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        bucket, key = self._place(path)
+        if length is not None and length <= 0:
+            return b""
+        with self._translated("read", path):
+            try:
+                return self._content(bucket, key, byte_range(offset, length))[1]
+            except Exception as error:
+                if self._http_status(error) == 416:
+                    return b""  # the range begins at the end of the file, or after it
+                raise
+
+    def _content(self, bucket: str, key: str, wanted: str | None) -> tuple[Mapping[str, Any], bytes]:
+        request = {"Bucket": bucket, "Key": key, **self._filesystem.req_kw, **({"Range": wanted} if wanted else {})}
+
+        async def read() -> tuple[Mapping[str, Any], bytes]:
+            # cat_file of newer s3fs asks for the size first
+            answer = await self._filesystem._call_s3("get_object", **request)
+            try:
+                return answer, bytes(await answer["Body"].read())
+            except Exception as error:  # botocore's, aiohttp's and Python's: the answer broke off
+                raise HalfAnswerError(str(error)) from error
+            finally:
+                answer["Body"].close()
+
+        sync = importlib.import_module("fsspec.asyn").sync
+        # s3fs repeats requests, but not those of which it returned the beginning of the answer
+        return after_transient_errors(
+            lambda: cast(tuple[Mapping[str, Any], bytes], sync(self._filesystem.loop, read)),
+            lambda _: None,
+            lambda error: isinstance(error, HalfAnswerError),
+            lambda _: 0.0,
+        )
+
+    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+        try:
+            answer, tail = self._content(bucket, key, f"bytes=-{TAIL_BYTES}")
+        except Exception as error:
+            if self._http_status(error) == 416:
+                return 0, b""
+            raise
+        content_range = answer.get("ContentRange")
+        return (size_of(content_range) if content_range else len(tail)), tail
 
     def _remove(self, bucket: str, key: str) -> None:
         self._call("delete_object", bucket, Key=key)

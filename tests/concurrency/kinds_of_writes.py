@@ -18,7 +18,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import plan_update, run_update
 from delta_pyds.commands.task_runner import LocalRunner
-from delta_pyds.storage.local import LocalStorage
+from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.row_model.core_engine import CoreEngine
 from tests.support.row_model.expressions import Column, call
@@ -73,7 +73,7 @@ def vacuum(table: str, *, lite: bool = False) -> None:
     """The file of row 3 goes."""
     # in one thread steps come in one order
     options = VacuumOptions(retention_hours=0, check_retention=False, lite=lite, threads=1)
-    run_vacuum(plan_vacuum(LocalStorage(), table, options))
+    run_vacuum(plan_vacuum(resolve_storage(table), table, options))
 
 
 def vacuum_lite(table: str) -> None:

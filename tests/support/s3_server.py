@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 # moto takes any
 CREDENTIALS = {"key": "test", "secret": "test"}
@@ -31,7 +31,11 @@ def s3_server(*, heeds_conditions: bool = True) -> Iterator[str]:
         with lock:
             return list(application(environ, start_response))
 
-    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    class Quiet(WSGIRequestHandler):
+        def log(self, *_: Any) -> None:
+            """Not a line for each request."""
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"

@@ -20,11 +20,15 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 
 @dataclass(frozen=True)
 class Store:
-    """``place``: the URL of a bucket. ``options``: the storage options. ``put``: writes a file, whatever is there."""
+    """``place``: the URL of a bucket. ``options``: the storage options. ``environment``: what says the same instead.
+
+    ``put``: writes a file, whatever is there.
+    """
 
     name: str
     place: str
     options: dict[str, Any]
+    environment: dict[str, str]
     put: Callable[[str, bytes], None]
 
     def root(self) -> str:
@@ -47,7 +51,13 @@ def s3_store(url: str) -> Store:
         bucket, key = store.parts(path)
         filesystem.call_s3("put_object", Bucket=bucket, Key=key, Body=data)
 
-    store = Store("s3", "s3://bucket", options, put)
+    environment = {
+        "AWS_ACCESS_KEY_ID": options["key"],
+        "AWS_SECRET_ACCESS_KEY": options["secret"],
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": url,
+    }
+    store = Store("s3", "s3://bucket", options, environment, put)
     return store
 
 
@@ -74,7 +84,8 @@ def azure_store(url: str) -> Store:
 
         fsspec.asyn.sync(filesystem.loop, upload)
 
-    store = Store("azure", f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, put)
+    environment = {"AZURE_STORAGE_CONNECTION_STRING": options["connection_string"]}
+    store = Store("azure", f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, environment, put)
     return store
 
 
@@ -94,4 +105,5 @@ def google_store(url: str) -> Store:
     def put(path: str, data: bytes) -> None:
         filesystem.pipe_file(path, data)
 
-    return Store("google", f"gs://{bucket}", options, put)
+    environment = {"STORAGE_EMULATOR_HOST": options["endpoint_url"], "FSSPEC_GS_TOKEN": "anon"}
+    return Store("google", f"gs://{bucket}", options, environment, put)

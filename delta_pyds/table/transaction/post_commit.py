@@ -111,12 +111,9 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
             txn_id=commit.info.txn_id,
             transactions_kept=_transactions_kept(commit.metadata),
         )
-    path = checksum_path(root, version - 1)
-    previous = None
-    if storage.exists(path):
-        name = LogFileName(LogFileKind.CHECKSUM, version - 1)
-        found = read_checksum(storage, LogFile(path, version - 1, 0, 0, name))
-        previous = _of_its_commit(storage, root, found, version - 1)
+    name = LogFileName(LogFileKind.CHECKSUM, version - 1)
+    found = read_checksum(storage, LogFile(checksum_path(root, version - 1), version - 1, 0, 0, name))
+    previous = None if found is None else _of_its_commit(storage, root, found, version - 1)
     previous = previous or _brought_forward(storage, root, version - 1)
     if previous is None:
         return None

@@ -228,7 +228,7 @@ def test_expired_commits_go_after_a_checkpoint_where_the_table_wants_it(clean: b
     ("operation", "ending"),
     [
         ("put_if_absent", ".crc"),
-        ("exists", ".crc"),
+        ("read", ".crc"),
         ("put_if_absent", ".parquet"),
         ("put", "_last_checkpoint"),
         ("list_from", "_delta_log"),

@@ -1,0 +1,65 @@
+"""An object as a file that Parquet is read from: footer and size by one request, the rest by the ranges asked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+# Readers of Parquet begin with so much of the end, which holds most footers, and short files whole.
+TAIL_BYTES = 64 * 1024
+
+
+class ObjectFile(io.RawIOBase):
+    """Invariant: each byte is what the object has there; a range is asked for once each time that it is read, and
+    the last 64 kB never again.
+
+    ``size_bytes``, ``tail``: of the object, and its last bytes. ``fetch(offset, length)``: bytes of it.
+    """
+
+    def __init__(self, size_bytes: int, tail: bytes, fetch: Callable[[int, int], bytes]) -> None:
+        super().__init__()
+        self._size = size_bytes
+        self._tail = tail
+        self._fetch = fetch
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"a place before the file's beginning: {base + offset}")
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Raises: StorageError; OSError where the object has become shorter."""
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        start, tail_at = self._at, self._size - len(self._tail)
+        if start >= end:
+            return b""
+        data = b""
+        if start < tail_at:
+            wanted = min(end, tail_at) - start
+            data = self._fetch(start, wanted)
+            if len(data) != wanted:
+                raise OSError(f"it has become shorter while it was read: {len(data)} of {wanted} bytes at {start}")
+        if end > tail_at:
+            data += self._tail[max(start - tail_at, 0) : end - tail_at]
+        self._at = end
+        return data
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

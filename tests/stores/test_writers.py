@@ -1,0 +1,135 @@
+"""Eight processes write to one table, and one that is killed at any request leaves the old version or the new one."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing.context import BaseContext
+
+import pytest
+
+from delta_pyds import verify
+from delta_pyds.storage.base import Storage
+from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.snapshot import load_snapshot
+from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, UPKEEP, used_table
+from tests.concurrency.test_writers import COMMITS, ROOT, WRITERS, check
+from tests.concurrency.workload import Report, create
+from tests.stores.killed_process import run
+from tests.support.stores import Store
+from tests.support.table_writes import read_sorted, write_rows
+
+
+@pytest.fixture(autouse=True)
+def environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of tables come from the environment here."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    if store.name == "google":
+        import fsspec.config
+
+        # as fsspec takes it from the environment when it is imported
+        monkeypatch.setitem(fsspec.config.conf, "gs", {"token": store.environment["FSSPEC_GS_TOKEN"]})
+
+
+def test_eight_writers(store: Store) -> None:
+    table = store.root()
+    create(table)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.concurrency.writer_process", table, str(n), str(COMMITS), "1"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(WRITERS)
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * WRITERS
+    reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
+    storage = resolve_storage(table)
+    infos = [
+        json.loads(storage.read(f"{table}/_delta_log/{version:020d}.json").splitlines()[0])["commitInfo"]
+        for version in range(WRITERS * COMMITS + 1)
+    ]
+    check(table, reports, infos)
+    assert any("DELTA_CONCURRENT" in text for report in reports for text in report.refused)
+    report = verify(table)
+    assert report.ok, str(report)
+    assert load_snapshot(table).verify_checksum()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[BaseContext]:
+    """New processes that have imported all that a write needs, so that one takes little time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["tests.concurrency.kinds_of_writes", "tests.concurrency.preloaded", "tests.stores.preloaded"]
+    )
+    yield context
+
+
+def written(processes: BaseContext, store: Store, table: str, kind: str, kill_at: int) -> tuple[int | None, list[str]]:
+    """The exit code, and the steps taken by a process that was not killed."""
+    ours, theirs = processes.Pipe(duplex=False)
+    process = processes.Process(target=run, args=(table, kind, store.environment, kill_at, theirs))
+    process.start()
+    theirs.close()
+    try:
+        steps = ours.recv()
+    except EOFError:
+        steps = []
+    process.join()
+    return process.exitcode, steps
+
+
+def files_below(storage: Storage, directory: str, inner: str = "") -> Iterator[str]:
+    for entry in storage.list_directory(f"{directory}/{inner}".rstrip("/")):
+        if entry.kind == "directory":
+            yield from files_below(storage, directory, f"{inner}{entry.name}/")
+        else:
+            yield f"{inner}{entry.name}"
+
+
+def copied(store: Store, table: str) -> str:
+    storage, copy = resolve_storage(table), store.root()
+    for path in sorted(files_below(storage, table)):
+        store.put(f"{copy}/{path}", storage.read(f"{table}/{path}"))
+    return copy
+
+
+@pytest.mark.one_case_in(4)
+@pytest.mark.parametrize("kind", ["append", "update by rewriting", "optimize", "vacuum"])
+def test_a_writer_killed_at_each_request(processes: BaseContext, store: Store, kind: str) -> None:
+    original = store.root()
+    properties = {"delta.checkpointInterval": "1", "delta.checkpointPolicy": "v2"}
+    if kind in UPKEEP:
+        used_table(original, properties)
+    else:
+        feed = {"delta.enableChangeDataFeed": "true"} if kind.startswith("update") else {}
+        write_rows(original, IDS, [{"id": 1}, {"id": 2}], properties=properties | feed)
+    counting = copied(store, original)
+    exit_code, steps = written(processes, store, counting, kind, 0)
+    assert exit_code == 0 and len(steps) > 5
+    assert read_sorted(counting, "id") == AFTERWARDS[kind]
+    outcomes = []
+    for number, step in enumerate(steps, start=1):
+        table = copied(store, original)
+        exit_code, _ = written(processes, store, table, kind, number)
+        assert exit_code == -9, step
+        rows, live = read_sorted(table, "id"), load_snapshot(table).totals.num_files
+        assert rows in ([1, 2], AFTERWARDS[kind]), step
+        outcomes.append((rows, live) != (read_sorted(original, "id"), load_snapshot(original).totals.num_files))
+        if kind in UPKEEP:
+            KINDS[kind](table)
+            rows = read_sorted(table, "id")
+            assert rows == AFTERWARDS[kind] and load_snapshot(table).totals.num_files == UPKEEP[kind][1], step
+        write_rows(table, IDS, [{"id": 99}])
+        assert read_sorted(table, "id") == sorted([*rows, 99]), step
+        report = verify(table)
+        assert report.ok, f"{step}\n{report}"
+    # the version appears at one step, and never goes again
+    assert outcomes == sorted(outcomes) and (kind == "vacuum" or {True, False} == set(outcomes))
