@@ -25,6 +25,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     scratch: Path = tmp_path_factory.mktemp("spark")
+    # processes of sources see the environment of the JVM's start; what the file says, they read when they ask
+    os.environ["DELTA_PYDS_CATALOGS"] = str(scratch / "catalogs.json")
     session = (
         SparkSession.builder.master("local[2]")
         .appName("delta_pyds tests")

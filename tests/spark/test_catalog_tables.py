@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, DeltaTableBuilder
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
+from tests.support.unity_server import UnityServer
 
 NAME = "main.db.orders"
 
@@ -91,3 +94,34 @@ def test_streams(spark: SparkSession, catalog: str, tmp_path: Path) -> None:
         delta_pyds.write(spark.range(3, 5).coalesce(1), table=NAME, catalog=catalog, mode="append")
     copied = delta_pyds.read(spark, table="main.db.copy", catalog=catalog).collect()
     assert sorted(row.id for row in copied) == [0, 1, 2, 3, 4]
+
+
+def test_unity_catalog_and_how_far_its_token_gets(spark: SparkSession, tmp_path: Path) -> None:
+    """With a server of our own, which is not the real one (``unity_server``)."""
+    token, settings = "dapi-9988776655443322", Path(os.environ["DELTA_PYDS_CATALOGS"])
+    with UnityServer(str(tmp_path / "tables"), token=token) as server:
+        settings.write_text(json.dumps({"unity": {"url": server.url, "token": token}}))
+        forget_catalogs()
+        rows = spark.range(4).coalesce(1)
+        assert delta_pyds.write(rows, table=NAME, catalog="unity", mode="append").version == 0
+        rows.write.format("deltapy").mode("append").option("table", NAME).option("catalog", "unity").save()
+        table = DeltaTable.forName(spark, NAME, catalog="unity")
+        table.delete("id = 0")
+        wider = table.toDF().selectExpr("id + 10 AS id", "'x' AS note")
+        delta_pyds.write(wider, table=NAME, catalog="unity", mode="append", merge_schema=True)
+        native = delta_pyds.read(spark, table=NAME, catalog="unity")
+        by_source = spark.read.format("deltapy").option("table", NAME).option("catalog", "unity").load()
+        for frame in (native, by_source):
+            assert sorted(row.id for row in frame.collect()) == [1, 1, 2, 2, 3, 3, 11, 11, 12, 12, 13, 13]
+            assert token not in frame._jdf.queryExecution().toString()
+        with pytest.raises(delta_pyds.DeltaError, match="keeps that operation to itself"):
+            table.vacuum()
+        known = server.tables[NAME]
+        assert [field["name"] for field in known.columns["fields"]] == ["id", "note"]
+        assert (known.commits[0]["version"], known.published) == (3, True)
+        assert {sent for _, _, sent, _ in server.requests} == {f"Bearer {token}"}
+        assert delta_pyds.verify(table=NAME, catalog="unity").ok
+    settings.unlink()
+    forget_catalogs()
+    files = [file for file in tmp_path.rglob("*.json") if file.is_file()]
+    assert files and not [file for file in files if token in file.read_text()]
