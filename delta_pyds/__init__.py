@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
     from delta_pyds.spark.install.installation import Installation, install, uninstall
     from delta_pyds.spark.named_tables.texts import NamedTable
+    from delta_pyds.spark.notebook import load_ipython_extension
     from delta_pyds.spark.session import read, register, write
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
@@ -51,6 +52,7 @@ _EXPORTS = {
     "uninstall": "delta_pyds.spark.install.installation",
     "Installation": "delta_pyds.spark.install.installation",
     "sql": "delta_pyds.spark.sql.run",
+    "load_ipython_extension": "delta_pyds.spark.notebook",
     "create_table": "delta_pyds.spark.delta_table.catalog_names",
     "drop_table": "delta_pyds.spark.delta_table.catalog_names",
     "NamedTable": "delta_pyds.spark.named_tables.texts",
@@ -119,6 +121,7 @@ __all__ = [
     "error_of",
     "explain",
     "install",
+    "load_ipython_extension",
     "load_snapshot",
     "progress_to",
     "read",

@@ -1,6 +1,7 @@
 """The thin layer over the core: the only package that imports pyspark.
 
 - ``install``: ``delta_pyds.install``: PySpark's own methods for this format
+- ``notebook``: ``%%deltapy``
 - ``sql``: ``delta_pyds.sql``: statements over ``DeltaTable`` and over Spark
 - ``delta_table``: ``DeltaTable``, with delete, update and merge
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``
