@@ -32,6 +32,7 @@ from delta_pyds.catalog.interface import (
     TableReservation,
 )
 from delta_pyds.catalog.managed import CLEAN_UP
+from delta_pyds.catalog.settings import CatalogSettings, read_settings
 from delta_pyds.catalog.table_state import require_sound
 from delta_pyds.catalog.unity_credentials import CredentialCache
 from delta_pyds.catalog.unity_http import UnityError, UnityHttp, path_of
@@ -77,8 +78,17 @@ class UnityCatalog(Catalog):
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> UnityCatalog:
-        """The catalog of these settings: ``url``, ``token``."""
-        return cls(UnityHttp(settings["url"], settings.get("token")))
+        """The catalog of these settings: ``url``, ``token``. A token that was changed in the file of catalogs is taken
+        once the server refuses the one before.
+        """
+        renewed = None
+        if isinstance(settings, CatalogSettings):
+            name = settings.catalog
+
+            def renewed() -> str | None:
+                return read_settings(name).get("token")
+
+        return cls(UnityHttp(settings["url"], settings.get("token"), renewed=renewed))
 
     def load_table(self, name: str) -> ManagedTable:
         path = _path(name)

@@ -72,6 +72,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 class UnityHttp:
     """``url``: of the server, with or without the path of its interface. ``token``: None for a server without users.
+    ``renewed``: asked for another token once the server refuses this one, which may have expired.
 
     >>> UnityHttp("https://unity.example", token).get("catalogs/main/schemas/db/tables/t", LoadedTable)
     """
@@ -81,12 +82,13 @@ class UnityHttp:
         url: str,
         token: str | None = None,
         *,
+        renewed: Callable[[], str | None] | None = None,
         read_s: float = _READ_S,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._urllib3 = _client()
         self._base = _base_of(url)
-        self._headers = {"Accept": "application/json", "User-Agent": "delta_pyds", **_authorization(token)}
+        self._authorization, self._renewed = _authorization(token), renewed
         self._read_s, self._sleep = read_s, sleep
         self._process, self._pool = -1, None
         parts = urlsplit(self._base)
@@ -129,6 +131,8 @@ class UnityHttp:
 
     def _call(self, method: str, path: str, body: bytes | None, answer: type[_Answer]) -> _Answer:
         status, data = self._answered(method, f"{self._base}/{path}", body)
+        if status == _UNAUTHORIZED and self._renew():
+            status, data = self._answered(method, f"{self._base}/{path}", body)
         if status >= 300:
             raise _error_of(status, data)
         try:
@@ -136,9 +140,18 @@ class UnityHttp:
         except InvalidJSONError as error:
             raise CatalogError(f"The catalog {self.shown} answered what cannot be understood: {error}.") from None
 
+    def _renew(self) -> bool:
+        """Whether there is another token now. The server has done nothing with the one before."""
+        before = self._authorization
+        if self._renewed is not None:
+            self._authorization = _authorization(self._renewed())
+        return self._authorization != before
+
     def _answered(self, method: str, url: str, body: bytes | None) -> tuple[int, bytes]:
         exceptions = self._urllib3.exceptions
-        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        headers = {"Accept": "application/json", "User-Agent": "delta_pyds", **self._authorization}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         try:
             response = self._connections().request(
                 method,

@@ -451,6 +451,30 @@ def test_the_token_is_seen_nowhere(
             pickle.dumps(holder)
 
 
+def test_a_token_that_was_changed_in_the_file(
+    server: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream lasts longer than a token. What is secret about the new one is known as of the old one."""
+    file = tmp_path / "catalogs.json"
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(file))
+
+    def say(token: str) -> None:
+        file.write_text(json.dumps({"prod": {"url": server.url, "token": token}}))
+
+    say(TOKEN)
+    forget_catalogs()
+    catalog = open_catalog("prod")
+    table = CatalogTable(catalog)
+    table.create()
+    server.token = "dapi-another-one"
+    with pytest.raises(CatalogError, match="401"):
+        catalog.load_table(NAME)
+    say(server.token)
+    assert table.append("a").version == 1 and table.files() == ["a"]
+    assert "dapi-another-one" not in str(CatalogError("it is dapi-another-one"))
+    forget_catalogs()
+
+
 def test_a_redirect_gets_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server would get it."""
     with UnityServer(str(tmp_path)) as other, UnityServer(str(tmp_path)) as asked:
