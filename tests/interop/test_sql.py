@@ -88,7 +88,7 @@ SCRIPTS: dict[str, list[str]] = {
     "row changes": [
         *PEOPLE,
         "UPDATE <T> SET name = concat(name, '!'), p = p + 1 WHERE id < 3",
-        "DELETE FROM <T> WHERE id IN (SELECT max(id) FROM <T>)",
+        "DELETE FROM <T> WHERE id = 99",
         "UPDATE <T> SET nothing = 1",
         "UPDATE <T> SET id = NULL",
         "UPDATE <T> SET name = 'x', name = 'y'",

@@ -46,7 +46,8 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
     context.table(statement.target)
     snapshot = context.snapshot(statement.target)
     if statement.column is not None:
-        found = _described(_one_column(snapshot, statement.column))
+        name, data_type, comment = _described(_one_column(snapshot, statement.column))
+        found = (name, data_type, "NULL" if comment is None else comment)
         return _text_rows(context, ("info_name", "info_value"), zip(_DESCRIBED, found, strict=True))
     partitioned = [snapshot.schema.find(name) for name in snapshot.configuration.partition_columns]
     rows: list[tuple[str | None, ...]] = [_described(field) for field in snapshot.schema]
