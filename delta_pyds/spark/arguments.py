@@ -100,6 +100,14 @@ def option_texts(name: str, value: Any) -> dict[str, str]:
     return {_key(name, key): _option_text(f"{name}[{key!r}]", item) for key, item in value.items()}
 
 
+def property_options(properties: Any) -> dict[str, str]:
+    """Options of the format for properties of a table: those of Delta by their own names."""
+    texts = option_texts("properties", properties)
+    others = {key: value for key, value in texts.items() if not key.lower().startswith("delta.")}
+    of_delta = {key: value for key, value in texts.items() if key not in others}
+    return {**of_delta, **({"tableProperties": json.dumps(others)} if others else {})}
+
+
 def _key(name: str, key: Any) -> str:
     if not isinstance(key, str):
         raise _wrong(f"{name} with the key", key, "a mapping whose keys are texts")

@@ -18,6 +18,7 @@ from delta_pyds.spark.arguments import (
     number_argument,
     option_texts,
     optional_flag_argument,
+    property_options,
     text_argument,
     time_argument,
 )
@@ -235,7 +236,7 @@ def write(
     ``append``, ``overwrite``, ``errorifexists`` or ``ignore``, the four of
     Spark, of which it gives a Python source only two. ``partition_by``,
     ``cluster_by``: column names, for a table that the write creates, which
-    ``df.write.partitionBy`` cannot pass on. ``properties``: ``delta.*`` keys of such a table; one that is there must
+    ``df.write.partitionBy`` cannot pass on. ``properties``: of such a table; one that is there must
     have them already. ``table``, ``catalog``: instead of a path, a name as ``read`` takes it; a new one is given
     to a new table, which lies where Spark's schema puts it. ``txn``: application id and version, so that a repeated
     write is made once. ``options``: any other option of the format, and ``optimizeWrite``: rows are shuffled by the
@@ -264,7 +265,7 @@ def write(
         "txnAppId": app_id,
         "txnVersion": app_version,
         "storageOptions": json_argument("storage_options", storage_options),
-        **_table_properties(properties),
+        **property_options(properties),
         **option_texts("options", options),
     }
     frame = to_frame(df, spark)
@@ -273,7 +274,8 @@ def write(
         return save_by_options(frame, path, _texts(given), mode=chosen_mode)
     place = place_of(frame.sparkSession, table or "")
     done = save_by_options(frame, place.location, _texts(given), mode=chosen_mode)
-    if place.table is None or merge_schema or overwrite_schema:
+    replaces = any(key.lower() == "createmode" and "replace" in text.lower() for key, text in _texts(given).items())
+    if place.table is None or merge_schema or overwrite_schema or replaces:
         settle(frame.sparkSession, place, storage_options)
     return done
 
@@ -349,18 +351,6 @@ def _save_by_format(frame: DataFrame, root: str, options: Mapping[str, str], *, 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:
     return option_texts("options", {key: value for key, value in given.items() if value is not None})
-
-
-def _table_properties(properties: Any) -> dict[str, str]:
-    texts = option_texts("properties", properties)
-    strange = [key for key in texts if not key.lower().startswith("delta.")]
-    if strange:
-        raise OptionError(
-            f"properties has the key {strange[0]!r}: only those that begin with 'delta.' can be set when a table is "
-            "written. Options of the write go into options.",
-            option="properties",
-        )
-    return texts
 
 
 def _transaction(txn: Any) -> tuple[str | None, int | None]:

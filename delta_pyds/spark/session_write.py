@@ -133,7 +133,7 @@ def _replaced(plan: WritePlan, spark: SparkSession, find: _Find) -> ReplacedRows
     request, target = plan.request, plan.target
     assert target is not None
     storage = table_storage(request.table_root, request.storage_options)
-    table_id = target.configuration.metadata.id
+    table_id = target.table_id
     snapshot = reopen(storage, request.table_root, plan.base_version, table_id, plan.segment)
     if snapshot is None:
         return None

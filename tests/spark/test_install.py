@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import delta_pyds
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import OptionError, TableNotFoundError, UnsupportedOperationError
 from tests.support.delta_programs import PROGRAMS, Program
 from tests.support.table_builder import TableBuilder
 
@@ -67,8 +67,12 @@ def test_what_is_not_ours_is_untouched_and_all_is_taken_back(
         frame.write.format("deltapy").saveAsTable("somewhere")
     with pytest.raises(UnsupportedOperationError, match="insertInto"):
         frame.write.insertInto(f"deltapy.`{table}`")
-    with pytest.raises(UnsupportedOperationError, match="createOrReplace"):
-        frame.writeTo(f"deltapy.`{table}`").createOrReplace()
+    again = spark.range(2).withColumnRenamed("id", "n").writeTo(f"deltapy.`{table}`")
+    again.tableProperty("own", "1").tableProperty("delta.appendOnly", "false").createOrReplace()
+    assert spark.table(f"deltapy.`{table}`").columns == ["n"]
+    frame.writeTo(f"deltapy.`{table}`").replace()
+    with pytest.raises(TableNotFoundError):
+        frame.writeTo(f"deltapy.`{table}-not`").replace()
     with pytest.raises(UnsupportedOperationError, match="no buckets"):
         frame.write.format("deltapy").bucketBy(2, "id").mode("append").save(table)
     with pytest.raises(OptionError, match="given twice"):

@@ -258,6 +258,9 @@ def test_tables_are_defined_and_altered(sql: Callable[..., DataFrame], tmp_path:
     sql("ALTER TABLE <T> DROP COLUMNS IF EXISTS (city, nothing)")
     sql("CREATE TABLE <U> LIKE <T>")
     assert sql("SELECT * FROM <U>").columns == ["id", "at", "day", "s"]
+    sql("CREATE OR REPLACE TABLE <U> USING delta TBLPROPERTIES (own = 'u') COMMENT 'c' AS SELECT 1 AS a, 2 AS b")
+    assert rows(sql("SELECT * FROM <U>")) == [(1, 2)]
+    assert rows(sql("SHOW TBLPROPERTIES <U> (own)")) == [("own", "u")]
     delta_pyds.verify(f"{tmp_path}/u").raise_for_errors()
     with pytest.raises(ColumnNotFoundError):
         sql("INSERT INTO <T> (nothing) VALUES (1)")

@@ -8,39 +8,25 @@ Protocol: "Change Metadata", "Protocol Evolution".
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import msgspec
-
 from delta_pyds.catalog.opening import features_of_new_table, properties_of_new_table, table_storage
-from delta_pyds.commands.definition.change import clustered_by
-from delta_pyds.commands.definition.unmapping import logical_path
 from delta_pyds.commands.write.existing_data import check_no_other_format
 from delta_pyds.errors import ProtocolChangedError, TableNotFoundError, UserError
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Metadata
-from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
-from delta_pyds.protocol.properties import CATALOG_PREFIXES, WANTED_BY_CATALOGS, Property, parse_properties
-from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
+from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import Concealing
 from delta_pyds.storage.base import Storage
-from delta_pyds.table.configuration import TableConfiguration
-from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.definition.create import TableDefinition, new_table
-from delta_pyds.table.definition.statistics_columns import physical_path
+from delta_pyds.table.definition.replacement import in_place_of, kept_properties
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import Committed, Transaction
-
-_ROW_TRACKING_COLUMNS = (
-    Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
-    Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
-)
 
 CreateMode = Literal["create", "create_if_not_exists", "replace", "create_or_replace"]
 
@@ -137,22 +123,14 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
     storage, before = snapshot.storage, snapshot.configuration
     before.check_writable()
     storage.require_put_if_absent(request.table_root)
-    if request.partition_columns and before.supports(Feature.CLUSTERING):
-        raise UserError(
-            f"the table {request.table_root} is clustered, so it cannot be replaced by one that is partitioned. "
-            "Cluster the new one too, or make it at another path.",
-            code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
-            table=request.table_root,
-        )
-    made = _in_place_of(before, _definition(_with_kept_properties(request, before), storage))
+    kept = replace(request, properties=kept_properties(before, request.properties))
+    made = in_place_of(before, snapshot.domain_metadata, _definition(kept, storage))
     metadata = made.metadata
-    features = before.features | supported_features(made.protocol)
-    protocol = snapshot.protocol if features == before.features else weakest_protocol(features, least=snapshot.protocol)
     transaction = Transaction(storage, request.table_root, snapshot)
     transaction.record_whole_table()
     transaction.set_metadata(metadata)
-    transaction.set_protocol(protocol)
-    for domain in _domains(made, snapshot):
+    transaction.set_protocol(made.protocol)
+    for domain in made.domains:
         transaction.set_domain(domain)
     now_ms = int(time.time() * 1000)
     scan = plan_scan(snapshot, where=None, time_zone="UTC", storage_options=request.storage_options)
@@ -161,82 +139,6 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
     )
     name = "REPLACE TABLE" if request.mode == "replace" else "CREATE OR REPLACE TABLE"
     return transaction.commit(_operation(name, request, metadata), user_metadata=request.user_metadata)
-
-
-def _with_kept_properties(request: CreateRequest, before: TableConfiguration) -> CreateRequest:
-    """The request with what the reference leaves on in a table that is replaced, unless the request says otherwise."""
-    said = {key.lower() for key in request.properties}
-    if before.by_catalog:
-        # the request cannot name a catalog's own keys; what it names of the others, it means
-        carried = {
-            key: value
-            for key, value in before.configuration.items()
-            if key in WANTED_BY_CATALOGS and value is not None and key.lower() not in said
-        }
-        request = replace(request, properties={**carried, **request.properties})
-    kept = {
-        key: "true"
-        for key, on in (
-            (Property.ENABLE_DELETION_VECTORS, before.properties.deletion_vectors),
-            (Property.ENABLE_ROW_TRACKING, before.has_row_tracking),
-        )
-        if on and key.lower() not in said
-    }
-    return replace(request, properties={**kept, **request.properties})
-
-
-def _in_place_of(before: TableConfiguration, made: TableDefinition) -> TableDefinition:
-    """The new definition with what goes on: ids of columns are never given twice, hidden columns keep names."""
-    metadata = made.metadata
-    properties = dict(metadata.configuration or {})
-    schema = parse_schema(metadata.schema_string or "")
-    typed = parse_properties(properties)
-    domains = made.domains
-    if typed.column_mapping_mode != "none" and before.column_mapping_mode != "none":
-        bare = change_fields(schema, _without_mapping)
-        nested = (typed.iceberg_compat or 0) >= 2
-        kept = keep_mapping(bare, before.schema)
-        renewed, last = assign_columns(kept, recorded_max_id(before.configuration), nested_ids=nested)
-        domains = tuple(_renamed(domain, schema, renewed) for domain in domains)
-        schema = renewed
-        properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
-    if before.supports(Feature.ROW_TRACKING):
-        properties |= {k: str(v) for k, v in before.configuration.items() if k in _ROW_TRACKING_COLUMNS}
-    protected = before.configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
-    if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):
-        # the history of the table before is that of the new one
-        properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = protected
-    if before.by_catalog:
-        kept_as_is = (
-            *CATALOG_PREFIXES,
-            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
-            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
-        )
-        properties |= {k: str(v) for k, v in before.configuration.items() if k.startswith(kept_as_is)}
-    metadata = msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration={**properties})
-    return replace(made, metadata=metadata, domains=domains)
-
-
-def _renamed(domain: DomainMetadata, schema: StructType, renewed: StructType) -> DomainMetadata:
-    """The clustering domain, which names physical columns, for other physical names."""
-    if domain.domain != CLUSTERING_DOMAIN:
-        return domain
-    known = json.loads(domain.configuration)
-    known["clusteringColumns"] = [
-        list(physical_path(renewed, logical_path(schema, tuple(path)))) for path in known["clusteringColumns"]
-    ]
-    return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(known, separators=(",", ":")))
-
-
-def _domains(made: TableDefinition, snapshot: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The clustering of the new columns, or none where the table was clustered before."""
-    if made.domains or not clustered_by(snapshot):
-        return made.domains
-    return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps({"clusteringColumns": [], "domainName": CLUSTERING_DOMAIN})),)
-
-
-def _without_mapping(f: StructField) -> StructField:
-    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
 
 
 def _operation(name: str, request: CreateRequest, metadata: Metadata) -> Operation:

@@ -33,7 +33,6 @@ from delta_pyds.commands.layout.plan import (
     check_may_lay_out,
     planned_target,
 )
-from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.expr.nodes import TRUE, Expr
@@ -42,6 +41,7 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.definition.statistics_columns import Path, find_path, has_minimum, parse_columns, show_path
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import condition_for_the_log
 
 DEFAULT_SIZES = Sizes()
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
 from delta_pyds.commands.row_changes.find_rows import run_find
-from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -31,6 +30,7 @@ from delta_pyds.expr.nodes import TRUE
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.scan_state import ScanState
 
 

@@ -19,9 +19,6 @@ from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.tasks.changed_rows import Action
 from delta_pyds.tasks.write_state import WrittenFile
 
-# characters of a condition in commitInfo: every reader of the log reads it, and nobody evaluates it
-_MOST_LOGGED = 10_000
-
 
 @dataclass(frozen=True)
 class Counted:
@@ -41,11 +38,6 @@ class Counted:
     @property
     def inserted(self) -> int:
         return self[Action.INSERT]
-
-
-def condition_for_the_log(sql: str) -> str:
-    """A condition as history shows it."""
-    return sql if len(sql) <= _MOST_LOGGED else f"{sql[:_MOST_LOGGED]}... (cut: {len(sql)} characters)"
 
 
 def operation_of(plan: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing) -> Operation:

@@ -20,7 +20,6 @@ from delta_pyds.commands.row_changes.assignments import plan_assignments
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
-from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -36,6 +35,7 @@ from delta_pyds.data.row_changes.update import update_rows
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.partition_match import is_partition_predicate
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.row_changes import UpdateRows
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import ColumnSource

@@ -11,7 +11,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import Concealing
 
 SaveMode = Literal["append", "overwrite"]
-CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists"]
+CreateMode = Literal["createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists", "replace", "createOrReplace"]
 
 DEFAULT_MAX_ATTEMPTS = 1_000
 DEFAULT_MAX_BACKOFF_MS = 5_000
@@ -22,8 +22,9 @@ class WriteRequest(Concealing):
     """One batch write.
 
     ``incoming``: the columns of the rows to write. ``partition_by``,
-    ``cluster_by``: columns as paths, None where the user did not say. ``properties``: ``delta.*``
-    keys, for a table that the write creates. ``application``: id and version of an
+    ``cluster_by``: columns as paths, None where the user did not say. ``properties``: of a
+    table that the write creates, or puts in the place of the one that is there (``create_mode``).
+    ``application``: id and version of an
     idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: tasks that replace rows
@@ -66,6 +67,11 @@ class WriteRequest(Concealing):
         """Whether rows stay that it says: ``replaceWhere`` or ``replaceUsing``."""
         return self.replace_where is not None or bool(self.replace_using)
 
+    @property
+    def replaces_table(self) -> bool:
+        """Whether the table's definition goes with its rows."""
+        return self.create_mode in ("replace", "createOrReplace")
+
     def check(self) -> None:
         """Refuse what contradicts itself, before anything is looked at.
 
@@ -91,6 +97,8 @@ class WriteRequest(Concealing):
             )
         if self.replace_using:
             self._check_replace_using()
+        if self.replaces_table:
+            self._check_replacement()
         if self.overwrite_schema:
             if not overwrites:
                 raise OptionError(
@@ -136,4 +144,27 @@ class WriteRequest(Concealing):
                 "replaceUsing replaces some rows by others: it needs the mode overwrite, and neither overwriteSchema "
                 "nor dataChange=false.",
                 option="replaceUsing",
+            )
+
+    def _check_replacement(self) -> None:
+        wrong = next(
+            (
+                name
+                for name, given in (
+                    ("replaceWhere", self.replace_where is not None),
+                    ("replaceUsing", bool(self.replace_using)),
+                    ("partitionOverwriteMode=dynamic", self.partition_overwrite == "dynamic"),
+                    ("mergeSchema", self.merge_schema),
+                    ("dataChange=false", not self.data_change),
+                )
+                if given
+            ),
+            None,
+        )
+        if self.mode != "overwrite" or wrong is not None:
+            instead = '.mode("overwrite")' if wrong is None else f"no {wrong}"
+            raise OptionError(
+                f"createMode={self.create_mode} puts a table in the place of the one that is there, with all its rows, "
+                f"so it needs {instead}.",
+                option="createMode",
             )

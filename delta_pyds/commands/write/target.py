@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.catalog.managed import is_catalog_managed
@@ -11,10 +12,12 @@ from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
+from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.clustering import clustering_columns
-from delta_pyds.table.definition.create import new_table
+from delta_pyds.table.definition.create import TableDefinition, new_table
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
+from delta_pyds.table.definition.replacement import in_place_of, kept_properties
 from delta_pyds.table.definition.schema_enforcement import enforce_schema
 from delta_pyds.table.definition.schema_evolution import evolve_metadata, replace_schema
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -27,6 +30,7 @@ class Target:
     ``configuration``: protocol, metadata and schema after the commit.
     ``metadata``, ``protocol``, ``domains``: what the commit must say of that;
     None and empty where nothing changes. ``clustering``: physical paths of the clustering columns.
+    ``table_id``: of the table before the commit; of a new one, its own.
     """
 
     configuration: TableConfiguration
@@ -34,6 +38,7 @@ class Target:
     protocol: Protocol | None
     domains: tuple[DomainMetadata, ...]
     clustering: tuple[tuple[str, ...], ...]
+    table_id: str
 
 
 def open_target(request: WriteRequest) -> Snapshot | None:
@@ -48,6 +53,13 @@ def open_target(request: WriteRequest) -> Snapshot | None:
     except TableNotFoundError:
         if request.create_mode == "errorIfNotExists":
             raise
+        if request.create_mode == "replace":
+            raise TableNotFoundError(
+                f"there is no table at {request.table_root} to replace. createMode=createOrReplace, or CREATE OR "
+                "REPLACE TABLE, makes one.",
+                code="TABLE_OR_VIEW_NOT_FOUND",
+                table=request.table_root,
+            ) from None
         check_no_other_format(storage, request.table_root)
         return None
     if request.create_mode == "errorIfExists":
@@ -70,6 +82,8 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         return _created(request)
     configuration = snapshot.configuration
     configuration.check_writable()
+    if request.replaces_table:
+        return _replaced(request, snapshot)
     check_properties(request.properties, configuration)
     check_comment(request.table_comment, configuration)
     # asked only where they can be: domains may be in the checkpoint
@@ -83,7 +97,7 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
         _check_layout(request, configuration, clustering)
         schema = enforce_schema(configuration, request.incoming, merge_schema=request.merge_schema)
         if schema == configuration.schema:
-            return Target(configuration, None, None, (), clustering)
+            return Target(configuration, None, None, (), clustering, configuration.metadata.id)
         metadata = evolve_metadata(configuration, schema)
     if not request.data_change:
         raise OptionError(
@@ -97,7 +111,8 @@ def plan_target(request: WriteRequest, snapshot: Snapshot | None) -> Target:
     )
     if request.overwrite_schema:
         _check_clustering(request, changed, clustering)
-    return Target(changed, metadata, None if protocol == snapshot.protocol else protocol, (), clustering)
+    changed_protocol = None if protocol == snapshot.protocol else protocol
+    return Target(changed, metadata, changed_protocol, (), clustering, configuration.metadata.id)
 
 
 def _created(request: WriteRequest) -> Target:
@@ -108,15 +123,7 @@ def _created(request: WriteRequest) -> Target:
             option="dataChange",
         )
     storage = table_storage(request.table_root, request.storage_options)
-    definition = new_table(
-        request.table_root,
-        request.incoming,
-        partition_columns=_top_level(request.partition_by or (), "partitionBy"),
-        clustering_columns=request.cluster_by or (),
-        properties=properties_of_new_table(storage, request.properties),
-        features=features_of_new_table(storage),
-        description=request.table_comment,
-    )
+    definition = _definition(request, storage, request.properties)
     configuration = load_configuration(
         request.table_root,
         0,
@@ -132,6 +139,38 @@ def _created(request: WriteRequest) -> Target:
         definition.protocol,
         domains,
         clustering_columns({d.domain: d for d in domains}),
+        definition.metadata.id,
+    )
+
+
+def _replaced(request: WriteRequest, snapshot: Snapshot) -> Target:
+    """Another table in the place of this one, with its history."""
+    before = snapshot.configuration
+    asked = _definition(request, snapshot.storage, kept_properties(before, request.properties))
+    made = in_place_of(before, snapshot.domain_metadata, asked)
+    configuration = load_configuration(
+        request.table_root, snapshot.version, made.protocol, made.metadata, by_catalog=before.by_catalog
+    )
+    configuration.check_writable()
+    return Target(
+        configuration,
+        made.metadata,
+        None if made.protocol == snapshot.protocol else made.protocol,
+        made.domains,
+        clustering_columns({d.domain: d for d in made.domains}),
+        before.metadata.id,
+    )
+
+
+def _definition(request: WriteRequest, storage: Storage, properties: Mapping[str, str]) -> TableDefinition:
+    return new_table(
+        request.table_root,
+        request.incoming,
+        partition_columns=_top_level(request.partition_by or (), "partitionBy"),
+        clustering_columns=request.cluster_by or (),
+        properties=properties_of_new_table(storage, properties),
+        features=features_of_new_table(storage),
+        description=request.table_comment,
     )
 
 

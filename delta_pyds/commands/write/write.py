@@ -15,6 +15,7 @@ from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.commands.commit import FileChanges, discard_files, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
+from delta_pyds.commands.write.operation import write_operation
 from delta_pyds.commands.write.replace_rows import ReplacedRows, RowRemoval
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.target import Target, open_target, plan_target
@@ -46,7 +47,6 @@ from delta_pyds.table.scan.partition_match import (
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
-from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WriteState, WrittenFile
 
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from delta_pyds.commands.layout.auto_compact import AutoCompaction
 
 logger = safe_logger(__name__)
-# characters of a predicate in commitInfo
-_MOST_LOGGED = 10_000
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,9 @@ def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | N
     """
     if request.mode != "overwrite" or snapshot is None:
         return False, False
-    if target.configuration.properties.append_only and request.data_change:
+    # a table that is replaced must have let its rows go before
+    before = snapshot.configuration if request.replaces_table else target.configuration
+    if before.properties.append_only and request.data_change:
         raise UserError(
             f"the table {request.table_root} is append-only (delta.appendOnly=true), so rows of it cannot be "
             "overwritten. Append, or change the property.",
@@ -281,7 +281,7 @@ def _commit(
     if not required and request.mode == "append":
         logger.info("Nothing was written to %s: there are no rows.", state.table_root)
         return None
-    snapshot = reopen(storage, request.table_root, plan.base_version, target.configuration.metadata.id, plan.segment)
+    snapshot = reopen(storage, request.table_root, plan.base_version, target.table_id, plan.segment)
     if batch is not None and batch.is_written(snapshot):
         # it was there before this plan was made, so no commit names the files of this attempt
         discard_write(plan, made)
@@ -305,7 +305,9 @@ def _commit(
         transaction.set_application(batch.application, batch.batch_id)
     changes.put_into(transaction, data_change=request.data_change)
     return transaction.commit(
-        _operation(plan, changes) if batch is None else batch.operation(request.mode, changes),
+        write_operation(request, target, changes, replaces=plan.base_version is not None)
+        if batch is None
+        else batch.operation(request.mode, changes),
         user_metadata=request.user_metadata,
         isolation_level=request.isolation_level,
         tags={IDENTITY_TAG: "true"} if metadata is not None and target.metadata is None else None,
@@ -374,42 +376,3 @@ def _metadata(target: Target, outputs: Sequence[TaskOutput]) -> Metadata | None:
     before = target.configuration.metadata
     after = with_high_water_marks(before, marks)
     return target.metadata if after is before else after
-
-
-def _operation(plan: WritePlan, changes: FileChanges) -> Operation:
-    request = plan.request
-    parameters: dict[str, object] = {
-        "mode": "Overwrite" if request.mode == "overwrite" else "Append",
-        # what the write says; the table's own columns are in its metadata
-        "partitionBy": [".".join(path) for path in request.partition_by or ()],
-    }
-    metrics = {
-        "numFiles": len(changes.written),
-        "numOutputRows": sum(file.num_records for file in changes.written),
-        "numOutputBytes": sum(file.size_bytes for file in changes.written),
-    }
-    if request.replace_where is not None:
-        parameters["predicate"] = _for_the_log(request.replace_where)
-    if request.replace_using:
-        parameters["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
-    if request.replaces_some:
-        metrics["numAddedChangeFiles"] = len(changes.change_files)
-        if changes.deleted_rows:
-            metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
-    if request.dynamic:
-        parameters["isDynamicPartitionOverwrite"] = True
-    if request.overwrite_schema:
-        parameters["canOverwriteSchema"] = True
-    if request.merge_schema:
-        parameters["canMergeSchema"] = True
-    if request.mode == "overwrite" and plan.base_version is not None:
-        metrics["numRemovedFiles"] = len(changes.removes)
-        metrics["numRemovedBytes"] = sum(file.size or 0 for file in changes.removes)
-    return Operation("WRITE", parameters, metrics)
-
-
-def _for_the_log(predicate: str) -> str:
-    """The predicate as history shows it: every reader of the log reads it, and nobody evaluates it."""
-    if len(predicate) <= _MOST_LOGGED:
-        return predicate
-    return f"{predicate[:_MOST_LOGGED]}... (cut: {len(predicate)} characters)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.spark.arguments import property_options
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
@@ -135,28 +136,25 @@ def _save(frame: DataFrame, path: str, said: Told, given: dict[str, str], *, mod
 
 
 def _create(frame: DataFrame, path: str, said: Told) -> None:
+    _save_new(frame, path, said, mode="errorifexists")
+
+
+def _replace(frame: DataFrame, path: str, said: Told) -> None:
+    _save_new(frame, path, said, mode="overwrite", createMode="replace")
+
+
+def _create_or_replace(frame: DataFrame, path: str, said: Told) -> None:
+    _save_new(frame, path, said, mode="overwrite", createMode="createOrReplace")
+
+
+def _save_new(frame: DataFrame, path: str, said: Told, *, mode: str, **given: str) -> None:
     refuse(said)
     partitioned = Told()
     partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
     partitioned.cluster_by = said.cluster_by
-    strange = [key for key in said.properties if not key.lower().startswith("delta.")]
-    if strange:
-        raise OptionError(
-            f"the table property {strange[0]!r:.200} is none of Delta: only those that begin with 'delta.' can be set "
-            "when a table is written.",
-            option="tableProperty",
-        )
-    options = {**said.options(), **layout(partitioned), **said.properties}
-    options = with_settings(frame.sparkSession, path, options, overwrite=False)
-    save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode="errorifexists")
-
-
-def _replace(*_: Any) -> None:
-    raise UnsupportedOperationError(
-        "writeTo(...).replace and createOrReplace are not supported by this version of delta_pyds. Use "
-        '.write.format("deltapy").mode("overwrite").option("overwriteSchema", True).save(path).',
-        feature="replace",
-    )
+    options = {**said.options(), **layout(partitioned), **property_options(said.properties), **given}
+    options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
+    save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode=mode)
 
 
 def _name(column: Any) -> str:
@@ -184,5 +182,5 @@ WRITER: dict[str, Replacement] = {
     "overwritePartitions": _verb_method(_overwrite_partitions),
     "create": _verb_method(_create),
     "replace": _verb_method(_replace),
-    "createOrReplace": _verb_method(_replace),
+    "createOrReplace": _verb_method(_create_or_replace),
 }

@@ -32,13 +32,15 @@ def with_settings(spark: SparkSession, path: str, options: Mapping[str, str], *,
     given = {key.lower() for key in options}
     handle = for_one_command(TableHandle(spark, path))
     found = dict(options)
+    # with its definition all of a table goes
+    replaces = any(k.lower() == "createmode" and v in ("replace", "createOrReplace") for k, v in options.items())
     if handle.user_metadata and "usermetadata" not in given:
         found["userMetadata"] = handle.user_metadata
     if handle.txn is not None and not given & {"txnappid", "txnversion"}:
         found["txnAppId"], found["txnVersion"] = handle.txn[0], str(handle.txn[1])
-    if "mergeschema" not in given and merges_schema(spark):
+    if not replaces and "mergeschema" not in given and merges_schema(spark):
         found["mergeSchema"] = "true"
-    if overwrite and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
+    if overwrite and not replaces and not given & {"replacewhere", "replaceusing", "partitionoverwritemode"}:
         # without it, rows of partitions would leave that the session says are to stay
         mode = (spark.conf.get(_PARTITION_OVERWRITE, None) or "static").strip().lower()
         if mode == "dynamic":

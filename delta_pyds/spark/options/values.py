@@ -126,6 +126,15 @@ def storage_options(given: Mapping[str, str]) -> Mapping[str, Any]:
     return {**value, ALLOWED_ROOTS: found}
 
 
+def texts_option(given: Mapping[str, str], name: str) -> dict[str, str]:
+    """A JSON object of texts."""
+    text = given.get(name.lower())
+    value = {} if text is None else _json(text)
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise OptionError(f"the option {name} must be a JSON object of texts.", option=name)
+    return value
+
+
 def _json(text: str) -> Any:
     """The value; None for what is no JSON."""
     try:

@@ -27,6 +27,7 @@ from delta_pyds.spark.options.values import (
     count_option,
     no_path,
     table_address,
+    texts_option,
     time_zone_option,
 )
 from delta_pyds.table.scan.column_selection import parse_column_list
@@ -41,6 +42,7 @@ _WRITE_OPTIONS = frozenset(
         "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
         "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
         "taskParallelism", "storageOptions", "allowedRoots", "writeResult",
+        "tableProperties",
     )
 )  # fmt: skip
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
@@ -49,7 +51,9 @@ _WITHOUT_EFFECT = {
     "optimizewrite": "a Python data source cannot ask Spark to put rows together: use delta_pyds.write, or "
     'df.hint("rebalance") before the write'
 }
-_CREATE_MODES: tuple[CreateMode, ...] = ("createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists")
+_CREATE_MODES: tuple[CreateMode, ...] = (
+    "createIfNotExists", "errorIfExists", "ignore", "errorIfNotExists", "replace", "createOrReplace",
+)  # fmt: skip
 # Spark's own, which it hands over too
 _OF_SPARK_STREAMS = frozenset(("checkpointlocation", "queryname"))
 _APPENDS_OR_REPLACES = "a stream appends rows, or replaces the whole table in the output mode complete"
@@ -90,7 +94,10 @@ def parse_write_options(
                 f"{', or delta_pyds.write' if name == 'replaceUsing' else ''}. Nothing was written.",
                 option=name,
             )
-    properties = {k: v for k, v in options.items() if k.lower().startswith("delta.")}
+    properties = {
+        **texts_option(given, "tableProperties"),
+        **{k: v for k, v in options.items() if k.lower().startswith("delta.")},
+    }
     for key in given:
         if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
             _say_ignored(key, given[key], "a write")
@@ -195,7 +202,7 @@ def _check_stream(given: Mapping[str, str], *, complete: bool) -> None:
             option="partitionOverwriteMode",
         )
     mode = choice_option(given, "createMode", _CREATE_MODES)
-    if mode in ("errorIfExists", "ignore"):
+    if mode in ("errorIfExists", "ignore", "replace", "createOrReplace"):
         raise OptionError(
             f"the option createMode={mode} is not for a stream: its second batch finds the table that the first one "
             "has made. Leave it out, or say errorIfNotExists for a table that must be there before the stream.",

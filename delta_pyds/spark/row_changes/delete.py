@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
 from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, run_delete
-from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -38,6 +37,7 @@ from delta_pyds.spark.row_changes.place import (
 )
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, Action, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
-from delta_pyds.commands.row_changes.operation import condition_for_the_log
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -48,6 +47,7 @@ from delta_pyds.spark.row_changes.set_columns import SetColumn, set_columns
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.table.definition.ingest_plan import IngestPlan, plan_ingest
 from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import condition_for_the_log
 from delta_pyds.tasks.changed_rows import (
     ACTION_COLUMN,
     FILE_COLUMN,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.errors import TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
-    GENERATION_EXPRESSION,
     IDENTITY_HIGH_WATER_MARK,
     StructField,
     change_fields,
@@ -144,36 +142,24 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
             f"the name says that the table is at '{path}', and the location '{statement.location}'. Give one.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
         )
-    before = _existing(context, statement.target)
-    replaces = statement.mode in ("replace", "create_or_replace")
-    if before is None and statement.mode == "replace":
-        raise TableNotFoundError(
-            f"there is no table at {path} to replace. CREATE OR REPLACE TABLE makes one.",
-            code="TABLE_OR_VIEW_NOT_FOUND",
-            table=path,
-        )
-    if before is not None and replaces:
-        _check_replaceable(before, statement.properties, bool(statement.cluster_by))
-    creates: Mode = "ignore" if statement.mode == "create_if_not_exists" else "errorifexists"
+    modes: dict[str, tuple[Mode, str | None]] = {
+        "create": ("errorifexists", None),
+        "create_if_not_exists": ("ignore", None),
+        "replace": ("overwrite", "replace"),
+        "create_or_replace": ("overwrite", "createOrReplace"),
+    }
+    mode, replaces = modes[statement.mode]
     handle = context.command(path)
-    options = {} if statement.comment is None else {"comment": statement.comment}
-    unknown = [key for key in statement.properties if not key.lower().startswith("delta.")]
-    if unknown:
-        raise UnsupportedOperationError(
-            f"the property '{unknown[0]}' of CREATE TABLE AS SELECT is not supported: only those that begin with "
-            "'delta.' are. Set it with ALTER TABLE ... SET TBLPROPERTIES.",
-            option=unknown[0],
-        )
+    given = {"comment": statement.comment, "createMode": replaces}
     write(
         context.query(statement.query),
         path,
-        mode="overwrite" if replaces else creates,
-        overwrite_schema=before is not None and replaces,
-        partition_by=list(statement.partition_by) or ([] if replaces and before is not None else None),
+        mode=mode,
+        partition_by=list(statement.partition_by) or None,
         cluster_by=list(statement.cluster_by) or None,
-        properties=None if before is not None else statement.properties,
+        properties=statement.properties,
         user_metadata=handle.user_metadata,
-        options=options,
+        options={name: value for name, value in given.items() if value is not None},
     )
     return context.nothing()
 
@@ -199,23 +185,6 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
         return context.snapshot(reference)
     except TableNotFoundError:
         return None
-
-
-def _check_replaceable(before: Snapshot, properties: Mapping[str, str], clusters: bool) -> None:
-    """The table that is replaced must be such that its rows and columns are all that changes.
-
-    Raises: UnsupportedOperationError where properties, clustering or computed columns would have to leave.
-    """
-    has = {k: v for k, v in (before.metadata.configuration or {}).items() if not k.startswith(_OF_ONE_TABLE)}
-    computed = any(GENERATION_EXPRESSION in field.metadata for field in before.schema)
-    clustered = bool(logical_clustering_columns(before.schema, before.domain_metadata))
-    if has != dict(properties) or computed or clustered or clusters:
-        raise UnsupportedOperationError(
-            f"REPLACE TABLE ... AS SELECT over the table at {before.table_root}, which has other properties, computed "
-            "columns or clustering than the statement says, is not supported. Run CREATE OR REPLACE TABLE with the "
-            "columns, and then INSERT INTO.",
-            table=before.table_root,
-        )
 
 
 # --- clones and views

@@ -6,6 +6,7 @@
 - ``property_rules``: which properties users may set, and to what
 - ``protocol_upgrade``: which protocol the metadata needs
 - ``clustering``: clustering columns
+- ``replacement``: a table in the place of another one
 - ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
 - ``schema_enforcement``: whether incoming rows fit the table
 - ``declared_types``: the declared types of columns with ``char(n)`` and ``varchar(n)`` while they change

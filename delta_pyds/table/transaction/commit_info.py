@@ -10,6 +10,9 @@ from typing import Any
 
 from delta_pyds.protocol.actions import CommitInfo
 
+# characters of a condition
+_MOST_LOGGED = 10_000
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -77,6 +80,13 @@ def engine_info() -> str:
     ours = f"delta_pyds/{_version('delta_pyds')}"
     spark = _version("pyspark")
     return f"Apache-Spark/{spark} {ours}" if spark else ours
+
+
+def condition_for_the_log(condition: str) -> str:
+    """A condition as history shows it: every reader of the log reads it, and nobody evaluates it."""
+    if len(condition) <= _MOST_LOGGED:
+        return condition
+    return f"{condition[:_MOST_LOGGED]}... (cut: {len(condition)} characters)"
 
 
 def _version(package: str) -> str | None:

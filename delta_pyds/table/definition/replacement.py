@@ -1,0 +1,130 @@
+"""A table in the place of another one: what goes on of the table that was there.
+
+Invariant: the new definition stands for itself but for what the history needs: features stay, ids of columns are never
+given twice, hidden columns keep their names.
+
+Protocol: "Change Metadata", "Protocol Evolution", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from delta_pyds.errors import UserError
+from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, DomainMetadata, Protocol
+from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
+from delta_pyds.protocol.properties import CATALOG_PREFIXES, WANTED_BY_CATALOGS, Property, parse_properties
+from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.clustering import clustering_columns, logical_clustering_columns
+from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
+from delta_pyds.table.definition.create import TableDefinition
+from delta_pyds.table.definition.statistics_columns import physical_path
+
+_ROW_TRACKING_COLUMNS = (
+    Property.MATERIALIZED_ROW_ID_COLUMN_NAME,
+    Property.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
+)
+
+
+def kept_properties(before: TableConfiguration, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties asked for, and those that the reference leaves on in a table that is replaced."""
+    said = {key.lower() for key in properties}
+    carried: dict[str, str] = {}
+    if before.by_catalog:
+        # a request cannot name a catalog's own keys; what it names of the others, it means
+        carried = {
+            key: value
+            for key, value in before.configuration.items()
+            if key in WANTED_BY_CATALOGS and value is not None and key.lower() not in said
+        }
+        said |= {key.lower() for key in carried}
+    kept = {
+        key: "true"
+        for key, on in (
+            (Property.ENABLE_DELETION_VECTORS, before.properties.deletion_vectors),
+            (Property.ENABLE_ROW_TRACKING, before.has_row_tracking),
+        )
+        if on and key.lower() not in said
+    }
+    return {**kept, **carried, **properties}
+
+
+def in_place_of(
+    before: TableConfiguration, domains: Mapping[str, DomainMetadata], made: TableDefinition
+) -> TableDefinition:
+    """A new definition, as it takes the place of a table. ``domains``: of the table that was there.
+
+    Raises: UserError for partitions where the table was clustered
+        (DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE).
+    """
+    if made.metadata.partition_columns and before.supports(Feature.CLUSTERING):
+        raise UserError(
+            f"the table {before.table_root} is clustered, so it cannot be replaced by one that is partitioned. "
+            "Cluster the new one too, or make it at another path.",
+            code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+            table=before.table_root,
+        )
+    made = _with_columns_of(before, made)
+    return replace(made, protocol=_protocol(before, made), domains=_domains(domains, made))
+
+
+def _protocol(before: TableConfiguration, made: TableDefinition) -> Protocol:
+    features = before.features | supported_features(made.protocol)
+    return before.protocol if features == before.features else weakest_protocol(features, least=before.protocol)
+
+
+def _with_columns_of(before: TableConfiguration, made: TableDefinition) -> TableDefinition:
+    metadata = made.metadata
+    properties = dict(metadata.configuration or {})
+    schema = parse_schema(metadata.schema_string or "")
+    typed = parse_properties(properties)
+    domains = made.domains
+    if typed.column_mapping_mode != "none" and before.column_mapping_mode != "none":
+        bare = change_fields(schema, _without_mapping)
+        nested = (typed.iceberg_compat or 0) >= 2
+        kept = keep_mapping(bare, before.schema)
+        renewed, last = assign_columns(kept, recorded_max_id(before.configuration), nested_ids=nested)
+        domains = tuple(_renamed(domain, schema, renewed) for domain in domains)
+        schema = renewed
+        properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
+    if before.supports(Feature.ROW_TRACKING):
+        properties |= {k: str(v) for k, v in before.configuration.items() if k in _ROW_TRACKING_COLUMNS}
+    protected = before.configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
+    if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):
+        # the history of the table before is that of the new one
+        properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = protected
+    if before.by_catalog:
+        kept_as_is = (
+            *CATALOG_PREFIXES,
+            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+            Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+        )
+        properties |= {k: str(v) for k, v in before.configuration.items() if k.startswith(kept_as_is)}
+    metadata = msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration={**properties})
+    return replace(made, metadata=metadata, domains=domains)
+
+
+def _renamed(domain: DomainMetadata, schema: StructType, renewed: StructType) -> DomainMetadata:
+    """The clustering domain, which names physical columns, for other physical names."""
+    if domain.domain != CLUSTERING_DOMAIN:
+        return domain
+    known = json.loads(domain.configuration)
+    paths = logical_clustering_columns(schema, {CLUSTERING_DOMAIN: domain})
+    known["clusteringColumns"] = [list(physical_path(renewed, path)) for path in paths]
+    return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(known, separators=(",", ":")))
+
+
+def _domains(domains: Mapping[str, DomainMetadata], made: TableDefinition) -> tuple[DomainMetadata, ...]:
+    """The clustering of the new columns, or none where the table was clustered before."""
+    if made.domains or not clustering_columns(domains):
+        return made.domains
+    return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps({"clusteringColumns": [], "domainName": CLUSTERING_DOMAIN})),)
+
+
+def _without_mapping(f: StructField) -> StructField:
+    return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in MAPPING_KEYS})
