@@ -94,7 +94,9 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
         # the class of newer versions asks Google itself what kind of bucket it is, for a minute where it cannot
         filesystem_class = importlib.import_module("gcsfs.core").GCSFileSystem
     try:
-        return filesystem_class(**{**filesystem_class._get_kwargs_from_urls(root), **options})
+        # whoever opens storages keeps them; fsspec would keep each for ever
+        given = {"skip_instance_cache": True, **filesystem_class._get_kwargs_from_urls(root), **options}
+        return filesystem_class(**given)
     except Exception as error:  # each package has errors of its own
         secrets = secrets_of(options)
         raise StorageError(

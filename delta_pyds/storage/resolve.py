@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.redaction import secrets_of, without_credentials
 from delta_pyds.storage.allowed_roots import ALLOWED_ROOTS, RestrictedStorage, allowed_roots_of
@@ -20,7 +21,9 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
 CATALOG_OPTIONS = "deltapy."
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 
-_cache: dict[tuple[Any, ...], Storage] = {}
+# each with clients and connections: credentials that a catalog hands out for an hour make another one each hour
+_MOST_OPEN = 64
+_cache: BoundedCache[tuple[Any, ...], Storage] = BoundedCache(_MOST_OPEN)
 _cache_lock = threading.Lock()
 
 
@@ -72,7 +75,7 @@ def has_scheme(path: str | os.PathLike[str]) -> bool:
 
 
 def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Storage:
-    """The storage for a full path, one object per process, scheme, account and options.
+    """The storage for a full path, one object per process, scheme, account and options for as long as it is used.
 
     ``options`` are keyword arguments of the fsspec file system, in their exact
     case; the local disk takes none and ignores them. ``allowed_roots`` among
@@ -96,7 +99,8 @@ def resolve_storage(uri: str, options: Mapping[str, Any] | None = None) -> Stora
     with _cache_lock:
         storage = _cache.get(key)
         if storage is None:
-            storage = _cache[key] = open_storage(scheme, uri, given)
+            storage = open_storage(scheme, uri, given)
+            _cache.put(key, storage)
         return storage
 
 
@@ -112,7 +116,12 @@ def _restricted(uri: str, roots: tuple[str, ...], options: Mapping[str, Any]) ->
     allowed = tuple(normalize_table_root(root) for root in (uri, *roots))
     with _cache_lock:
         # one object for what is the same, as caches go by it
-        return _cache.setdefault((id(inner), allowed), RestrictedStorage(inner, allowed, _one_spelling))
+        key = (id(inner), allowed)
+        storage = _cache.get(key)
+        if storage is None:
+            storage = RestrictedStorage(inner, allowed, _one_spelling)
+            _cache.put(key, storage)
+        return storage
 
 
 def open_storage(scheme: str, uri: str, options: Mapping[str, Any]) -> Storage:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 from pathlib import Path
 
 import fsspec
@@ -120,3 +122,14 @@ def test_options_that_the_file_system_refuses_are_named() -> None:
     fsspec.register_implementation("picky", Picky, clobber=True)
     with pytest.raises(StorageError, match=r"options \['wrong'\]"):
         open_filesystem("picky", "picky://t", {"wrong": 1})
+
+
+def test_storages_with_credentials_of_long_ago_are_not_kept() -> None:
+    """A stream that is given others each hour would hold the connections of all of them."""
+    opened = [resolve_storage("memory://t", {"token": f"token-{n}"}) for n in range(200)]
+    assert resolve_storage("memory://t", {"token": "token-199"}) is opened[-1]
+    left = [weakref.ref(storage._filesystem) for storage in opened if isinstance(storage, FsspecStorage)]
+    assert len(left) == 200
+    opened.clear()
+    gc.collect()
+    assert sum(one() is not None for one in left) <= 64
