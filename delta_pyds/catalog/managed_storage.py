@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn
 
 from delta_pyds.catalog.interface import (
@@ -34,6 +34,7 @@ from delta_pyds.errors import (
     FileNotFoundInStorageError,
     MissingLogFilesError,
     NothingWrittenError,
+    StorageError,
     TableNotFoundError,
     UnsupportedOperationError,
     UserError,
@@ -364,6 +365,9 @@ class CatalogStorage(ManagedStorage):
 
     def delete(self, path: str, *, below: str) -> None:
         self.store.delete(path, below=below)
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        return self.store.delete_all(paths, below=below)
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         return self.store.delete_empty_directory(path, below=below)

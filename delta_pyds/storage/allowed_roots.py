@@ -7,7 +7,7 @@ where such paths may lead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from delta_pyds.errors import OptionError, StorageError
@@ -105,6 +105,11 @@ class RestrictedStorage:
     def delete(self, path: str, *, below: str) -> None:
         self.require_allowed(path)
         self._storage.delete(path, below=below)
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        for path in paths:
+            self.require_allowed(path)
+        return self._storage.delete_all(paths, below=below)
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         self.require_allowed(path)

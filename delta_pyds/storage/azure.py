@@ -7,7 +7,7 @@ what lies deeper, and what merely begins like the directory.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar, cast
 
 from delta_pyds.errors import StorageError
@@ -154,6 +154,15 @@ class AzureStorage(ObjectStorage):
             await self._container(bucket).get_blob_client(key).delete_blob(**_ONCE)
 
         self._ask(remove)
+
+    def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
+        async def remove() -> list[int]:
+            answers = await self._container(bucket).delete_blobs(*keys, raise_on_any_failure=False)
+            return [int(answer.status_code) async for answer in answers]
+
+        gone = (202, 404)
+        # a batch that is not understood has one answer
+        return {key for key, status in zip(keys, self._ask(remove), strict=False) if status in gone}
 
 
 def _found(entry: Any) -> Found:

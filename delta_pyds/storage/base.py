@@ -6,7 +6,7 @@ in order from a given one, and a commit is created only where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Literal, Protocol
 
 import msgspec
@@ -127,12 +127,30 @@ class Storage(Protocol):
         """
         ...
 
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        """Remove files as ``delete`` does, in as few requests as the store can.
+
+        Returns: why some were not, by path.
+        """
+        ...
+
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         """Remove a directory that holds nothing; whether it was. The rules of ``delete`` hold.
 
         An object store has no directories: there it does nothing.
         """
         ...
+
+
+def delete_each(storage: Storage, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+    """``Storage.delete_all`` of a store that removes one file at a time."""
+    failed: dict[str, StorageError] = {}
+    for path in paths:
+        try:
+            storage.delete(path, below=below)
+        except StorageError as error:
+            failed[path] = error
+    return failed
 
 
 def file_not_found(path: str) -> FileNotFoundInStorageError:

@@ -10,7 +10,7 @@ import datetime
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
@@ -19,6 +19,7 @@ from delta_pyds.redaction import secrets_of
 from delta_pyds.storage.base import (
     DirectoryEntry,
     FileStatus,
+    delete_each,
     directory_not_found,
     file_not_found,
     not_proven,
@@ -239,6 +240,9 @@ class FsspecStorage:
         parts_below(path, below)
         with contextlib.suppress(FileNotFoundError), self._translated("deleted", path, keep=FileNotFoundError):
             self._filesystem.rm_file(self._key(path))
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        return delete_each(self, paths, below=below)
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         parts_below(path, below)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +12,9 @@ from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 
 _FILES_PER_PAGE = 1000  # the service gives no more
+_BOUNDARY = "delta_pyds_batch"
+# of each part of an answer: the number of its request, and its status
+_ANSWERED = re.compile(r"Content-ID: <response-(\d+)>.*?\nHTTP/[\d.]+ (\d+)", re.DOTALL | re.IGNORECASE)
 
 
 class GoogleStorage(ObjectStorage):
@@ -91,6 +95,19 @@ class GoogleStorage(ObjectStorage):
 
     def _remove(self, bucket: str, key: str) -> None:
         self._call("DELETE", "b/{}/o/{}", bucket, key)
+
+    def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
+        parts = [
+            f"--{_BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: <{number}>\r\n\r\n"
+            f"DELETE /storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')} HTTP/1.1\r\n"
+            "Content-Length: 0\r\n\r\n\r\n"
+            for number, key in enumerate(keys)
+        ]
+        path = self._filesystem.base.replace("/storage/v1/", "/batch/storage/v1")
+        headers = {"Content-Type": f"multipart/mixed; boundary={_BOUNDARY}"}
+        _, answer = self._call("POST", path, headers=headers, data="".join(parts) + f"--{_BOUNDARY}--\r\n")
+        answered = _ANSWERED.findall(bytes(answer).decode("utf-8", "replace"))
+        return {keys[int(number)] for number, status in answered if status in ("200", "204", "404")}
 
 
 def _found(entry: Mapping[str, Any]) -> Found:

@@ -7,13 +7,14 @@ import errno
 import os
 import stat as stat_module
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
 from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.base import (
     DirectoryEntry,
     FileStatus,
+    delete_each,
     directory_not_found,
     file_exists,
     file_not_found,
@@ -211,6 +212,9 @@ class LocalStorage:
             return
         except OSError as error:
             raise _failed("deleted", path, error) from error
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        return delete_each(self, paths, below=below)
 
     def delete_empty_directory(self, path: str, *, below: str) -> bool:
         try:

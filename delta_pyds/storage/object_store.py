@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from delta_pyds.errors import DeltaError, FileNotFoundInStorageError
-from delta_pyds.storage.base import DirectoryEntry, FileStatus, directory_not_found, file_not_found, parts_below
+from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, StorageError
+from delta_pyds.storage.base import (
+    DirectoryEntry,
+    FileStatus,
+    delete_each,
+    directory_not_found,
+    file_not_found,
+    parts_below,
+)
 from delta_pyds.storage.conditional_put import ConditionalPutStorage
 from delta_pyds.storage.object_file import ObjectFile
 from delta_pyds.storage.object_output import ObjectOutput
+
+# Answers after which the same request may be understood.
+_PASSING = (408, 429, 500, 502, 503, 504)
 
 
 class Found(NamedTuple):
@@ -47,6 +57,13 @@ def size_of(content_range: str) -> int:
     return int(content_range.rpartition("/")[2])
 
 
+def _is_below(path: str, root: str) -> bool:
+    try:
+        return bool(parts_below(path, root))
+    except StorageError:
+        return False
+
+
 class ObjectStorage(ConditionalPutStorage):
     """A store by requests. A subclass makes each of them, and raises whatever its package raises."""
 
@@ -65,6 +82,12 @@ class ObjectStorage(ConditionalPutStorage):
     @abstractmethod
     def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
         """The size of an object, and its last bytes, at most ``TAIL_BYTES``. Raises: as ``_examined``."""
+
+    _removes_many = True
+
+    @abstractmethod
+    def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
+        """One request for at most 100 objects. Returns: those that it says are gone. Raises: as any."""
 
     @abstractmethod
     def _remove(self, bucket: str, key: str) -> None:
@@ -138,6 +161,21 @@ class ObjectStorage(ConditionalPutStorage):
         parts_below(path, below)
         with contextlib.suppress(FileNotFoundInStorageError), self._translated("deleted", path):
             self._remove(*self._place(path))
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        left = list(paths)
+        if len(paths) > 1 and self._removes_many and all(_is_below(path, below) for path in paths):
+            places = [self._place(path) for path in paths]
+            try:
+                # all are below one directory, and so in one bucket
+                gone = self._remove_many(places[0][0], [key for _, key in places])
+                left = [path for path, (_, key) in zip(paths, places, strict=True) if key not in gone]
+                self._removes_many = bool(gone)
+            except Exception as error:
+                # some that speak like S3 know no such request; and one at a time says what is wrong with which
+                status = self._http_status(error)
+                self._removes_many = status is None or status in _PASSING
+        return delete_each(self, left, below=below)
 
     def _prefix(self, directory: str) -> tuple[str, str]:
         bucket, key = self._place(directory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
@@ -102,6 +102,10 @@ class S3Storage(ObjectStorage):
 
     def _remove(self, bucket: str, key: str) -> None:
         self._call("delete_object", bucket, Key=key)
+
+    def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
+        answer = self._call("delete_objects", bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+        return {str(entry["Key"]) for entry in answer.get("Deleted", ())}
 
 
 def _found(key: str, entry: Mapping[str, Any], size: str) -> Found:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
+from delta_pyds.errors import StorageError
 from delta_pyds.storage.base import (
     DirectoryEntry,
     FileStatus,
+    delete_each,
     directory_not_found,
     file_exists,
     file_not_found,
@@ -125,6 +127,9 @@ class MemoryStorage:
     def open_output(self, path: str) -> BinaryIO:
         self._called("open_output", path)
         return _Output(self, path)
+
+    def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+        return delete_each(self, paths, below=below)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """``below``: tests that arrange a table leave it out."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -48,6 +48,8 @@ _THREADS = 16
 _LOCAL_THREADS = 4
 # files deleted between two looks at what others have committed
 _DELETED_AT_ONCE = 5_000
+# all stores take so many
+_IN_ONE_REQUEST = 100
 _ATTEMPTS_TO_LOG = 3
 # the reference writes no entries to stores whose listings it once had to distrust
 _UNLOGGED = ("s3", "s3a", "s3n", "gs", "gcs")
@@ -218,12 +220,11 @@ class _Deletion:
         ):
             for start in range(0, plan.files.num_rows, _DELETED_AT_ONCE):
                 files = self._still_unneeded(plan.files.slice(start, _DELETED_AT_ONCE))
-                sizes = files.column("size").to_pylist()
-                for size, done in zip(sizes, pool.map(self._delete, files.column("path").to_pylist()), strict=True):
-                    advance(1)
-                    if done:
-                        self.files += 1
-                        self.bytes += size or 0
+                sizes = dict(zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True))
+                for tried, gone in pool.map(self._delete, _pieces(list(sizes), plan.storage)):
+                    advance(tried)
+                    self.files += len(gone)
+                    self.bytes += sum(sizes[path] or 0 for path in gone)
         for directory in plan.empty_directories:
             self.directories += self._delete_directory(directory)
         if self._failures:
@@ -243,18 +244,19 @@ class _Deletion:
         added, self._version = files_added_since(self.plan.storage, self.plan.table_root, self._version)
         return added.without(files)
 
-    def _delete(self, path: str) -> bool:
+    def _delete(self, paths: Sequence[str]) -> tuple[int, list[str]]:
+        """How many it tried to delete, and those that are gone."""
         storage, root = self.plan.storage, self.plan.table_root
-        try:
-            storage.delete(join(root, path), below=root)
-            if storage.scheme == "file":
-                # Hadoop's checksum of the file, which is of no use without it
-                directory, slash, name = path.rpartition("/")
-                storage.delete(join(root, f"{directory}{slash}.{name}.crc"), below=root)
-        except StorageError as e:
-            self._failures.append(e)
-            return False
-        return True
+        failed = storage.delete_all([join(root, path) for path in paths], below=root)
+        gone = [path for path in paths if join(root, path) not in failed]
+        if storage.scheme == "file":
+            # Hadoop's checksums of the files, which are of no use without them
+            checksums = [
+                f"{directory}{slash}.{name}.crc" for directory, slash, name in (p.rpartition("/") for p in gone)
+            ]
+            failed |= storage.delete_all([join(root, path) for path in checksums], below=root)
+        self._failures += failed.values()
+        return len(paths), gone
 
     def _delete_directory(self, path: str) -> bool:
         try:
@@ -264,6 +266,12 @@ class _Deletion:
         except StorageError as e:
             self._failures.append(e)
             return False
+
+
+def _pieces(paths: list[str], storage: Storage) -> Iterator[list[str]]:
+    """What one thread deletes at once."""
+    length = 1 if storage.scheme == "file" else _IN_ONE_REQUEST
+    return (paths[start : start + length] for start in range(0, len(paths), length))
 
 
 def _retention_ms(options: VacuumOptions, table_ms: int, table_root: str) -> int:

@@ -134,6 +134,19 @@ class ReadingContract:
         assert not storage.exists(f"{root}/f")
         storage.delete(f"{root}/f", below=root)
 
+    def test_many_files_are_deleted_and_missing_ones_forgiven(self, storage: Storage, root: str, put: Put) -> None:
+        names = [*ODD_NAMES, "p=1/x y%20.parquet", "plain"]
+        for name in [*names, "stays"]:
+            put(f"{root}/{name}", b"x")
+        paths = [f"{root}/{name}" for name in [*names, "never was"]]
+        assert storage.delete_all(paths, below=root) == {}
+        assert not any(storage.exists(path) for path in paths)
+        assert storage.exists(f"{root}/stays")
+        assert storage.delete_all([], below=root) == {}
+        other = f"{root}/../stays"
+        with pytest.raises(StorageError, match="was not deleted"):
+            raise storage.delete_all([f"{root}/stays/", other], below=root)[other]
+
 
 class WritingContract(ReadingContract):
     """For storages with a put-if-absent."""
