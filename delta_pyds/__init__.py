@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.source.error_transport import error_of
     from delta_pyds.spark.source.write_result import WriteResult
     from delta_pyds.spark.sql.run import sql
+    from delta_pyds.spark.table_functions import register_functions
     from delta_pyds.table.snapshot import Snapshot, load_snapshot
     from delta_pyds.verification.verify import VerifyReport, verify
 
@@ -52,6 +53,7 @@ _EXPORTS = {
     "uninstall": "delta_pyds.spark.install.installation",
     "Installation": "delta_pyds.spark.install.installation",
     "sql": "delta_pyds.spark.sql.run",
+    "register_functions": "delta_pyds.spark.table_functions",
     "load_ipython_extension": "delta_pyds.spark.notebook",
     "create_table": "delta_pyds.spark.delta_table.catalog_names",
     "drop_table": "delta_pyds.spark.delta_table.catalog_names",
@@ -126,6 +128,7 @@ __all__ = [
     "progress_to",
     "read",
     "register",
+    "register_functions",
     "report",
     "scan",
     "sql",

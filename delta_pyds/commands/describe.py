@@ -19,7 +19,7 @@ _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _TEXTS = pa.map_(pa.string(), pa.string())
 _JOB_FIELDS = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
 
-_HISTORY = pa.schema(
+HISTORY_SCHEMA = pa.schema(
     [
         ("version", pa.int64()),
         ("timestamp", _TIME),
@@ -38,7 +38,7 @@ _HISTORY = pa.schema(
         ("engineInfo", pa.string()),
     ]
 )
-_DETAIL = pa.schema(
+DETAIL_SCHEMA = pa.schema(
     [
         ("format", pa.string()),
         ("id", pa.string()),
@@ -61,7 +61,7 @@ _DETAIL = pa.schema(
 
 def history_table(records: Iterable[CommitRecord]) -> pa.Table:
     """One row for each commit, in the order given. What a commit does not say, or says in another type, is null."""
-    return pa.Table.from_pylist([_commit_row(record) for record in records], schema=_HISTORY)
+    return pa.Table.from_pylist([_commit_row(record) for record in records], schema=HISTORY_SCHEMA)
 
 
 def detail_table(detail: TableDetail, location: str | None = None) -> pa.Table:
@@ -83,7 +83,7 @@ def detail_table(detail: TableDetail, location: str | None = None) -> pa.Table:
         "minWriterVersion": detail.min_writer_version,
         "tableFeatures": list(detail.features),
     }
-    return pa.Table.from_pylist([row], schema=_DETAIL)
+    return pa.Table.from_pylist([row], schema=DETAIL_SCHEMA)
 
 
 def _commit_row(record: CommitRecord) -> dict[str, Any]:

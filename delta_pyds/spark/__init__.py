@@ -2,6 +2,7 @@
 
 - ``install``: ``delta_pyds.install``: PySpark's own methods for this format
 - ``notebook``: ``%%deltapy``
+- ``table_functions``: ``delta_history`` and ``delta_detail`` in SQL
 - ``sql``: ``delta_pyds.sql``: statements over ``DeltaTable`` and over Spark
 - ``delta_table``: ``DeltaTable``, with delete, update and merge
 - ``session``: what a user calls with a session in hand: ``register``, ``read``, ``write``

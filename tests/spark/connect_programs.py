@@ -62,6 +62,9 @@ def statements(spark: Any, path: str) -> None:
     assert delta_pyds.explain(found).engine == "native" and ids(found) == [2, 7]
     assert ids(spark.table(f"deltapy.`{path}`")) == ids(spark.read.table(table)) == [0, 1, 2, 7]
     assert spark.read.option("versionAsOf", 0).table(table).count() == 3
+    delta_pyds.register_functions(spark)
+    history = spark.sql(f"SELECT * FROM delta_history('{path}')")
+    assert history.collect() == spark.sql(f"DESCRIBE HISTORY {table}").collect(), history.collect()
 
 
 def batches(spark: Any, directory: str) -> None:
