@@ -133,7 +133,7 @@ def test_nothing_is_written_past_the_log(sql: Callable[..., DataFrame], spark: S
     place = insert.index(name)
     span = TableSpan(TableReference(("delta", f"{tmp_path}/t"), name), place, place + len(name))
     with pytest.raises(AnalysisException):
-        Frames(spark).run(insert, [span])
+        Frames(spark, None, lambda table: table).run(insert, [span])
     context = StatementContext(spark, "", parse_statement(""), None)
     spark.range(1).createOrReplaceTempView("a_row")
     with pytest.raises(ParseException):
@@ -183,7 +183,7 @@ def test_a_time_is_an_instant(spark: SparkSession) -> None:
     try:
         for hour in (5, 6):
             when = SqlText(f"TIMESTAMP'2026-11-01 {hour:02d}:30:00.25Z' + INTERVAL 0 DAY", 0)
-            assert Frames(spark).time(when) == f"2026-11-01 {hour:02d}:30:00.250000Z"
+            assert Frames(spark, None, lambda table: table).time(when) == f"2026-11-01 {hour:02d}:30:00.250000Z"
     finally:
         spark.conf.set(zone, str(before))
 
