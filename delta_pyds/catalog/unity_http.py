@@ -34,6 +34,7 @@ _TRIES = 4
 _PASSING = frozenset((429, 502, 503, 504))
 _UNAUTHORIZED = 401
 _REFUSALS = frozenset((_UNAUTHORIZED, 403, 404, 405))
+_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _Answer = TypeVar("_Answer")
 
@@ -183,9 +184,9 @@ class UnityHttp:
     def _connections(self) -> Any:
         if self._process != os.getpid():
             parts = urlsplit(self._base)
-            proxy = getproxies().get(parts.scheme)
+            host, proxy = parts.hostname or "", getproxies().get(parts.scheme)
             given: dict[str, Any] = {"maxsize": _CONNECTIONS}
-            if proxy and not proxy_bypass(parts.hostname or ""):
+            if proxy and host not in _OF_THIS_MACHINE and not proxy_bypass(host):
                 self._pool = self._urllib3.ProxyManager(proxy, **given)
             else:
                 self._pool = self._urllib3.PoolManager(**given)
@@ -244,8 +245,12 @@ def _error_of(status: int, data: bytes) -> UnityError:
     error = answer.error or _Error(answer.message, answer.error_code)
     if not error.type:
         # a proxy, or no Unity Catalog at all
-        kind = "a redirect, which is not followed" if status < 400 else "an answer of another kind"
-        return UnityError(status, "", f"the server gave {kind}")
+        said = "the server gave an answer of another kind"
+        if status < 400:
+            said = "the server gave a redirect, which is not followed"
+        elif status == 404:
+            said = "at this address there is no Unity Catalog with the interface for Delta, version 1"
+        return UnityError(status, "", said)
     return UnityError(status, error.type, error.message.strip().rstrip(".") or "the server gave no reason")
 
 

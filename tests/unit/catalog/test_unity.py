@@ -420,6 +420,24 @@ def test_urls_that_are_none(url: str) -> None:
     assert "secret" not in str(error.value)
 
 
+@pytest.mark.parametrize("path", ["", "/", "/api/2.1/unity-catalog", "/api/2.1/unity-catalog/"])
+def test_urls_with_or_without_the_path_of_the_interface(server: UnityServer, path: str) -> None:
+    catalog = UnityCatalog(UnityHttp(server.url + path, TOKEN))
+    assert registered(catalog).name == NAME
+    elsewhere = UnityCatalog(UnityHttp(f"{server.url}/elsewhere", TOKEN))
+    server.fault = lambda *_: (404, "", "")
+    with pytest.raises(CatalogError, match="no Unity Catalog with the interface for Delta"):
+        elsewhere.load_table(NAME)
+
+
+def test_a_proxy_of_the_environment(server: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "")
+    assert registered(UnityCatalog(UnityHttp("http://unity.invalid", TOKEN))).name == NAME
+    monkeypatch.setenv("http_proxy", "http://nowhere.invalid")
+    assert UnityCatalog(UnityHttp(server.url, TOKEN)).load_table(NAME).name == NAME
+
+
 def test_the_token_is_seen_nowhere(
     server: UnityServer, catalog: UnityCatalog, prod: str, caplog: pytest.LogCaptureFixture
 ) -> None:
