@@ -230,6 +230,86 @@ def replace_using(spark: Any, directory: str) -> None:
     refused(lambda: both.save(path), Exception)
 
 
+def by_name(spark: Any, directory: str) -> None:
+    schema = "program_by_name"
+    spark.sql(f"CREATE SCHEMA {schema}")
+    try:
+        _by_name(spark, directory, schema)
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+def _by_name(spark: Any, directory: str, schema: str) -> None:
+    from delta.tables import DeltaTable
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import col, lit
+
+    people, events = f"{schema}.people", f"{schema}.events"
+    spark.sql(f"CREATE TABLE {people} (id INT, name STRING, city STRING) USING DELTA PARTITIONED BY (city)")
+    spark.sql(f"INSERT INTO {people} VALUES (1, 'Ann', 'Bern'), (2, 'Bob', 'Rome')")
+    spark.sql(f"UPDATE {people} SET name = 'Bobby' WHERE name = 'Bob'")
+    more = spark.createDataFrame([(2, "Rob", "Rome"), (3, "Cat", "Oslo")], "id INT, name STRING, city STRING")
+    more.createOrReplaceTempView("more_people")
+    spark.sql(
+        f"MERGE INTO {people} AS p USING more_people AS m ON p.id = m.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.catalog.dropTempView("more_people")
+    assert ids(spark.table(people)) == ids(spark.read.table(people)) == [1, 2, 3]
+    assert ids(spark.sql(f"SELECT people.name FROM {people} WHERE people.city = 'Rome'"), "name") == ["Rob"]
+    assert ids(spark.sql(f"SELECT id FROM {people} VERSION AS OF 1")) == [1, 2]
+    assert spark.catalog.tableExists(people)
+    assert "people" in [row.tableName for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
+    refused(lambda: spark.sql(f"CREATE TABLE {people} (id INT) USING delta"), AnalysisException)
+
+    table = DeltaTable.forName(spark, people)
+    table.delete(col("id") == 1)
+    table.alias("p").merge(more.alias("m"), "p.id = m.id").whenMatchedUpdate(set={"name": lit("M")}).execute()
+    assert ids(table.toDF(), "name") == ["M", "M"]
+    assert table.history(1).collect()[0].operation == "MERGE"
+    spark.sql(f"ALTER TABLE {people} ADD COLUMNS (age INT)")
+    assert spark.table(people).columns == ["id", "name", "city", "age"]
+    spark.sql(f"OPTIMIZE {people}")
+    spark.sql(f"DESCRIBE HISTORY {people}").collect()
+    assert spark.sql(f"DESCRIBE DETAIL {people}").collect()[0].partitionColumns == ["city"]
+
+    days = spark.range(4).withColumn("day", (col("id") % 2).cast("int"))
+    days.write.format("delta").partitionBy("day").saveAsTable(events)
+    refused(lambda: days.write.format("delta").saveAsTable(events), AnalysisException)
+    days.write.format("delta").mode("ignore").saveAsTable(events)
+    days.write.format("delta").mode("append").saveAsTable(events)
+    assert spark.table(events).count() == 8
+    days.limit(0).write.format("delta").mode("overwrite").saveAsTable(events)
+    days.write.insertInto(events)
+    days.write.insertInto(events, overwrite=True)
+    days.writeTo(events).append()
+    days.filter("id = 0").writeTo(events).overwrite(col("id") == 0)
+    assert spark.table(events).count() == 7
+    days.writeTo(events).using("delta").createOrReplace()
+    assert spark.table(events).count() == 4
+    place = f"{directory}/external"
+    days.write.format("delta").option("path", place).saveAsTable(f"{schema}.external")
+    assert ids(spark.read.format("delta").load(place)) == [0, 1, 2, 3]
+    spark.sql(f"CREATE TABLE {schema}.again USING delta LOCATION '{place}'")
+    spark.sql(f"INSERT INTO {schema}.again VALUES (9, 1)")
+    assert spark.table(f"{schema}.external").count() == 5
+    merged = days.alias("s").mergeInto(f"{schema}.again", col("s.id") == col("again.id") + 100)
+    merged.whenNotMatchedBySource().delete().merge()
+    assert spark.table(f"{schema}.again").count() == 0
+
+    query = spark.readStream.table(events).writeStream.option("checkpointLocation", f"{directory}/checkpoint")
+    query.format("delta").trigger(availableNow=True).toTable(f"{schema}.copied").awaitTermination()
+    assert ids(spark.table(f"{schema}.copied")) == [0, 1, 2, 3]
+    spark.sql(f"ALTER TABLE {schema}.copied RENAME TO {schema}.moved")
+    assert ids(spark.table(f"{schema}.moved")) == [0, 1, 2, 3]
+    spark.sql(f"CREATE TABLE {schema}.selected USING delta AS SELECT * FROM {schema}.moved WHERE id > 1")
+    assert ids(spark.table(f"{schema}.selected")) == [2, 3]
+    for name in ("selected", "moved", "again", "external", "events", "people"):
+        spark.sql(f"DROP TABLE {schema}.{name}")
+    assert spark.sql(f"SHOW TABLES IN {schema}").collect() == []
+    assert ids(spark.read.format("delta").load(place)) == []
+
+
 PROGRAMS: Iterable[Program] = (
     quickstart,
     modes_and_partitions,
@@ -238,4 +318,5 @@ PROGRAMS: Iterable[Program] = (
     write_to,
     merge_into,
     replace_using,
+    by_name,
 )

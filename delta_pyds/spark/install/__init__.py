@@ -4,6 +4,7 @@ Invariants: methods are replaced on PySpark's classes, and put back by ``uninsta
 of ours is Spark's own, with its results and its errors.
 
 - ``installation``: ``delta_pyds.install`` and ``uninstall``
+- ``names``: names of Spark's catalog, and ``spark.catalog``
 - ``batch_reads``: ``spark.read`` and ``spark.table``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``

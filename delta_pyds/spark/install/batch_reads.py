@@ -1,4 +1,4 @@
-"""``spark.read.format("deltapy").load(...)`` and ``spark.read.table("delta.`/path`")``, as ``delta_pyds.read`` reads.
+"""``spark.read.format("deltapy").load(...)`` and ``spark.read.table(name)``, as ``delta_pyds.read`` reads.
 
 Spark hands a Python source neither the columns nor the filters of a query, and no time zone: what is certain to be
 the same is read by Spark's own Parquet reader.
@@ -13,6 +13,7 @@ from delta_pyds.spark.delta_table.identifiers import path_in_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
+from delta_pyds.spark.install.names import named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
 from delta_pyds.spark.session import load_by_options
@@ -48,7 +49,11 @@ def _table_method(original: Method) -> Method:
         prepare(spark)
         path = path_if_ours(spark, tableName)
         if path is None:
-            return original(self, tableName)
+            named = named_if_ours(spark, tableName)
+            if named is None:
+                return original(self, tableName)
+            with errors_of_spark():
+                return read_named(spark, named, told(self).options("path"))
         with errors_of_spark():
             return load_by_options(spark, path, told(self).options("path"))
 
@@ -60,7 +65,11 @@ def _table_of_session(original: Method) -> Method:
         prepare(self)
         path = path_if_ours(self, tableName)
         if path is None:
-            return original(self, tableName)
+            named = named_if_ours(self, tableName)
+            if named is None:
+                return original(self, tableName)
+            with errors_of_spark():
+                return read_named(self, named, {})
         with errors_of_spark():
             return load_by_options(self, path, {})
 

@@ -5,6 +5,7 @@ Of these Spark hands a Python source two modes, and neither partitions nor clust
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,16 @@ from delta_pyds.spark.arguments import choice_argument
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
+from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, frame_of, session_of, told
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
+from delta_pyds.spark.named_tables.places import place_of, refuse_existing, settle
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.values import no_path
+from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import column_list, save_by_options
+from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 if TYPE_CHECKING:
@@ -62,13 +67,18 @@ def _save_as_table_method(original: Method) -> Method:
     def save_as_table(
         self: Any, name: Any, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
     ) -> None:
-        path = path_if_ours(session_of(self), name)
-        if path is None and not for_ours(self, format):
+        spark = session_of(self)
+        path = path_if_ours(spark, name)
+        ours = for_ours(self, format)
+        unsaid = format is None and told(self).format is None
+        if path is None and not ours and not (unsaid and named_if_ours(spark, name) is not None):
             original(self, name, format, mode, partitionBy, **options)
             return
         with errors_of_spark():
             if path is None:
-                raise _no_names("saveAsTable", name)
+                _say(self, mode, partitionBy, options)
+                _write_named(self, name, told(self))
+                return
             _say(self, mode, partitionBy, options)
             said = told(self)
             if said.option("path") is not None:
@@ -80,25 +90,40 @@ def _save_as_table_method(original: Method) -> Method:
 
 def _insert_into_method(original: Method) -> Method:
     def insert_into(self: Any, tableName: Any, overwrite: bool | None = None) -> None:
-        if path_if_ours(session_of(self), tableName) is None:
+        spark = session_of(self)
+        if path_if_ours(spark, tableName) is None and named_if_ours(spark, tableName) is None:
             original(self, tableName, overwrite)
             return
         with errors_of_spark():
-            raise UnsupportedOperationError(
-                f"insertInto({tableName!r:.200}), which goes by the places of columns, is not supported in this "
-                'version. Use .format("deltapy").mode("append").save(path), which goes by their names.',
-                feature="insertInto",
-            )
+            _insert_by_place(self, tableName, overwrite, told(self))
 
     return insert_into
 
 
-def _no_names(call: str, name: Any) -> UnsupportedOperationError:
-    return UnsupportedOperationError(
-        f"{call}({name!r:.200}) would put a name into Spark's catalog without the place of the table, for Spark hands "
-        'none to a Python source. Write to the path: .save("/data/events"), or name it: deltapy.`/data/events`.',
-        feature=call,
-    )
+def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: Told) -> None:
+    """INSERT goes by the places of columns, as Spark's insertInto does."""
+    if said.partition_by or said.cluster_by or said.options():
+        raise UnsupportedOperationError(
+            f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
+            'out, or use .format("deltapy").save(path), which goes by the names of columns.',
+            feature="insertInto",
+        )
+    frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
+    replaces = said.mode == "overwrite" if overwrite is None else overwrite
+    verb = "OVERWRITE" if replaces else "INTO"
+    with plain_calls():
+        run_sql(frame.sparkSession, f"INSERT {verb} {name} SELECT * FROM {view}", frames={view: frame})
+
+
+def _write_named(writer: Any, name: Any, said: Told) -> None:
+    """Raises: UserError where the mode forbids the table that has the name; what ``place_of`` and a write raise."""
+    frame = frame_of(writer)
+    place = place_of(frame.sparkSession, name, said.option("path"))
+    if place.table is not None and _mode(said) in ("errorifexists", "error", "default"):
+        refuse_existing("create", name)
+    if place.table is None or _mode(said) != "ignore":
+        _write(writer, place.location, said)
+        settle(frame.sparkSession, place)
 
 
 def _say(writer: Any, mode: Any, partition_by: Any, options: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from delta_pyds.spark.install import (
     batch_writes,
     formats,
     merges,
+    names,
     patches,
     statements,
     streams,
@@ -67,13 +68,15 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
       where that is certain;
     - ``df.write.format("deltapy")`` takes all modes, ``partitionBy`` and ``clusterBy``, and writes as
       ``delta_pyds.write`` does, heeding the session's ``partitionOverwriteMode``; ``writeStream`` takes both too;
-    - ``spark.sql`` is ``delta_pyds.sql`` for what is about ``deltapy.`/path```;
-    - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto`` and ``saveAsTable`` take
-      ``deltapy.`/path```.
+    - ``spark.sql`` is ``delta_pyds.sql`` for what is about ``deltapy.`/path```, and for commands and versions of names
+      that are ours;
+    - ``spark.table``, ``spark.read.table``, ``df.writeTo``, ``df.mergeInto``, ``saveAsTable``, ``insertInto`` and
+      ``toTable`` take ``deltapy.`/path```, and names (see ``delta_pyds.create_table``), as does
+      ``spark.catalog.createTable``.
 
     ``delta``: the same for ``format("delta")`` and ``delta.`/path```, in sessions without the reference's JAR, and for
-    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is where
-    it names tables by their paths; names of a catalog are refused.
+    ``import delta.tables``, unless a package ``delta`` is installed. So a program for delta-spark runs as it is. A
+    table that the JAR gave a name needs it anew: ``delta_pyds.create_table``.
 
     Whatever is not about a table of ours is Spark's own, as before. Calling it again does nothing but add ``delta``.
     A program that imports ``delta.tables`` at its top calls it above, without a session.
@@ -168,6 +171,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (frames.DataFrame, table_writes.FRAME | merges.FRAME),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
+        (import_module(f"{root}.catalog").Catalog, names.CATALOG),
         (sessions.SparkSession, batch_reads.SESSION | statements.SESSION),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
     ]

@@ -17,6 +17,7 @@ from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import prepare
+from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.row_changes.column_text import text_of_column
 
@@ -36,7 +37,8 @@ class MergeIntoWriter:
     ``/data/events`` or ``delta.`/data/events``` in backquotes. Raises, by ``merge``: what ``DeltaTable.merge`` raises.
     """
 
-    def __init__(self, frame: DataFrame, path: str, condition: Any) -> None:
+    def __init__(self, frame: DataFrame, path: str, condition: Any, named: str | None = None) -> None:
+        self._named_as = named
         self._frame = frame
         self._path = path
         self._condition = condition
@@ -65,7 +67,9 @@ class MergeIntoWriter:
                     "whenNotMatchedBySource.",
                     code="NO_MERGE_ACTION_SPECIFIED",
                 )
-            table = DeltaTable.forPath(self._frame.sparkSession, self._path).alias(self._path)
+            spark, named = self._frame.sparkSession, self._named_as
+            table = DeltaTable.forPath(spark, self._path) if named is None else DeltaTable.forName(spark, named)
+            table = table.alias(self._path)
             builder = table.merge(self._frame, self._named(self._condition))
             if self._evolves:
                 builder = builder.withSchemaEvolution()
@@ -183,7 +187,13 @@ def _merge_into_method(original: Method) -> Method:
         spark = self.sparkSession
         prepare(spark)
         path = path_if_ours(spark, table)
-        return original(self, table, condition) if path is None else MergeIntoWriter(self, path, condition)
+        if path is not None:
+            return MergeIntoWriter(self, path, condition)
+        named = named_if_ours(spark, table)
+        # columns of the table may be called by its name
+        return (
+            original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, table)
+        )
 
     return merge_into
 

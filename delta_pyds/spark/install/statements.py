@@ -1,6 +1,6 @@
-"""``spark.sql`` is ``delta_pyds.sql`` for what may be about a table by its path.
+"""``spark.sql`` is ``delta_pyds.sql`` for what is about a table by its path, or about a name that is ours.
 
-Invariant: any other text goes to Spark as it is, without being parsed here.
+Invariant: any other text goes to Spark as it is; a query that names neither path nor version is not parsed here.
 """
 
 from __future__ import annotations
@@ -8,38 +8,53 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.sql.run import is_about_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
-# by a name: Spark would look for the JAR
-_CREATES = re.compile(r"\s*(?:CREATE|REPLACE)\b[^;]*?\bTABLE\b[^;]*?\bUSING\s+`?delta\b", re.IGNORECASE)
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*"
+# what may change a table, or ask what only Delta knows
+_COMMAND = re.compile(
+    _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"
+    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|BEGIN|EXECUTE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b", re.IGNORECASE)
+_CREATES_DELTA = re.compile(
+    _BLANK + r"(?:CREATE|REPLACE)\b[^;]*?\bTABLE\b[^;]*?\bUSING\s+`?delta\b", re.IGNORECASE | re.DOTALL
+)
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
 def _sql_method(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         prepare(self)
-        if not isinstance(sqlQuery, str) or not _is_about_ours(self, sqlQuery):
-            if isinstance(sqlQuery, str) and _CREATES.match(sqlQuery) and delta_is_ours(self):
-                raise UnsupportedOperationError(
-                    "a table of Spark's catalog cannot be one of the format delta without the reference's JAR, in this "
-                    "version of delta_pyds. Name it by its path: CREATE TABLE delta.`/data/events` ...",
-                    code="DELTA_OPERATION_NOT_ALLOWED",
-                )
+        if not isinstance(sqlQuery, str) or not (
+            _is_about_ours(self, sqlQuery) or _is_about_names(self, sqlQuery, args)
+        ):
             return original(self, sqlQuery, args, **kwargs)
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():
             return _formatted(self, sqlQuery, args, kwargs) if kwargs else run_sql(self, sqlQuery, args)
 
     return sql
+
+
+def _is_about_names(spark: SparkSession, text: str, args: Any) -> bool:
+    """A query of a name at no version is Spark's: it finds a view, and that the table as it is."""
+    if not (_COMMAND.match(text) or _VERSIONS.search(text)):
+        return False
+    if _CREATES_DELTA.match(text):
+        return delta_is_ours(spark)
+    with plain_calls():
+        return is_about_names_of_ours(spark, text, args)
 
 
 def _is_about_ours(spark: SparkSession, text: str) -> bool:

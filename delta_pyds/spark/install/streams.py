@@ -5,17 +5,23 @@ Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``; as options 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout
 from delta_pyds.spark.install.formats import DELTAPY, is_ours
+from delta_pyds.spark.install.names import named_if_ours, new_table
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
+from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.session import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def _load_method(original: Method) -> Method:
@@ -33,9 +39,14 @@ def _load_method(original: Method) -> Method:
 
 def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
-        path = path_if_ours(session_of(self), tableName)
+        spark = session_of(self)
+        path = path_if_ours(spark, tableName)
         if path is None:
-            return original(self, tableName)
+            named = named_if_ours(spark, tableName)
+            if named is None:
+                return original(self, tableName)
+            follow_now(spark, named)
+            path = named.location
         return self.format(DELTAPY).load(path)
 
     return table
@@ -73,15 +84,17 @@ def _to_table_method(original: Method) -> Method:
         spark = session_of(self)
         path = path_if_ours(spark, tableName)
         said = told(self).format if format is None else format
-        if path is None and not for_ours(self, format):
+        named = named_if_ours(spark, tableName) if path is None else None
+        if path is None and not for_ours(self, format) and (named is None or said is not None):
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         with errors_of_spark():
-            if path is None:
-                raise UnsupportedOperationError(
-                    f"toTable({tableName!r:.200}) would put a name into Spark's catalog without the table's place: "
-                    'use .start("/data/events"), or name the path: deltapy.`/data/events`.',
-                    feature="toTable",
-                )
+            if path is None and named is not None:
+                path = named.location
+            elif path is None:
+                self.options(**options)
+                if partitionBy is not None:
+                    self.partitionBy(partitionBy)
+                path = new_table(spark, tableName, _frame_of(self), layout(told(self)), told(self).option("path"))
             if told(self).own_sink or (said is not None and not is_ours(spark, said)):
                 raise UnsupportedOperationError(
                     f"the table {tableName!r:.200} is a Delta table, and the query's sink is {said or 'a function'}: "
@@ -91,6 +104,16 @@ def _to_table_method(original: Method) -> Method:
         return self.start(path, DELTAPY, outputMode, partitionBy, queryName, **options)
 
     return to_table
+
+
+def _frame_of(writer: Any) -> DataFrame:
+    """The rows of a ``df.writeStream``. On Spark Connect the writer has the plan alone."""
+    if not is_remote(session_of(writer)):
+        found: DataFrame = writer._df
+        return found
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+
+    return cast("DataFrame", ConnectDataFrame(writer._write_stream._child, writer._session))
 
 
 def _to_ours(writer: Any, format: Any, partition_by: Any, options: dict[str, Any]) -> None:

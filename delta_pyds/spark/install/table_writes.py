@@ -11,9 +11,11 @@ from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.batch_writes import layout, refuse
 from delta_pyds.spark.install.formats import is_ours
+from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, told
 from delta_pyds.spark.install.write_settings import with_defaults, with_settings
+from delta_pyds.spark.named_tables.places import no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.spark.session import save_by_options
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FRAME = "_deltapy_frame"
+_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def _write_to_method(original: Method) -> Method:
@@ -76,12 +79,17 @@ def _verb_method(verb: Any) -> Any:
     def replacement(original: Method) -> Method:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             said = told(self)
-            path = path_if_ours(tell.session_of(self), said.table)
-            if path is None:
+            spark = tell.session_of(self)
+            path = path_if_ours(spark, said.table)
+            named = None if path is not None else named_if_ours(spark, said.table)
+            if path is None and named is None and not (verb in _MAKING and _of_our_format(self, said)):
                 original(self, *args, **kwargs)
                 return
             with errors_of_spark():
                 _check_provider(self, said)
+                if path is None:
+                    _by_name(getattr(self, _FRAME), said, verb, args, kwargs)
+                    return
                 if said.option("path") is not None:
                     raise OptionError("the table is named, and the option path names another place.", option="path")
                 verb(getattr(self, _FRAME), path, said, *args, **kwargs)
@@ -89,6 +97,25 @@ def _verb_method(verb: Any) -> Any:
         return method
 
     return replacement
+
+
+def _of_our_format(writer: Any, said: Told) -> bool:
+    spark = tell.session_of(writer)
+    name = said.format or spark.conf.get(_DEFAULT_FORMAT, None) or ""
+    return is_ours(spark, name)
+
+
+def _by_name(frame: DataFrame, said: Told, verb: Any, args: Any, kwargs: Any) -> None:
+    """A verb of a table by name. What creates gives the name when the rows are there."""
+    name = str(said.table)
+    location = said.option("path") if verb in _MAKING else None
+    place = place_of(frame.sparkSession, name, location)
+    if verb is _create and place.table is not None:
+        refuse_existing("create", name)
+    if verb is _replace and place.table is None:
+        raise no_table_to_replace(name)
+    verb(frame, place.location, said, *args, **kwargs)
+    settle(frame.sparkSession, place)
 
 
 def _check_provider(writer: Any, said: Told) -> None:
@@ -152,7 +179,7 @@ def _save_new(frame: DataFrame, path: str, said: Told, *, mode: str, **given: st
     partitioned = Told()
     partitioned.partition_by = tuple(_name(column) for column in said.partition_by)
     partitioned.cluster_by = said.cluster_by
-    options = {**said.options(), **layout(partitioned), **property_options(said.properties), **given}
+    options = {**said.options("path"), **layout(partitioned), **property_options(said.properties), **given}
     options = with_settings(frame.sparkSession, path, options, overwrite=mode == "overwrite")
     save_by_options(frame, path, with_defaults(frame.sparkSession, path, options), mode=mode)
 
@@ -169,6 +196,8 @@ def _name(column: Any) -> str:
     return text.strip("`")
 
 
+# these may make a table
+_MAKING = (_create, _replace, _create_or_replace)
 FRAME: dict[str, Replacement] = {"writeTo": _write_to_method}
 WRITER: dict[str, Replacement] = {
     "using": _using_method,

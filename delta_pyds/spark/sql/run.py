@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from pyspark.errors import PySparkException
+
+from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.sql import aggregates, alter, caching, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
@@ -115,6 +117,25 @@ def run(
         parsed.check_complete()
         with errors_with_places(parsed, text):
             return _RUN[type(statement)](context, statement)
+
+
+def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> bool:
+    """Whether a statement is one of Delta about tables by name. What cannot be told is Spark's."""
+    try:
+        parsed = parse_statement(text, args)
+        context = StatementContext(spark, text, parsed, args)
+        statement = parsed.statement
+        if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
+            return bool(parsed.tables_in(statement.query, context.names.is_ours))
+        if isinstance(statement, kinds.PassThrough):
+            about = [parsed.refused[0]] if parsed.refused is not None else []
+            about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
+            about += [span.table for span in statement.tables if isinstance(span.table, kinds.TableReference)]
+            changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
+            return changes or any(map(context.names.is_ours, about))
+        return isinstance(statement, kinds.Convert) or _is_ours_by_name(context, statement)
+    except (DeltaError, PySparkException):
+        return False
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:

@@ -1,0 +1,101 @@
+"""Names of Spark's catalog in PySpark's own methods: those that ``delta_pyds.create_table`` gave, and new ones.
+
+Invariant: a name that nothing or somebody else has is Spark's, unless the call names a format of ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from delta_pyds.errors import UserError
+from delta_pyds.spark.delta_table.catalog_names import create_table
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.install.formats import is_ours
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables.lookup import find
+from delta_pyds.spark.named_tables.places import follow_now
+from delta_pyds.spark.named_tables.texts import NamedTable
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.session import load_by_options
+from delta_pyds.table.scan.column_selection import parse_column_list
+from delta_pyds.table.scan.read_report import remember, report_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+
+
+def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
+    """The table that has the name; None for what is not ours, and for what is no name: that Spark says."""
+    if not isinstance(name, str) or "/" in name:
+        return None
+    try:
+        return find(spark, name)
+    except PySparkException:
+        return None
+
+
+def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
+    """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
+    follow_now(spark, table)
+    frame = load_by_options(spark, table.location, options)
+    shown = frame.alias(table.table)
+    report = report_of(frame)
+    if report is not None:
+        remember(shown, report)
+    return shown
+
+
+def new_table(spark: SparkSession, name: str, frame: DataFrame, layout: Mapping[str, str], path: str | None) -> str:
+    """A table of the frame's columns, for a stream to write to, and where it lies. One that is there stays as it is."""
+    builder = DeltaTable.createIfNotExists(spark).tableName(name).addColumns(frame.schema)
+    if path is not None:
+        builder.location(path)
+    if "partitionBy" in layout:
+        builder.partitionedBy(*(column[0] for column in parse_column_list(layout["partitionBy"], "partitionBy")))
+    if "clusterBy" in layout:
+        builder.clusterBy(*(quoted(*column) for column in parse_column_list(layout["clusterBy"], "clusterBy")))
+    builder.execute()
+    found = find(spark, name)
+    assert found is not None
+    return found.location
+
+
+def _create_method(original: Method) -> Method:
+    def create(
+        self: Any,
+        tableName: str,
+        path: str | None = None,
+        source: str | None = None,
+        schema: Any = None,
+        description: str | None = None,
+        **options: str,
+    ) -> Any:
+        spark: SparkSession = self._sparkSession
+        name = source or spark.conf.get(_DEFAULT_FORMAT, None) or ""
+        if not is_ours(spark, name):
+            return original(self, tableName, path, source, schema, description, **options)
+        with errors_of_spark():
+            place = path or options.pop("path", None)
+            strange = next((key for key in options if key.lower() != "path"), None)
+            if strange is not None:
+                raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
+            if schema is None and place is not None:
+                create_table(spark, tableName, place)
+            else:
+                builder = DeltaTable.create(spark).tableName(tableName)
+                builder = builder if place is None else builder.location(place)
+                builder = builder if schema is None else builder.addColumns(schema)
+                (builder if description is None else builder.comment(description)).execute()
+            return spark.table(tableName)
+
+    return create
+
+
+CATALOG: dict[str, Replacement] = {"createTable": _create_method}
