@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.errors import DeltaError
+from delta_pyds.errors import ColumnNotFoundError, DeltaError
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -76,6 +76,27 @@ def test_a_schema_of_another_type_shows_both(spark: SparkSession, table: TableBu
     message = failure(spark, table.path, schema="id string")
     assert "[DELTA_READ_SCHEMA_CONFLICT]" in message
     assert "is string, but it is bigint" in message
+
+
+def test_a_table_that_was_altered_in_sparks_catalog_alone_says_so(spark: SparkSession, table: TableBuilder) -> None:
+    """Spark lets it succeed without a word."""
+    spark.sql("CREATE TABLE altered (id BIGINT) USING deltapy")
+    query = f"SELECT * FROM altered WITH (path = '{table.path}')"
+    try:
+        with pytest.raises(PySparkException) as raised:
+            spark.sql("SELECT * FROM altered").collect()
+        for named in ("WITH (path = '", "delta_pyds.create_table(", "delta_pyds.sql("):
+            assert named in str(raised.value)
+        assert "id" in spark.sql(query).columns
+        spark.sql("ALTER TABLE altered ADD COLUMN more STRING")
+        with pytest.raises(PySparkException) as raised:
+            spark.sql(query).collect()
+    finally:
+        spark.sql("DROP TABLE altered")
+    found = delta_pyds.error_of(raised.value)
+    assert isinstance(found, ColumnNotFoundError) and found.parameters["column"] == "more"
+    assert "ALTER TABLE by plain spark.sql changes the catalog alone" in found.message
+    assert f"delta_pyds.sql(spark, 'ALTER TABLE delta.`{table.path}` ...')" in found.message
 
 
 def test_what_is_no_table_is_told_so(spark: SparkSession, tmp_path: Path) -> None:

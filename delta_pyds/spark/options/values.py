@@ -23,10 +23,10 @@ def no_path(call: str, statement: str) -> OptionError:
     Python source neither the location nor the options of it.
     """
     return OptionError(
-        f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a catalog table '
-        f"does not bring it along, for Spark does not hand its location to a Python source: write {statement}, "
-        "CREATE VIEW v AS SELECT * FROM t WITH (path = '/path/of/table'), or CREATE TEMPORARY VIEW v USING deltapy "
-        "OPTIONS (path '/path/of/table').",
+        f'the path of the table is missing: give it as {call} or .option("path", ...). The name of a table that plain '
+        "spark.sql or saveAsTable made does not bring it along, for Spark hands a Python source no location. Give the "
+        "table a name that does: delta_pyds.create_table(spark, 'name', '/path/of/table'). Or name the path: "
+        f"delta_pyds.sql(spark, 'SELECT * FROM delta.`/path/of/table`'); in plain SQL {statement}.",
         option="path",
     )
 

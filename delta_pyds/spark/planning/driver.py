@@ -27,6 +27,7 @@ from delta_pyds.table.change_feed.change_scan import ChangeRange, ChangeScan, ch
 from delta_pyds.table.change_feed.changes import change_relation
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.history import version_at
+from delta_pyds.table.scan.column_selection import match_user_schema
 from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.scan.row_selection import Relation, select_rows
 from delta_pyds.table.scan.scan import Scan, plan_scan
@@ -146,8 +147,13 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
 def plan(
     opened: Opened, options: ReadOptions, user_schema: StructType | None = None, pushed: tuple[Expr, ...] = ()
 ) -> Scan | ChangeScan:
-    """Plan the scan that the options describe, of rows or of changes."""
+    """Plan the scan that the options describe, of rows or of changes.
+
+    ``user_schema``: of the user, or of an entry of Spark's catalog: nobody tells which.
+    """
     check_column_options(options, user_schema)
+    if user_schema is not None and not options.change_feed:
+        _check_schema(opened.snapshot, user_schema)
     if options.change_feed:
         return plan_changes(
             opened.snapshot,
@@ -201,6 +207,22 @@ def _change_range(opened: Opened, options: ReadOptions) -> ChangeRange:
         ending_version=options.ending_version,
         ending_timestamp_ms=opened.ending_ms,
     )
+
+
+def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
+    """Raises: ColumnNotFoundError, UserError (DELTA_READ_SCHEMA_CONFLICT)."""
+    root = snapshot.table_root
+    try:
+        match_user_schema(snapshot.schema, user_schema, root)
+    except UserError as e:
+        raise type(e)(
+            f"{e.message} If it is the schema of a table in Spark's catalog, the two differ: ALTER TABLE by plain "
+            f"spark.sql changes the catalog alone. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') for the "
+            "table, and undo in the catalog what was done there alone by the opposite ALTER TABLE. Names that "
+            "delta_pyds.create_table gives follow their tables; called again with if_not_exists=True it mends one.",
+            code=e.code,
+            **e.parameters,
+        ) from None
 
 
 def check_column_options(options: ReadOptions, user_schema: StructType | None) -> None:
