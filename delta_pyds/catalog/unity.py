@@ -54,8 +54,17 @@ from delta_pyds.errors import (
     UnsupportedOperationError,
     UserError,
 )
+from delta_pyds.protocol.properties import Property
 
 FORBIDDEN = frozenset((CLEAN_UP, "VACUUM START", "VACUUM END", "OPTIMIZE", "REORG"))
+# of every table of its own, for ever; a server looks at them only where the protocol changes too
+REQUIRED = {
+    Property.CHECKPOINT_POLICY: "v2",
+    Property.CHECKPOINT_WRITE_STATS_AS_JSON: "true",
+    Property.CHECKPOINT_WRITE_STATS_AS_STRUCT: "true",
+    Property.ENABLE_DELETION_VECTORS: "true",
+    Property.ENABLE_IN_COMMIT_TIMESTAMPS: "true",
+}
 _NOT_FOUND, _CONFLICT, _TOO_MANY = 404, 409, 429
 _VERSION_TAKEN = "CommitVersionConflictException"
 _BACKLOG_FULL = "ResourceExhaustedException"
@@ -105,6 +114,9 @@ class UnityCatalog(Catalog):
         if proposal.version < 1:
             return Conflict()
         name, path = proposal.table_name, _path(proposal.table_name)
+        lost = _lost(proposal)
+        if lost:
+            return Refused(f"Unity Catalog wants {', '.join(lost)} of its tables")
         if proposal.version > 1 and proposal.table_id not in self._begun:
             wrong = self._out_of_sequence(proposal, path)
             if wrong is not None:
@@ -258,6 +270,14 @@ class UnityCatalog(Catalog):
 
     def _failure(self, what: str, error: UnityError) -> CatalogError:
         return CatalogError(f"Of the catalog {self._http.shown}: {what}: {error}.")
+
+
+def _lost(proposal: CommitProposal) -> list[str]:
+    """What the catalog requires, and the table had until this commit."""
+    if proposal.metadata is None or proposal.metadata_before is None:
+        return []
+    before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))
+    return [f"{key}={wanted}" for key, wanted in REQUIRED.items() if before.get(key) == wanted != after.get(key)]
 
 
 def _refused_for_another(proposal: CommitProposal) -> Refused:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import history
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.table_writes import struct, write_rows
+from tests.support.unity_server import UnityServer
 
 NAME = "main.db.orders"
 IDS = {"id": "long"}
@@ -94,12 +96,19 @@ class Orders:
         return [str(record.commit_info and record.commit_info.operation) for record in records]
 
 
-@pytest.fixture
-def orders(tmp_path: Path) -> Iterator[Orders]:
-    made = Orders(tmp_path)
-    made.create([{"id": 1}, {"id": 2}])
-    yield made
-    forget_catalogs()
+@pytest.fixture(params=["sqlite", "unity"])
+def orders(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Orders]:
+    """In SQLite; and in Unity Catalog, with a server of our own that answers as the real one (``unity_server``)."""
+    with ExitStack() as until_the_end:
+        made = Orders(tmp_path)
+        if request.param == "unity":
+            server = until_the_end.enter_context(UnityServer(str(tmp_path / "tables")))
+            monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", server.url)
+            made.catalog = "prod"
+        forget_catalogs()
+        made.create([{"id": 1}, {"id": 2}])
+        yield made
+        forget_catalogs()
 
 
 def test_a_table_that_is_created_is_its_catalogs(orders: Orders) -> None:
@@ -161,7 +170,8 @@ def test_opened_by_path_the_catalog_to_ask_is_named(orders: Orders) -> None:
         with pytest.raises(UnsupportedFeatureError) as error:
             attempt()
         assert error.value.code == "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
-        assert f"table={NAME!r}, catalog={orders.catalog!r}" in error.value.message
+        named = "in Unity Catalog, which has it under the id" if orders.catalog == "prod" else f"{orders.catalog!r}"
+        assert named in error.value.message
     assert orders.ids() == [1, 2]
 
 
@@ -242,6 +252,7 @@ def test_what_makes_it_a_catalogs_table_stays(orders: Orders, properties: dict[s
     assert orders.snapshot().version == 0
 
 
+@pytest.mark.parametrize("orders", ["sqlite"], indirect=True)
 def test_the_catalog_hears_of_schema_and_properties(orders: Orders) -> None:
     """In the same proposal, so that it cannot lag behind."""
     import sqlite3
@@ -254,6 +265,7 @@ def test_the_catalog_hears_of_schema_and_properties(orders: Orders) -> None:
     assert "catalogManaged" in protocol
 
 
+@pytest.mark.parametrize("orders", ["sqlite"], indirect=True)
 def test_optimize_vacuum_and_restore(orders: Orders) -> None:
     for n in range(3, 6):
         orders.write(n)
@@ -321,6 +333,7 @@ def test_tables_at_paths_load_nothing_of_a_catalog() -> None:
     assert done.stdout.strip() == "['address', 'managed', 'opening']"
 
 
+@pytest.mark.parametrize("orders", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("mode", ["replace", "create_or_replace"])
 def test_a_table_that_is_replaced_stays_its_catalogs(orders: Orders, mode: CreateMode) -> None:
     wanted = {"delta.checkpoint.writeStatsAsStruct": "false", "delta.checkpointPolicy": "v2", "owner": "me"}

@@ -51,7 +51,7 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
 from tests.support.table_writes import struct, write_rows
-from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, HALF, FailureError, UnityServer, soon_ms
+from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, HALF, PROPERTIES, FailureError, UnityServer, soon_ms
 
 TOKEN = "dapi-0123456789abcdef"
 IDS = {"id": "long"}
@@ -154,6 +154,44 @@ def test_the_catalog_hears_of_each_change_with_its_commit(prod: str, server: Uni
         {"set-columns"},
         {"set-domain-metadata"},
     ]
+    assert delta_pyds.verify(table=NAME, catalog=prod).ok
+
+
+@pytest.mark.parametrize("unset", [False, True])
+def test_what_the_catalog_requires_stays(prod: str, server: UnityServer, unset: bool) -> None:
+    """The server of 0.6.0 takes a commit that loses it."""
+    created(prod, [{"id": 1}])
+    for key, value in PROPERTIES.items():
+        snapshot = load_snapshot(table=NAME, catalog=prod)
+        if unset:
+            change = unset_properties(snapshot, [key], if_exists=False)
+        else:
+            change = set_properties(snapshot, {key: "classic" if value == "v2" else "false"})
+        with pytest.raises(DeltaError) as error:
+            commit_change(snapshot, change, DefinitionOptions())
+        assert error.value.code == "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
+    assert PROPERTIES.items() <= server.tables[NAME].properties.items()
+    assert load_snapshot(table=NAME, catalog=prod).version == 0
+
+
+def test_a_table_that_is_replaced_keeps_what_the_catalog_requires(prod: str, server: UnityServer) -> None:
+    address = created(prod, [{"id": 1}], properties={"owner": "me"})
+    columns = struct({"name": "string", "p": "long"})
+    create_table(
+        CreateRequest(
+            address.table_root,
+            "replace",
+            columns,
+            partition_columns=("p",),
+            storage_options=address.storage_options,
+            description="another",
+        )
+    )
+    table = server.tables[NAME]
+    assert table.commits[0]["version"] == 1 and PROPERTIES.items() <= table.properties.items()
+    assert "owner" not in table.properties and table.properties["io.unitycatalog.tableId"] == table.table_id
+    assert [field["name"] for field in table.columns["fields"]] == ["name", "p"]
+    assert table.partition_columns == ["p"] and table.comment == "another"
     assert delta_pyds.verify(table=NAME, catalog=prod).ok
 
 
