@@ -17,3 +17,15 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
             yield s3_store(url)
     else:
         yield {"azure": azure_store, "google": google_store}[request.param]("")
+
+
+@pytest.fixture
+def environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of tables come from the environment here."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    if store.name == "google":
+        import fsspec.config
+
+        # as fsspec takes it from the environment when it is imported
+        monkeypatch.setitem(fsspec.config.conf, "gs", {"token": store.environment["FSSPEC_GS_TOKEN"]})

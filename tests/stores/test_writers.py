@@ -22,17 +22,7 @@ from tests.stores.killed_process import run
 from tests.support.stores import Store
 from tests.support.table_writes import read_sorted, write_rows
 
-
-@pytest.fixture(autouse=True)
-def environment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Options of tables come from the environment here."""
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    if store.name == "google":
-        import fsspec.config
-
-        # as fsspec takes it from the environment when it is imported
-        monkeypatch.setitem(fsspec.config.conf, "gs", {"token": store.environment["FSSPEC_GS_TOKEN"]})
+pytestmark = pytest.mark.usefixtures("environment")
 
 
 def test_eight_writers(store: Store) -> None:

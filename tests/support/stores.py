@@ -22,14 +22,19 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 class Store:
     """``place``: the URL of a bucket. ``options``: the storage options. ``environment``: what says the same instead.
 
-    ``put``: writes a file, whatever is there.
+    ``put``: writes a file, whatever is there. ``url``: the server's.
     """
 
     name: str
+    url: str
     place: str
     options: dict[str, Any]
     environment: dict[str, str]
     put: Callable[[str, bytes], None]
+
+    def options_by(self, url: str) -> dict[str, Any]:
+        """The options of the same store behind another URL."""
+        return {"s3": s3_options, "azure": azure_options, "google": google_options}[self.name](url)
 
     def root(self) -> str:
         """A new place in the bucket."""
@@ -57,7 +62,7 @@ def s3_store(url: str) -> Store:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": url,
     }
-    store = Store("s3", "s3://bucket", options, environment, put)
+    store = Store("s3", url, "s3://bucket", options, environment, put)
     return store
 
 
@@ -72,7 +77,8 @@ def azure_store(url: str) -> Store:
     """On the server at ``url``, or the one that the environment names; with a container of its own."""
     import adlfs
 
-    options = azure_options(url or os.environ[AZURE])
+    url = url or os.environ[AZURE]
+    options = azure_options(url)
     container = uuid.uuid4().hex
     filesystem = adlfs.AzureBlobFileSystem(**options)
     filesystem.mkdir(container)
@@ -85,7 +91,7 @@ def azure_store(url: str) -> Store:
         fsspec.asyn.sync(filesystem.loop, upload)
 
     environment = {"AZURE_STORAGE_CONNECTION_STRING": options["connection_string"]}
-    store = Store("azure", f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, environment, put)
+    store = Store("azure", url, f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, environment, put)
     return store
 
 
@@ -97,7 +103,8 @@ def google_store(url: str) -> Store:
     """On the server at ``url``, or the one that the environment names; with a bucket of its own."""
     import gcsfs.core
 
-    options = google_options(url or os.environ[GOOGLE])
+    url = url or os.environ[GOOGLE]
+    options = google_options(url)
     bucket = uuid.uuid4().hex
     filesystem = gcsfs.core.GCSFileSystem(**options)
     filesystem.call("POST", "b", json={"name": bucket}, project="test")
@@ -106,4 +113,4 @@ def google_store(url: str) -> Store:
         filesystem.pipe_file(path, data)
 
     environment = {"STORAGE_EMULATOR_HOST": options["endpoint_url"], "FSSPEC_GS_TOKEN": "anon"}
-    return Store("google", f"gs://{bucket}", options, environment, put)
+    return Store("google", url, f"gs://{bucket}", options, environment, put)
