@@ -40,6 +40,8 @@ _PROTOCOLS = {
     "wasbs": "abfs",
     "memory": "memory",
 }
+# As the packages of the other stores have it.
+_CONNECT_S, _SILENCE_S = 30, 60
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
@@ -91,12 +93,17 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
             path=root,
             scheme=scheme,
         ) from error
+    defaults: dict[str, Any] = {}
+    if protocol == "gs":
+        # gcsfs would wait for ever for a server that says nothing
+        timeout = importlib.import_module("aiohttp").ClientTimeout
+        defaults["requests_timeout"] = timeout(total=None, sock_connect=_CONNECT_S, sock_read=_SILENCE_S)
     if protocol == "gs" and (options.get("endpoint_url") or os.environ.get("STORAGE_EMULATOR_HOST")):
         # the class of newer versions asks Google itself what kind of bucket it is, for a minute where it cannot
         filesystem_class = importlib.import_module("gcsfs.core").GCSFileSystem
     try:
         # whoever opens storages keeps them; fsspec would keep each for ever
-        given = {"skip_instance_cache": True, **filesystem_class._get_kwargs_from_urls(root), **options}
+        given = {"skip_instance_cache": True, **defaults, **filesystem_class._get_kwargs_from_urls(root), **options}
         return filesystem_class(**given)
     except Exception as error:  # each package has errors of its own
         secrets = secrets_of(options)

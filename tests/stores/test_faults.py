@@ -126,6 +126,23 @@ def test_a_store_that_stays_away_is_named_with_what_was_tried(
     assert storage.read(f"{root}/x") == b"x"
 
 
+def test_a_store_that_says_nothing_is_given_up(
+    store: Store, root: str, faulty: tuple[dict[str, Any], Faults], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, faults = faulty
+    monkeypatch.setattr("delta_pyds.storage.fsspec_store._SILENCE_S", 0.2)
+    if store.name == "s3":
+        options = {**options, "config_kwargs": {"read_timeout": 0.2}}
+    if store.name == "azure":
+        monkeypatch.setattr("azure.storage.blob._shared.base_client_async.READ_TIMEOUT", 0.2)
+    silent = resolve_storage(root, options)
+    silent.put(f"{root}/x", b"x")
+    faults.choose = lambda *_: "silent"
+    with pytest.raises(StorageError, match=f"'{root}/x' could not be read"):
+        silent.read(f"{root}/x")
+    assert 1 < len(faults.asked) <= MOST_ATTEMPTS
+
+
 def test_a_refusal_is_not_asked_again(storage: Storage, root: str, faulty: tuple[dict[str, Any], Faults]) -> None:
     """Such as credentials that have expired: nothing was written, and no secret is told."""
     faults = faulty[1]

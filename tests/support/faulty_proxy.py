@@ -25,6 +25,7 @@ class Faults:
     - ``reset``: the connection ends before the store is asked
     - ``lost``: the store does what it is asked, and the connection ends before the answer
     - ``half``: of the answer the first half arrives
+    - ``silent``: no answer comes, until the client goes away
     - ``unconditional``: the store is asked without the condition
     """
 
@@ -49,6 +50,9 @@ def proxy(store_url: str) -> Iterator[tuple[str, Faults]]:
                 faults.injected.append((self.command, self.path, fault))
             if isinstance(fault, int):
                 self._answer(fault, [("Retry-After", "0")], b"")
+            elif fault == "silent":
+                self.connection.recv(1)  # nothing comes either
+                self.close_connection = True
             elif fault == "reset":
                 self._reset()
             else:
