@@ -3,7 +3,7 @@
 A catalog decides which commits of a table there are, and stores nothing else of it. Whoever keeps tables in a service
 of their own writes a subclass of ``Catalog`` with five methods. All the rest (staging, publishing, settling lost
 answers, building a snapshot) is done here and is the same for every catalog. ``tests/unit/catalog/fifty_lines.py`` is
-a whole one; ``tests/unit/catalog/contract.py`` says what every one has to keep.
+a whole one; ``tests/unit/catalog/test_contract.py`` says what every one has to keep.
 
 Protocol: "Catalog-managed tables".
 """

@@ -171,15 +171,25 @@ class UnityHttp:
                 raise NothingWrittenError(f"The catalog {self.shown} is not trusted: {_said(error)}.") from None
             raise CatalogError(f"The catalog {self.shown} gave no answer: {_said(error)}.") from None
         try:
-            data = response.read(_LONGEST_ANSWER + 1, decode_content=True)
+            data = self._whole(response)
         except exceptions.HTTPError as error:
             response.close()
             raise CatalogError(f"The catalog {self.shown} gave no whole answer: {_said(error)}.") from None
-        if len(data) > _LONGEST_ANSWER:
-            response.close()
-            raise CatalogError(f"The catalog {self.shown} answered with more than {_LONGEST_ANSWER} bytes.")
         response.release_conn()
         return response.status, data
+
+    def _whole(self, response: Any) -> bytes:
+        """The answer, neither longer nor slower than anybody waits for. Raises: CatalogError; urllib3 HTTPError."""
+        data, until = bytearray(), time.monotonic() + self._read_s
+        while part := response.read1(1 << 16, decode_content=True):
+            data += part
+            if len(data) > _LONGEST_ANSWER or time.monotonic() > until:
+                response.close()
+                raise CatalogError(
+                    f"The catalog {self.shown} gave no whole answer of at most {_LONGEST_ANSWER} bytes within "
+                    f"{self._read_s:g} s."
+                )
+        return bytes(data)
 
     def _connections(self) -> Any:
         if self._process != os.getpid():

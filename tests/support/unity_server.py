@@ -34,7 +34,7 @@ PROPERTIES = {
 }
 TABLE_ID = "io.unitycatalog.tableId"
 # what a fault does; or an answer of its own: status, kind, message
-CUT_BEFORE, CUT_AFTER, HALF = "cut before", "cut after", "half an answer"
+CUT_BEFORE, CUT_AFTER, HALF, DRIP = "cut before", "cut after", "half an answer", "a byte now and then"
 Fault = Callable[[str, str], "str | tuple[int, str, str] | None"]
 
 
@@ -410,6 +410,11 @@ class _Handler(BaseHTTPRequestHandler):
         if wrong == HALF:
             self.wfile.write(text[: len(text) // 2])
             self._cut()
+            return
+        if wrong == DRIP:
+            for place in range(len(text)):
+                self.wfile.write(text[place : place + 1])
+                time.sleep(0.02)
             return
         self.wfile.write(text)
 

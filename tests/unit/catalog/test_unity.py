@@ -29,7 +29,7 @@ from delta_pyds.catalog.opening import managed_storage, table_storage, task_opti
 from delta_pyds.catalog.unity import UnityCatalog
 from delta_pyds.catalog.unity_credentials import credentials_for
 from delta_pyds.catalog.unity_http import UnityHttp
-from delta_pyds.catalog.unity_json import StorageCredential, columns_of
+from delta_pyds.catalog.unity_json import LoadedTable, StorageCredential, columns_of
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.commands.definition.create import CreateRequest, create_table
@@ -51,7 +51,7 @@ from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
 from tests.support.table_writes import struct, write_rows
-from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, HALF, PROPERTIES, FailureError, UnityServer, soon_ms
+from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, DRIP, HALF, PROPERTIES, FailureError, UnityServer, soon_ms
 
 TOKEN = "dapi-0123456789abcdef"
 IDS = {"id": "long"}
@@ -407,6 +407,14 @@ def test_a_server_that_gives_no_answer(server: UnityServer, catalog: UnityCatalo
     while not server.tables[NAME].commits:
         pass  # it arrives after all
     assert isinstance(impatient.propose_commit(one), Ratified)
+
+
+def test_a_server_whose_answer_takes_for_ever(server: UnityServer, catalog: UnityCatalog) -> None:
+    """Each byte comes in time."""
+    registered(catalog)
+    server.fault = lambda *_: DRIP
+    with pytest.raises(CatalogError, match="no whole answer"):
+        UnityHttp(server.url, TOKEN, read_s=0.1)._call("GET", "catalogs/main/schemas/db/tables/t", None, LoadedTable)
 
 
 def test_a_table_that_is_dropped_and_made_again(server: UnityServer, catalog: UnityCatalog) -> None:
