@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -135,8 +135,20 @@ class Recorder:
                 seconds[cell] = seconds.get(cell, 0.0) + outcome.seconds / len(outcome.cells)
         return sorted(seconds.items(), key=lambda entry: -entry[1])[:5]
 
-    def markdown(self, cells: Mapping[str, Mapping[str, str]] | None = None) -> str:
-        """The page. ``cells``: other ones than those of this run alone."""
+    def renewed_page(self, page: str) -> str:
+        """The page with what this run decided, and a line that says so: all else on it is of the runs before."""
+        cells = self.renewed(page)
+        known = _rows(page)
+        changed = [feature for feature in self.cells() if feature in cells]
+        said = [line for line in page.splitlines() if line.startswith("- ")][:-1]
+        added = [feature for feature in changed if feature not in known]
+        commits = ", ".join(dict.fromkeys(outcome.commit for outcome in self.outcomes.values()))
+        day = _versions()["day"]
+        line = f"- renewed on {day} at {commits}, {len(changed)} rows, of them new: {', '.join(added) or 'none'}"
+        return self.markdown(cells, [*said, line])
+
+    def markdown(self, cells: Mapping[str, Mapping[str, str]] | None = None, about: Sequence[str] | None = None) -> str:
+        """The page. ``cells``, ``about``: other ones than those of this run alone."""
         cells = self.cells() if cells is None else cells
         directions = [d for d in DIRECTIONS if any(d in of_feature for of_feature in cells.values())]
         lines = [
@@ -146,8 +158,7 @@ class Recorder:
             "that the peer refused it, with an error that the test asserts; an empty cell has no test. A `pass` after",
             "which something stands in brackets was reached so.",
             "",
-            *(f"- {name}: {version}" for name, version in _versions().items()),
-            *self._sittings(),
+            *(about or [*(f"- {name}: {version}" for name, version in _versions().items()), *self._sittings()]),
             f"- {_sum(cells)}",
             "",
             "| feature | " + " | ".join(directions) + " |",
@@ -228,7 +239,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if "INTEROP_MATRIX" in os.environ:
         Path(os.environ["INTEROP_MATRIX"]).write_text(recorder.markdown())
     elif session.config.getoption("renew"):
-        MATRIX.write_text(recorder.markdown(recorder.renewed(MATRIX.read_text())))
+        MATRIX.write_text(recorder.renewed_page(MATRIX.read_text()))
     elif recorder.complete:
         MATRIX.write_text(recorder.markdown())
 
