@@ -1,4 +1,7 @@
-"""A Spark Connect server on a free port of this machine: prints the port, and ends with its input."""
+"""A Spark Connect server on a free port of this machine: prints the port, and ends with its input.
+
+Argument: the directory of a metastore, where the tables by name shall outlive the server.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from tests.support.metastore import with_metastore
+
 
 def main() -> None:
-    spark = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin")
         .config("spark.connect.grpc.binding.address", "127.0.0.1")
@@ -16,8 +21,8 @@ def main() -> None:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        .getOrCreate()
     )
+    spark = (with_metastore(builder, sys.argv[1]) if len(sys.argv) > 1 else builder).getOrCreate()
     service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     print("port", getattr(service, "MODULE$").localPort(), flush=True)
     sys.stdin.read()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.connect import ROOT, connect_server
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
-ROOT = Path(__file__).parents[2]
 THIN = ROOT / ".venv-thin"
 # what pip installs there: the client, and what the package itself depends on
 THIN_PACKAGES = "pyspark-client>=4.2\npandas<3\npyarrow>=18\nmsgspec>=0.19\npyroaring>=1.0\nfsspec>=2024.2.0\ntzdata\n"
@@ -22,28 +22,8 @@ THIN_PACKAGES = "pyspark-client>=4.2\npandas<3\npyarrow>=18\nmsgspec>=0.19\npyro
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of the whole PySpark."""
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("connect_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path_factory.mktemp("server"),
-        env={
-            **os.environ,
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_SUBMIT_ARGS": "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell",
-        },
-    )
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        said = process.stdout.readline().split()
-        assert said[:1] == ["port"], said
-        yield f"sc://127.0.0.1:{said[1]}"
-    finally:
-        process.stdin.close()
-        process.wait(ONLY_A_HANG_S)
+    with connect_server(tmp_path_factory.mktemp("server")) as address:
+        yield address
 
 
 def whole_client() -> str:

@@ -1,0 +1,41 @@
+"""A server of Spark Connect in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.limits import ONLY_A_HANG_S
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def connect_server(directory: Path, *arguments: str) -> Iterator[str]:
+    """The address of a server of the whole PySpark, which works in a directory."""
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "spark" / "connect_server.py"), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=directory,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_SUBMIT_ARGS": "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell",
+        },
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        said = process.stdout.readline().split()
+        assert said[:1] == ["port"], said
+        yield f"sc://127.0.0.1:{said[1]}"
+    finally:
+        process.stdin.close()
+        process.wait(ONLY_A_HANG_S)
