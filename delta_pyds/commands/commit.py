@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from delta_pyds.errors import DeltaError, StorageError, UserError
+from delta_pyds.catalog.opening import table_storage
+from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.transaction import Transaction
@@ -115,7 +115,7 @@ def reopen(
 
 def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: Sequence[TaskOutput | None]) -> None:
     """Delete the files of tasks whose work is not committed and never will be; what remains is for vacuum."""
-    storage = resolve_storage(table_root, storage_options)
+    storage = table_storage(table_root, storage_options)
     made: set[str] = set()
     for output in outputs:
         if output is not None:
@@ -124,7 +124,7 @@ def discard_files(table_root: str, storage_options: Mapping[str, Any], outputs: 
                 join(table_root, vector.relative_path()) for vector in output.vectors if vector.storage_type == "u"
             )
     for path in sorted(made):
-        with contextlib.suppress(StorageError):
+        with contextlib.suppress(DeltaError):
             # made up by tasks of this very command, which have just written it
             storage.delete(path, below=table_root)
 

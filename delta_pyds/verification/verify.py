@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.catalog.managed import ManagedStorage
-from delta_pyds.catalog.opening import table_storage
+from delta_pyds.catalog.opening import table_storage, task_options
 from delta_pyds.errors import StorageError
 from delta_pyds.protocol.features import is_managed
 from delta_pyds.protocol.temporal import TimeZone
@@ -83,8 +83,9 @@ def verify(
             from delta_pyds.verification.change_data import check_change_data
             from delta_pyds.verification.files import FileChecks
 
-            files = FileChecks(storage, root, storage_options or {}, walk.state, findings, time_zone)
+            options = task_options(storage, address.storage_options)
+            files = FileChecks(storage, root, options, walk.state, findings, time_zone)
             files.run()
-            check_change_data(root, storage_options or {}, walk.change_files, findings)
+            check_change_data(root, options, walk.change_files, findings)
             checked = replace(checked, files=files.num_files, rows=files.num_rows)
     return VerifyReport(root, walk.version, checked, findings.all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import traceback
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ from delta_pyds.protocol.actions import Metadata
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
+from tests.support.s3_server import s3_server
 from tests.support.table_writes import struct, write_rows
 from tests.support.unity_server import CUT_AFTER, CUT_BEFORE, DRIP, HALF, PROPERTIES, FailureError, UnityServer, soon_ms
 
@@ -680,3 +682,27 @@ def test_a_catalog_that_hands_out_none(bucket: UnityServer) -> None:
     bucket.fault = lambda _, path: (403, "PermissionDeniedException", "no") if path.endswith("credentials") else None
     with pytest.raises(CatalogError, match="no credentials for the files"):
         other.load_table(NAME)
+
+
+def test_a_table_in_a_bucket_that_only_the_catalog_opens(bucket: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Created, written by tasks and read with what the catalog hands out; the machine itself has no credentials."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with s3_server() as url:
+        store = {"endpoint_url": url, "client_kwargs": {"region_name": "us-east-1"}}
+        made = reserve(NAME, "prod", storage_options=store)
+        write_rows(made.table_root, IDS, [{"id": 1}], storage_options=made.storage_options)
+        for n, secret in ((2, "second-secret"), (3, "third-secret")):
+            # they expire, and each process asks anew
+            bucket.credentials = [vended(60, secret)]
+            forget_catalogs()
+            address = locate(table=NAME, catalog="prod", storage_options=store)
+            write_rows(address.table_root, IDS, [{"id": n}], storage_options=address.storage_options)
+        rows = delta_pyds.scan(table=NAME, catalog="prod", storage_options=store).to_table()
+        assert sorted(rows.column("id").to_pylist()) == [1, 2, 3]
+        assert delta_pyds.verify(table=NAME, catalog="prod", storage_options=store).ok
+        with pytest.raises(DeltaError, match=r"[Cc]redentials"):
+            load_snapshot(made.table_root, storage_options=store)
