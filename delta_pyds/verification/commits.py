@@ -22,8 +22,11 @@ from delta_pyds.verification.state import TableState, num_rows
 from delta_pyds.verification.view import TableView, view_of
 
 
-def check_uniqueness(actions: Actions, version: int, findings: Findings) -> None:
-    """No two actions of a commit reconcile with each other, and only actions of commits are there."""
+def check_uniqueness(actions: Actions, version: int, findings: Findings, *, reconciled: bool = False) -> None:
+    """No two actions of a commit reconcile with each other, and only actions of commits are there.
+
+    ``reconciled``: of several commits, where each deletion vector that a file had leaves a tombstone of its own.
+    """
     for kind, count in (("metaData", len(actions.metadata)), ("protocol", len(actions.protocols))):
         if count > 1:
             findings.error(f"commit.duplicate-{kind.lower()}", version, f"the commit has {count} {kind} actions.")
@@ -39,7 +42,7 @@ def check_uniqueness(actions: Actions, version: int, findings: Findings) -> None
     for kind, keys in (("add", adds), ("remove", removes)):
         for path, vector in _repeated(keys):
             findings.error("commit.duplicate-key", version, f"{kind} occurs more than once for {_key(path, vector)}.")
-        for path in _repeated([path for path, _ in set(keys)]):
+        for path in [] if reconciled and kind == "remove" else _repeated([path for path, _ in set(keys)]):
             findings.error("commit.duplicate-path", version, f"{kind} occurs for {path} with several deletion vectors.")
     for path, vector in sorted(set(adds) & set(removes), key=repr):
         findings.error("commit.add-and-remove", version, f"{_key(path, vector)} is both added and removed.")

@@ -38,6 +38,8 @@ from delta_pyds.commands.definition.properties import set_properties, unset_prop
 from delta_pyds.commands.layout.optimize import plan_optimize
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum
 from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.row_changes.update import plan_update, run_update
 from delta_pyds.errors import (
     CatalogError,
     DeltaError,
@@ -701,8 +703,11 @@ def test_a_table_in_a_bucket_that_only_the_catalog_opens(bucket: UnityServer, mo
             forget_catalogs()
             address = locate(table=NAME, catalog="prod", storage_options=store)
             write_rows(address.table_root, IDS, [{"id": n}], storage_options=address.storage_options)
+        snapshot = load_snapshot(table=NAME, catalog="prod", storage_options=store)
+        update = plan_update(snapshot, "id > 1", {"id": "id + 10"}, CommandOptions(address.storage_options))
+        assert run_update(update, Place("process", "a test says so")).version == 3
         rows = delta_pyds.scan(table=NAME, catalog="prod", storage_options=store).to_table()
-        assert sorted(rows.column("id").to_pylist()) == [1, 2, 3]
+        assert sorted(rows.column("id").to_pylist()) == [1, 12, 13]
         assert delta_pyds.verify(table=NAME, catalog="prod", storage_options=store).ok
         with pytest.raises(DeltaError, match=r"[Cc]redentials"):
             load_snapshot(made.table_root, storage_options=store)

@@ -15,9 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_pyds import verify
+from delta_pyds import compact_log, verify
+from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.table.snapshot import load_snapshot
 from tests.support.checkpoints import hint_checksum
 from tests.support.table_builder import Action, TableBuilder
+from tests.support.table_writes import write_rows
 from tests.support.verification import messages, rules
 
 SCHEMA = {"id": "long", "p": "string"}
@@ -383,6 +388,25 @@ def test_compactions_that_are_not_their_commits(table: TableBuilder) -> None:
         assert rules(table) == ["error compaction.actions"]
     file.write_text("{\n")
     assert "error compaction.unreadable" in rules(table)
+
+
+def test_a_compaction_of_a_file_that_was_deleted_from_twice(tmp_path: Path) -> None:
+    """It holds a tombstone of the file without a vector, and one with the first vector."""
+    write_rows(
+        tmp_path, {"id": "long"}, [{"id": i} for i in range(9)], properties={"delta.enableDeletionVectors": "true"}
+    )
+    for condition in ("id = 2", "id = 3"):
+        plan = plan_delete(load_snapshot(tmp_path), condition, CommandOptions())
+        run_delete(plan, Place("process", "a test says so"))
+    file = Path(compact_log(tmp_path, 0, 2))
+    assert file.read_text().count('{"remove":') == 2
+    assert rules(tmp_path) == []
+    lines = [line for line in file.read_text().splitlines() if line.startswith('{"add":')]
+    again = json.loads(lines[0])
+    del again["add"]["deletionVector"]
+    with file.open("a") as more:
+        more.write(json.dumps(again) + "\n")
+    assert "error compaction.actions" in rules(tmp_path)
 
 
 def test_a_compaction_that_does_not_say_what_came_last_is_named_even_without_its_commits(table: TableBuilder) -> None:
