@@ -16,7 +16,7 @@ def remove_table(storage: Storage, table_root: str) -> None:
 
     Raises: TableNotFoundError, and nothing is deleted, where no log is; as ``check_removable``; StorageError.
     """
-    check_removable(table_root)
+    check_removable(storage, table_root)
     latest_version(storage, table_root)
     log = join(table_root, LOG_DIRECTORY)
     _empty(storage, table_root, table_root, keep=LOG_DIRECTORY)
@@ -41,11 +41,35 @@ def _empty(storage: Storage, table_root: str, directory: str, keep: str | None =
             storage.delete(path, below=table_root)
 
 
-def check_removable(table_root: str) -> None:
-    """Raises: UnsupportedOperationError for the root of a file system or of a bucket."""
+def check_removable(storage: Storage, table_root: str) -> None:
+    """Raises: UnsupportedOperationError for the root of a file system or of a bucket, and for one below which another
+    table lies, whose files would go too.
+    """
     scheme, _, rest = table_root.rpartition("://")
     names = [name for name in rest.split("/") if name]
     if len(names) < (2 if scheme else 1):
         raise UnsupportedOperationError(
             f"the table at {table_root} fills a whole file system or bucket: delete it there.", table=table_root
         )
+    other = _table_below(storage, table_root)
+    if other is not None:
+        raise UnsupportedOperationError(
+            f"another table lies at {other}, below the table at {table_root}, and would be deleted with it. Nothing "
+            "was deleted: move one of them, or drop the name alone (delta_pyds.drop_table(spark, name)).",
+            table=table_root,
+            other=other,
+        )
+
+
+def _table_below(storage: Storage, table_root: str) -> str | None:
+    waiting = [table_root]
+    while waiting:
+        directory = waiting.pop()
+        try:
+            names = [entry.name for entry in storage.list_directory(directory) if entry.kind == "directory"]
+        except FileNotFoundInStorageError:
+            continue
+        if LOG_DIRECTORY in names and directory != table_root:
+            return directory
+        waiting += [join(directory, name) for name in names if name != LOG_DIRECTORY]
+    return None

@@ -77,7 +77,8 @@ def drop_table(
 ) -> None:
     """Take a name that ``create_table`` gave out of Spark's catalog; with ``data`` delete the table, too.
 
-    With ``data`` everything below the table's path goes, whatever other names the table has.
+    With ``data`` everything below the table's path goes, whatever other names the table has; another table below it is
+    a reason to refuse.
 
     >>> delta_pyds.drop_table(spark, "sales.orders")
 
@@ -92,7 +93,7 @@ def drop_table(
         if deletes and is_remote(spark) and not has_scheme(table.location) and scheme_of(root) == "file":
             require_same_files(spark, root)
         if deletes:
-            check_removable(root)
+            check_removable(table_storage(root, storage_options or {}), root)
         take_name(spark, table)
         if deletes:
             _delete(root, storage_options)

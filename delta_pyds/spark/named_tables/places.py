@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.address import DEFAULT_CATALOG
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.catalog.settings import is_known
-from delta_pyds.errors import DeltaError, TableNotFoundError, UserError
+from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, TableNotFoundError, UserError
 from delta_pyds.log.segment import latest_version
+from delta_pyds.protocol.paths import LOG_DIRECTORY
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.lookup import find, look_up, require
@@ -131,16 +132,28 @@ def managed_location(spark: SparkSession, name: tuple[str, str]) -> str:
 
 
 def _require_empty(location: str, name: tuple[str, str]) -> None:
+    """Whatever lies there would be deleted with the table."""
     try:
-        latest_version(table_storage(location, {}), location)
-    except TableNotFoundError:
+        entry = next(iter(table_storage(location, {}).list_directory(location)), None)
+    except FileNotFoundInStorageError:
         return
+    if entry is None:
+        return
+    what = "A Delta table" if entry.name == LOG_DIRECTORY or _is_table(location) else f"Something ({entry.name!r:.100})"
     raise UserError(
-        f"a Delta table lies at {location}, where the table {'.'.join(name)} would be made, and has not that name. "
-        f"delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}') gives it.",
+        f"{what} lies at {location}, where the table {'.'.join(name)} would be made. To a Delta table there "
+        f"delta_pyds.create_table(spark, '{'.'.join(name)}', '{location}') gives the name; else say another LOCATION.",
         code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
         table=".".join(name),
     )
+
+
+def _is_table(location: str) -> bool:
+    try:
+        latest_version(table_storage(location, {}), location)
+    except TableNotFoundError:
+        return False
+    return True
 
 
 def _same(one: str, other: str) -> bool:
