@@ -1,4 +1,4 @@
-"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... q] [--quick].
+"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... r] [--quick].
 
 Times depend on the machine, so they are printed and never asserted.
 """
@@ -10,7 +10,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from tests.bench import catalogs, native, planning, scans, streams, wide, writes
+from tests.bench import catalogs, native, planning, scans, statements, streams, wide, writes
 from tests.bench.measure import Line, report
 from tests.bench.settings import Settings
 
@@ -23,7 +23,8 @@ PLANNING = {
 }
 SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors,
          "g": writes.rows_to_files, "j": streams.backlog, "k": streams.empty_poll, "l": streams.micro_batch,
-         "m": streams.memory, "n": native.queries, "o": native.load, "p": wide.many_columns}  # fmt: skip
+         "m": streams.memory, "n": native.queries, "o": native.load, "p": wide.many_columns,
+         "r": statements.statements}  # fmt: skip
 _ABOUT = {
     "a": "open a table and prune to one file, against deltalake",
     "b": "full scan through Spark",
@@ -42,6 +43,7 @@ _ABOUT = {
     "o": "telling Spark's Parquet reader of very many files",
     "p": "a table of very many columns, written and read",
     "q": "what a catalog in SQLite costs: appends, and commits that are not published",
+    "r": "what SQL costs beside what it stands for, and what passes through install",
 }
 
 
