@@ -21,7 +21,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores store-servers test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -69,13 +69,15 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 	  tests/concurrency/test_catalog_writers.py $(ARGS)
 
 # Where a server cannot be had, store_processes.py says so and ends with status 69.
-test-stores: setup ## Run the contract of storage, races, kills and faults on servers of S3, Azure and Google (needs npm and Go)
+test-stores: java store-servers ## Run contract, races, kills, faults and Spark on servers of S3, Azure and Google (needs npm, Go)
+	@$(BIN)/python -m tests.support.store_processes $(BIN)/python -m pytest -n 2 --dist worksteal tests/stores $(ARGS)
+
+store-servers: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,azure,gcs]'
 	@test -d $(STORES)/node_modules/azurite || ! command -v npm >/dev/null \
 	  || npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(STORES) azurite@$(AZURITE) || true
 	@test -x $(STORES)/bin/fake-gcs-server || ! command -v go >/dev/null \
 	  || GOBIN=$(STORES)/bin go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER) || true
-	@$(BIN)/python -m tests.support.store_processes $(BIN)/python -m pytest -n 2 --dist worksteal tests/stores $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
