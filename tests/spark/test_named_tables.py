@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,6 +164,33 @@ def test_the_holder_follows_and_is_mended(spark: SparkSession, tmp_path: Path) -
     assert spark.table("w").count() == 3
     delta_pyds.drop_table(spark, "w")
     assert spark.table("u").count() == 3
+
+
+def test_of_many_who_want_a_name_one_gets_it(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    DeltaTable.create(spark).location(path).addColumn("id", "INT").addColumn("nothing", "VOID").execute()
+    others = make(spark, tmp_path / "others")
+
+    def take(number: int) -> str:
+        try:
+            return delta_pyds.create_table(spark, "t", path if number % 2 else others).location
+        except UserError as error:
+            return error.code
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(take, range(4)))
+
+    table = find(spark, "t")
+    assert table is not None
+    assert sorted(outcomes) == sorted([*["TABLE_OR_VIEW_ALREADY_EXISTS"] * 3, table.location])
+    assert entries(spark) == [table.holder, "t"]
+    delta_pyds.drop_table(spark, "t")
+    # a table that is made under a name by several at once is one table, and all their rows are in it
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda n: delta_pyds.write(spark.range(n, n + 1), table="made", mode="append"), range(3)))
+    assert sorted(row.id for row in spark.table("made").collect()) == [0, 1, 2]
+    assert len(entries(spark)) == 2
+    delta_pyds.drop_table(spark, "made", data=True)
 
 
 def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:

@@ -133,7 +133,9 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
             about += [span.table for span in statement.tables if isinstance(span.table, kinds.TableReference)]
             changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
             return changes or any(map(context.names.is_ours, about))
-        return isinstance(statement, kinds.Convert) or _is_ours_by_name(context, statement)
+        if isinstance(statement, kinds.Clone) and context.names.find(statement.source) is None:
+            return context.names.find(statement.target) is not None
+        return not isinstance(statement, kinds.Convert) and _is_ours_by_name(context, statement)
     except (DeltaError, PySparkException):
         return False
 
