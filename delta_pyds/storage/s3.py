@@ -17,6 +17,11 @@ class S3Storage(ObjectStorage):
 
     _unproven = "the store, or the installed version of botocore, ignores If-None-Match"
 
+    def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
+        super().__init__(filesystem, scheme, root=root, secrets=secrets)
+        # botocore makes 5 attempts, and s3fs that 5 times over: a silent server would be waited for 25 minutes
+        filesystem.retries = 2
+
     def _place(self, path: str) -> tuple[str, str]:
         bucket, key, _ = self._filesystem.split_path(self._own(path))
         return str(bucket), str(key)

@@ -77,6 +77,28 @@ class TestStore(WritingContract):
         assert self.names(fresh, root, "") == ["1.json"]
 
 
+def test_a_blob_that_stands_for_a_directory_is_one(store: Store, storage: Storage, root: str) -> None:
+    """Hadoop's connectors put such blobs there, and accounts with a hierarchy of directories show them."""
+    if store.name == "azure":
+        import adlfs
+        import fsspec.asyn
+
+        filesystem = adlfs.AzureBlobFileSystem(**store.options)
+
+        async def put() -> None:
+            blob = filesystem.service_client.get_blob_client(*store.parts(f"{root}/d"))
+            await blob.upload_blob(b"", metadata={"hdi_isfolder": "true"})
+
+        fsspec.asyn.sync(filesystem.loop, put)
+    else:
+        store.put(f"{root}/d/", b"")
+    store.put(f"{root}/d/f", b"x")
+    assert [file.name for file in storage.list_from(root, "")] == []
+    assert {(entry.name, entry.kind) for entry in storage.list_directory(root)} == {("d", "directory")}
+    assert [file.name for file in storage.list_from(f"{root}/d", "")] == ["f"]
+    assert not storage.exists(f"{root}/d")
+
+
 def test_a_bucket_that_does_not_exist_is_a_refusal(store: Store, storage: Storage) -> None:
     nowhere = {
         "s3": "s3://nowhere/t",
