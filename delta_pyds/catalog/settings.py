@@ -50,11 +50,11 @@ class CatalogSettings(Mapping[str, str]):
 
 
 def is_known(catalog: str) -> bool:
-    """Whether the file or the environment says anything of a catalog."""
-    try:
-        return bool(read_settings(catalog))
-    except OptionError:
-        return False
+    """Whether the file or the environment says anything of a catalog.
+
+    Raises: OptionError for a file that cannot be read: nobody knows what it says.
+    """
+    return _NAME.fullmatch(catalog) is not None and bool(_values(catalog))
 
 
 def read_settings(catalog: str) -> CatalogSettings:
@@ -68,20 +68,24 @@ def read_settings(catalog: str) -> CatalogSettings:
             f"{PREFIX}<NAME>_URL, and the option has the name; sqlite:///path alone may stand in the option itself.",
             option="catalog",
         )
-    values = dict(_from_file(catalog))
-    prefix = f"{PREFIX}{_upper(catalog)}_"
-    values |= {key[len(prefix) :].lower(): value for key, value in os.environ.items() if key.startswith(prefix)}
+    values = _values(catalog)
     if not values:
         raise OptionError(
-            f"nothing is known of the catalog '{catalog}': set {prefix}URL in the environment of this process, or put "
-            f"it into {_file()}.",
+            f"nothing is known of the catalog '{catalog}': set {_prefix(catalog)}URL in the environment of this "
+            f"process, or put it into {_file()}.",
             option="catalog",
         )
     return CatalogSettings(catalog, values)
 
 
-def _upper(catalog: str) -> str:
-    return catalog.upper().replace("-", "_")
+def _values(catalog: str) -> dict[str, str]:
+    prefix = _prefix(catalog)
+    of_environment = {key[len(prefix) :].lower(): value for key, value in os.environ.items() if key.startswith(prefix)}
+    return {**_from_file(catalog), **of_environment}
+
+
+def _prefix(catalog: str) -> str:
+    return f"{PREFIX}{catalog.upper().replace('-', '_')}_"
 
 
 def _file() -> Path:
@@ -92,10 +96,14 @@ def _from_file(catalog: str) -> Mapping[str, str]:
     file = _file()
     try:
         text = file.read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"the file of catalogs {file} cannot be read: {type(error).__name__}.") from None
+        raise OptionError(
+            f"the file of catalogs {file} cannot be read: {type(error).__name__}. {FILE_VARIABLE} is the path of "
+            "another one.",
+            option="catalog",
+        ) from None
     try:
         known = json.loads(text)
         found = known.get(catalog, {})

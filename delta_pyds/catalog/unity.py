@@ -92,10 +92,12 @@ class UnityCatalog(Catalog):
         """
         renewed = None
         if isinstance(settings, CatalogSettings):
-            name = settings.catalog
+            name, url, token = settings.catalog, settings["url"], settings.get("token")
 
             def renewed() -> str | None:
-                return read_settings(name).get("token")
+                now = read_settings(name)
+                # that of another address is not for this one
+                return now.get("token") if now.get("url") == url else token
 
         return cls(UnityHttp(settings["url"], settings.get("token"), renewed=renewed))
 

@@ -1,8 +1,8 @@
 """Calls of Unity Catalog's REST interface: JSON in, JSON out, with a bearer token. Needs ``urllib3``.
 
-Invariants: the token is sent to the address of the settings and nowhere else (a redirect is not followed), and no
-error, ``repr`` or pickle holds it; an error says whether the server can have acted on the call; connections are used
-by the process that opened them.
+Invariants: the token is sent to the address of the settings and nowhere else (a redirect is not followed), never in
+clear to another machine, and no error, ``repr`` or pickle holds it; an error says whether the server can have acted on
+the call; connections are used by the process that opened them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class UnityHttp:
     ) -> None:
         self._urllib3 = _client()
         self._base = _base_of(url)
-        self._authorization, self._renewed = _authorization(token), renewed
+        self._authorization, self._renewed = self._authorizing(token), renewed
         self._read_s, self._sleep = read_s, sleep
         self._process, self._pool = -1, None
         parts = urlsplit(self._base)
@@ -131,9 +131,11 @@ class UnityHttp:
         return self._call("POST", path, msgspec.json.encode(body), answer)
 
     def _call(self, method: str, path: str, body: bytes | None, answer: type[_Answer]) -> _Answer:
-        status, data = self._answered(method, f"{self._base}/{path}", body)
-        if status == _UNAUTHORIZED and self._renew():
-            status, data = self._answered(method, f"{self._base}/{path}", body)
+        sent = self._authorization
+        status, data = self._answered(method, f"{self._base}/{path}", body, sent)
+        # the server has done nothing
+        if status == _UNAUTHORIZED and (instead := self._after(sent)) != sent:
+            status, data = self._answered(method, f"{self._base}/{path}", body, instead)
         if status >= 300:
             raise _error_of(status, data)
         try:
@@ -141,16 +143,28 @@ class UnityHttp:
         except InvalidJSONError as error:
             raise CatalogError(f"The catalog {self.shown} answered what cannot be understood: {error}.") from None
 
-    def _renew(self) -> bool:
-        """Whether there is another token now. The server has done nothing with the one before."""
-        before = self._authorization
-        if self._renewed is not None:
-            self._authorization = _authorization(self._renewed())
-        return self._authorization != before
+    def _after(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """What to send instead of what the server refused; another thread may have asked for it already."""
+        if self._renewed is not None and self._authorization == refused:
+            self._authorization = self._authorizing(self._renewed())
+        return self._authorization
 
-    def _answered(self, method: str, url: str, body: bytes | None) -> tuple[int, bytes]:
+    def _authorizing(self, token: str | None) -> Mapping[str, str]:
+        parts = urlsplit(self._base)
+        found = _authorization(token)
+        if found and parts.scheme == "http" and parts.hostname not in _OF_THIS_MACHINE:
+            raise OptionError(
+                f"the catalog at {parts.scheme}://{parts.netloc} has a token, which everybody on the way could read. "
+                "Give its url as https://; http:// with a token is for a server on this machine.",
+                option="catalog",
+            )
+        return found
+
+    def _answered(
+        self, method: str, url: str, body: bytes | None, authorization: Mapping[str, str]
+    ) -> tuple[int, bytes]:
         exceptions = self._urllib3.exceptions
-        headers = {"Accept": "application/json", "User-Agent": "delta_pyds", **self._authorization}
+        headers = {"Accept": "application/json", "User-Agent": "delta_pyds", **authorization}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
@@ -211,11 +225,13 @@ def path_of(*parts: str) -> str:
 
 def _client() -> Any:
     try:
-        return importlib.import_module("urllib3")
-    except ImportError as error:
+        urllib3 = importlib.import_module("urllib3")
+        urllib3.HTTPResponse.read1  # noqa: B018 - since 2.2
+    except (ImportError, AttributeError) as error:
         raise OptionError(
-            "Unity Catalog needs the package urllib3: install delta_pyds[unity].", option="catalog"
+            "Unity Catalog needs the package urllib3, 2.2 or later: install delta_pyds[unity].", option="catalog"
         ) from error
+    return urllib3
 
 
 def _base_of(url: str) -> str:

@@ -18,7 +18,7 @@ from delta_pyds.catalog import Catalog, ManagedTable, named
 from delta_pyds.catalog.address import TableAddress, locate, reserve
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import table_storage
-from delta_pyds.catalog.settings import read_settings
+from delta_pyds.catalog.settings import is_known, read_settings
 from delta_pyds.catalog.sqlite import SqliteCatalog
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
@@ -59,9 +59,23 @@ def test_settings_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"prod": {"token": 5}}', '{"prod": "x"}'])
 def test_a_file_that_cannot_be_understood(tmp_path: Path, text: str) -> None:
     (tmp_path / "catalogs.json").write_text(text.replace("5", f'["{SECRET}"]'))
-    with pytest.raises(OptionError, match="must be JSON") as error:
-        read_settings("prod")
-    assert SECRET not in str(error.value)
+    for ask in (read_settings, is_known):
+        with pytest.raises(OptionError, match="must be JSON") as error:
+            ask("prod")
+        assert SECRET not in str(error.value)
+
+
+def test_what_nobody_can_read_is_not_taken_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that the default catalog has would be looked for in Spark's."""
+    assert not is_known("default")
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json" / "no directory"))
+    (tmp_path / "catalogs.json").write_text('{"default": {"url": "sqlite:///c.db"}}')
+    assert not is_known("default")
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path))
+    with pytest.raises(OptionError, match="cannot be read"):
+        is_known("default")
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json"))
+    assert is_known("default") and not is_known("other") and not is_known("no name")
 
 
 @pytest.mark.parametrize("name", ["https://host", "a b", "", "../x", "postgresql://user:pass@host/db"])

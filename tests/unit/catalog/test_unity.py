@@ -6,12 +6,14 @@ import json
 import logging
 import os
 import pickle
+import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 import delta_pyds
 from delta_pyds.catalog import (
@@ -483,9 +485,26 @@ def test_urls_with_or_without_the_path_of_the_interface(server: UnityServer, pat
 def test_a_proxy_of_the_environment(server: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.setenv("no_proxy", "")
-    assert registered(UnityCatalog(UnityHttp("http://unity.invalid", TOKEN))).name == NAME
+    server.token = None
+    assert registered(UnityCatalog(UnityHttp("http://unity.invalid"))).name == NAME
     monkeypatch.setenv("http_proxy", "http://nowhere.invalid")
     assert UnityCatalog(UnityHttp(server.url, TOKEN)).load_table(NAME).name == NAME
+
+
+def test_an_older_urllib3_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (urllib3.HTTPResponse, urllib3.BaseHTTPResponse):
+        monkeypatch.delattr(kind, "read1")
+    with pytest.raises(OptionError, match=r"urllib3, 2\.2 or later"):
+        UnityHttp("https://unity.example")
+
+
+def test_a_token_does_not_travel_in_clear() -> None:
+    for given in ({"token": TOKEN}, {"renewed": lambda: TOKEN}):
+        with pytest.raises(OptionError, match="Give its url as https://") as error:
+            UnityHttp("http://unity.example:8080/x", **given)._after({})  # type: ignore[arg-type]
+        assert TOKEN not in str(error.value)
+    for url in ("http://localhost:8080", "http://[::1]", "https://unity.example"):
+        assert UnityHttp(url, TOKEN).shown == url
 
 
 def test_the_token_is_seen_nowhere(
@@ -541,6 +560,43 @@ def test_a_token_that_was_changed_in_the_file(
     assert table.append("a").version == 1 and table.files() == ["a"]
     assert "dapi-another-one" not in str(CatalogError("it is dapi-another-one"))
     forget_catalogs()
+
+
+def test_a_token_for_another_address_stays(
+    server: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "catalogs.json"
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(file))
+    file.write_text(json.dumps({"prod": {"url": server.url, "token": TOKEN}}))
+    forget_catalogs()
+    catalog = open_catalog("prod")
+    server.token = "dapi-of-the-other"
+    file.write_text(json.dumps({"prod": {"url": "https://unity.example", "token": server.token}}))
+    with pytest.raises(CatalogError, match="401"):
+        catalog.load_table(NAME)
+    assert [token for _, _, token, _ in server.requests] == [f"Bearer {TOKEN}"]
+    forget_catalogs()
+
+
+def test_a_token_that_another_thread_renewed_is_taken(server: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were refused with the old one, and the file of catalogs is asked once."""
+    asked: list[str] = []
+    http = UnityHttp(server.url, TOKEN, renewed=lambda: asked.append("") or "dapi-another-one")  # type: ignore[func-returns-value]
+    registered(UnityCatalog(http))
+    real, other = http._answered, UnityCatalog(http)
+
+    def answered(*call: Any) -> tuple[int, bytes]:
+        monkeypatch.setattr(http, "_answered", real)
+        answer = real(*call)
+        thread = threading.Thread(target=other.load_table, args=(NAME,))
+        thread.start()
+        thread.join()
+        return answer
+
+    server.token = "dapi-another-one"
+    monkeypatch.setattr(http, "_answered", answered)
+    assert UnityCatalog(http).load_table(NAME).name == NAME
+    assert asked == [""]
 
 
 def test_a_redirect_gets_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
