@@ -84,6 +84,7 @@ class PassThrough:
 
     ``changed``: the tables by name whose entry in the catalog it changes, or expressions that give their names.
     ``immediate``: expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
+    ``changed_views``: the views that it changes or replaces.
     """
 
     verb: str
@@ -91,6 +92,7 @@ class PassThrough:
     changed: tuple[TableReference | SqlText, ...] = ()
     immediate: tuple[SqlText, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
+    changed_views: tuple[TableReference, ...] = ()
 
 
 @dataclass(frozen=True)

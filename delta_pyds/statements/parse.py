@@ -30,7 +30,7 @@ from delta_pyds.statements.kinds import (
 )
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, pass_through
-from delta_pyds.statements.tables import column_of_table, find_tables, target_table
+from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
 # around a query, so that Spark refuses whatever else could stand there
@@ -141,6 +141,15 @@ class ParsedStatement:
             first, last = tokens[span.first].start - start, final.start + len(final.text) - start
             found.append(TableSpan(span.table, first, last, span.first, span.last))
         return tuple(found)
+
+    def names_in(self, piece: SqlText | None) -> tuple[TableReference, ...]:
+        """What a query, or the whole statement, names as tables without a path."""
+        if self._reader is None or (piece is not None and not piece.last):
+            return ()
+        try:
+            return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
+        except (SqlSyntaxError, UnsupportedOperationError):
+            return ()  # what is wrong with it, whoever runs it says
 
     def expression(self, piece: SqlText) -> str:
         """The text of an expression, which Spark must not read as an expression with a name behind it."""

@@ -41,7 +41,8 @@ def pass_through(reader: StatementReader) -> PassThrough:
         check_read(reader, span)
     words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
     changed, immediate = _changes(reader)
-    return PassThrough(" ".join(words), tables, changed, immediate, aggregates_of(reader, tables))
+    aggregates = aggregates_of(reader, tables)
+    return PassThrough(" ".join(words), tables, changed, immediate, aggregates, _changed_views(reader))
 
 
 def _check_plain(reader: StatementReader, span: TableSpan) -> None:
@@ -125,6 +126,22 @@ def _changes(reader: StatementReader) -> tuple[tuple[TableReference | SqlText, .
         index = max(index + 1, reader.index)
     reader.index = 0
     return tuple(changed), tuple(immediate)
+
+
+def _changed_views(reader: StatementReader) -> tuple[TableReference, ...]:
+    """The views that the statement, or one of a script, changes or replaces; a view that it only renames is none."""
+    found: list[TableReference] = []
+    last = len(reader.tokens) if reader.tokens[0].is_word("BEGIN") else 1
+    for index in range(last):
+        reader.index = index
+        if not (reader.accept("CREATE", "OR", "REPLACE", "VIEW") or reader.accept("ALTER", "VIEW")):
+            continue
+        with suppress(SqlSyntaxError, UnsupportedOperationError):
+            name = table(reader)
+            if name.path is None and not reader.at("RENAME"):
+                found.append(name)
+    reader.index = 0
+    return tuple(found)
 
 
 def _has_variable(reader: StatementReader) -> bool:

@@ -167,8 +167,18 @@ class _Group:
     expects: bool = False
 
 
+def find_names(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableReference, ...]:
+    """What stands among the tokens where a query names a table, and is no path: tables, views, and names of WITH."""
+    found = (span.table for span in _find(reader, first, last, names=True))
+    return tuple(table for table in found if isinstance(table, TableReference) and table.path is None)
+
+
 def find_tables(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
     """Every table by path among the tokens, and every one by name that is read at a version or a time."""
+    return _find(reader, first, last, names=False)
+
+
+def _find(reader: StatementReader, first: int, last: int | None, *, names: bool) -> tuple[TableSpan, ...]:
     end = len(reader.tokens) - 1 if last is None else last
     begin = reader.index
     reader.index = first
@@ -176,7 +186,7 @@ def find_tables(reader: StatementReader, first: int = 0, last: int | None = None
     found: list[TableSpan] = []
     try:
         while reader.index < end:
-            span = _table_here(reader) if groups[-1].expects else None
+            span = _table_here(reader, names) if groups[-1].expects else None
             if span is not None:
                 found.append(span)
                 groups[-1].expects = False
@@ -239,7 +249,8 @@ def _takes_table(reader: StatementReader, first: int, word: str) -> bool:
     return word == "LIKE" and leading[0] == "CREATE"
 
 
-def _table_here(reader: StatementReader) -> TableSpan | None:
+def _table_here(reader: StatementReader, names: bool) -> TableSpan | None:
+    """``names``: whether a name without a version counts, too."""
     token = reader.token
     if token.kind not in ("word", "name") or token.is_word("TABLE", "LATERAL", "ONLY", "SELECT", "FROM", *_QUERY):
         return None
@@ -261,7 +272,7 @@ def _table_here(reader: StatementReader) -> TableSpan | None:
             return None
         raise
     last = reader.previous
-    if isinstance(found, TableReference) and found.path is None and not found.travels:
+    if isinstance(found, TableReference) and found.path is None and not (names or found.travels):
         # a name is a token like any other
         reader.index = begin
         return None

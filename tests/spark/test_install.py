@@ -101,6 +101,10 @@ def test_sql_by_path_is_ours_and_all_other_is_sparks(spark: SparkSession, tmp_pa
     assert [tuple(row) for row in rows] == [(1, "a"), (2, "c"), (3, "d")]
     assert spark.sql(f"SELECT max(s) FROM {table} VERSION AS OF 0").first()[0] == "b"
     assert spark.sql("SELECT 'delta.`/x`' AS s").first()[0] == "delta.`/x`"
+    assert spark.sql(f"/* of a path */ DESCRIBE HISTORY '{tmp_path / 't'}'").count() == 3
+    spark.range(2).write.parquet(str(tmp_path / "files"))
+    spark.sql(f"CONVERT TO DELTA parquet.`{tmp_path / 'files'}`")
+    assert spark.sql(f"DESCRIBE DETAIL '{tmp_path / 'files'}'").first().format == "delta"
     assert spark.sql("SELECT ? + 1", [1]).first()[0] == 2
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM nobody")

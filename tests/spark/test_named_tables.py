@@ -15,6 +15,8 @@ from delta_pyds import DeltaTable
 from delta_pyds.errors import ConflictError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.named_tables.lookup import Foreign, find, look_up
 from delta_pyds.spark.named_tables.naming import change_name, follow
+from delta_pyds.spark.named_tables.places import managed_location
+from tests.support.table_writes import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,6 +202,43 @@ def test_of_many_who_want_a_name_one_gets_it(spark: SparkSession, tmp_path: Path
     assert sorted(row.id for row in spark.table("made").collect()) == written != []
     assert len(entries(spark)) == 2
     delta_pyds.drop_table(spark, "made", data=True)
+
+
+def test_columns_of_another_writer_are_in_statements(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(1), tmp_path / "t")
+    delta_pyds.create_table(spark, f"{SCHEMA.upper()}.T", tmp_path / "t")
+    write_rows(tmp_path / "t", {"id": "long", "added": "long"}, [{"id": 2, "added": 3}], merge_schema=True)
+    assert delta_pyds.sql(spark, f"SELECT * FROM {SCHEMA}.t").columns == ["id", "added"]
+    write_rows(tmp_path / "t", {"id": "long", "more": "long"}, [{"id": 4, "more": 5}], merge_schema=True)
+    delta_pyds.sql(spark, f"CREATE TABLE delta.`{tmp_path / 'u'}` AS SELECT * FROM {SCHEMA}.t")
+    assert delta_pyds.read(spark, tmp_path / "u").columns == ["id", "added", "more"]
+    write_rows(tmp_path / "t", {"id": "long", "last": "long"}, [{"id": 6, "last": 7}], merge_schema=True)
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{tmp_path / 'u'}` u USING {SCHEMA}.t t ON t.id = u.id "
+    delta_pyds.sql(spark, f"{merge} WHEN NOT MATCHED THEN INSERT *")
+    assert delta_pyds.read(spark, tmp_path / "u").columns == ["id", "added", "more", "last"]
+
+
+def test_a_name_is_not_taken_for_a_view_or_a_directory(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(1), tmp_path / "t")
+    delta_pyds.create_table(spark, f"{SCHEMA}.t", tmp_path / "t")
+    for text in ("CREATE OR REPLACE VIEW {} AS SELECT 1 AS x", "ALTER VIEW {} AS SELECT 1 AS x"):
+        with pytest.raises(UserError, match="no view of a user's"):
+            delta_pyds.sql(spark, text.format(f"{SCHEMA}.t"))
+    delta_pyds.install(spark)
+    try:
+        with pytest.raises(UserError, match="no view of a user's"):
+            spark.sql(f"CREATE OR REPLACE VIEW {SCHEMA}.t AS SELECT 1 AS x")
+        with pytest.raises(UserError, match="cannot be saved as parquet"):
+            spark.range(1).write.format("parquet").mode("overwrite").saveAsTable(f"{SCHEMA}.t")
+    finally:
+        delta_pyds.uninstall()
+    assert find(spark, f"{SCHEMA}.t") is not None
+    place = Path(managed_location(spark, (SCHEMA, "taken")).removeprefix("file:"))
+    place.mkdir(parents=True)
+    (place / "notes.csv").write_text("x")
+    with pytest.raises(UserError, match=r"notes\.csv"):
+        delta_pyds.sql(spark, f"CREATE TABLE {SCHEMA}.taken USING deltapy AS SELECT 1 AS x")
+    assert [file.name for file in place.iterdir()] == ["notes.csv"]
 
 
 def test_a_process_that_died_and_a_table_that_is_gone(spark: SparkSession, tmp_path: Path) -> None:

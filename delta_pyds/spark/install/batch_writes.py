@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import OptionError, UnsupportedOperationError
+from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
 from delta_pyds.spark.arguments import choice_argument
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
@@ -71,10 +71,19 @@ def _save_as_table_method(original: Method) -> Method:
         path = path_if_ours(spark, name)
         ours = for_ours(self, format)
         unsaid = format is None and told(self).format is None
-        if path is None and not ours and not (unsaid and named_if_ours(spark, name) is not None):
+        named = named_if_ours(spark, name) if path is None and not ours else None
+        if path is None and not ours and named is None:
             original(self, name, format, mode, partitionBy, **options)
             return
         with errors_of_spark():
+            if named is not None and not unsaid:
+                # Spark would take the name away, and leave the table behind
+                raise UserError(
+                    f"{named.name} is a Delta table, and cannot be saved as {format or told(self).format}. Choose "
+                    "another name, or drop the table first.",
+                    code="DELTA_INVALID_PROVIDER",
+                    table=named.name,
+                )
             if path is None:
                 _say(self, mode, partitionBy, options)
                 _write_named(self, name, told(self))

@@ -23,7 +23,7 @@ _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/|\()*"
 # what may change a table, or ask what only Delta knows
 _COMMAND = re.compile(
     _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"
-    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|BEGIN|EXECUTE)\b",
+    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b", re.IGNORECASE)

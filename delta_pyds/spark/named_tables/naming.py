@@ -58,7 +58,8 @@ def full_name(spark: SparkSession, name: str | tuple[str, ...]) -> tuple[str, st
             f"Spark's session catalog alone: {SESSION_CATALOG}.{'.'.join(parts[-2:])}.",
             name=".".join(parts),
         )
-    return (parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()), parts[-1]
+    # catalogs keep names of schemas in lower case
+    return (parts[-2].lower() if len(parts) > 1 else spark.catalog.currentDatabase()), parts[-1]
 
 
 def give_name(

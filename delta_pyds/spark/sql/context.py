@@ -74,6 +74,7 @@ class StatementContext:
 
         ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
         """
+        self.names.follow(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
         text, spans = piece.text, self.parsed.tables_in(piece, self.names.is_ours)
         for start, end, value in reversed(replaced):
@@ -87,8 +88,11 @@ class StatementContext:
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
-            # without a version Spark reads it, of ours too: its view is the table as it is now
-            return self.frames.of(source).alias(source.parts[-1]) if source.travels else self.spark.table(source.text)
+            if source.travels:
+                return self.frames.of(source).alias(source.parts[-1])
+            # Spark reads it, of ours too: its view is the table as it is now
+            self.names.follow((source,))
+            return self.spark.table(source.text)
         return self.frames.of(source)
 
     @contextmanager

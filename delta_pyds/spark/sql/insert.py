@@ -6,6 +6,7 @@ that does not fit is an error; a column that the list leaves out gets its defaul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -41,6 +42,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
         _check_places(statement, rows, wanted)
+    _check_given(statement, given)
     rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
@@ -135,6 +137,18 @@ def _check_places(statement: Insert, rows: DataFrame, wanted: list[str]) -> None
                 f"{given.index(known) + 1} of the query, whose columns go by their places. Use BY NAME, or bring them "
                 "into the order of the table.",
                 code="INSERT_REPLACE_USING_DISALLOW_MISALIGNED_COLUMNS",
+                column=name,
+            )
+
+
+def _check_given(statement: Insert, given: Sequence[str]) -> None:
+    """Raises: ColumnNotFoundError for a column of REPLACE USING that no row brings: its null is no value to go by."""
+    known = {name.lower() for name in given}
+    for name in statement.replace_using or ():
+        if name.lower() not in known:
+            raise ColumnNotFoundError(
+                f"the column '{name}' of REPLACE USING is none that the rows bring: {', '.join(given)}.",
+                code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                 column=name,
             )
 

@@ -7,14 +7,15 @@ of the session's own catalog whose format cannot be found out counts as one of o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from delta_pyds.errors import DeltaError, UnsupportedOperationError
+from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.spark.named_tables.lookup import find, require
+from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.statements.kinds import Create, PassThrough, SqlText, TableReference
@@ -38,6 +39,7 @@ class Names:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._found: dict[tuple[str, ...], NamedTable | None] = {}
+        self._followed: set[str] = set()
 
     def find(self, reference: TableReference) -> NamedTable | None:
         """The table of the name, also where ``by_path`` gave the reference; None for what is not ours."""
@@ -49,6 +51,17 @@ class Names:
 
     def is_ours(self, reference: TableReference) -> bool:
         return reference.path is not None or self.find(reference) is not None
+
+    def follow(self, references: Iterable[TableReference]) -> None:
+        """Have Spark see the columns that these tables have now, where they are ours: others may have added some."""
+        for reference in references:
+            try:
+                named = self.find(reference) if reference.path is None else None
+            except PySparkException:
+                continue  # what is wrong with the name, Spark says
+            if named is not None and named.name not in self._followed:
+                self._followed.add(named.name)
+                follow_now(self._spark, named)
 
     def by_path(self, reference: TableReference) -> TableReference:
         """The same table, named by its path.
@@ -69,6 +82,14 @@ def at_path(reference: TableReference, location: str) -> TableReference:
 
 def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:
     """Raises: UnsupportedOperationError where Spark would change the catalog's entry of a table of ours alone."""
+    for view in statement.changed_views:
+        if find(spark, view.parts) is not None:
+            raise UserError(
+                f"{view.text!r:.200} is a Delta table, and no view of a user's, though Spark keeps one of it. "
+                "Choose another name for the view, or use ALTER TABLE.",
+                code="EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
+                table=view.text,
+            )
     for reference in _changed(spark, statement, args):
         refuse_if_ours(spark, reference)
 

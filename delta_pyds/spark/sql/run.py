@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.sql import aggregates, alter, caching, create, describe, insert, maintenance, names, row_changes
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
@@ -65,6 +67,8 @@ _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
     "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "",
 )  # fmt: skip
+# what may read a table by name, and nothing else
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
 
 
 def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
@@ -130,12 +134,20 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
         if isinstance(statement, kinds.PassThrough):
             about = [parsed.refused[0]] if parsed.refused is not None else []
             about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
+            about += statement.changed_views
             about += [span.table for span in statement.tables if isinstance(span.table, kinds.TableReference)]
             changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
             return changes or any(map(context.names.is_ours, about))
         if isinstance(statement, kinds.Clone) and context.names.find(statement.source) is None:
             return context.names.find(statement.target) is not None
-        return not isinstance(statement, kinds.Convert) and _is_ours_by_name(context, statement)
+        if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
+            return True  # Spark does not know the words
+        if isinstance(statement, kinds.Convert):
+            return False
+        return _is_ours_by_name(context, statement) or any(
+            isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
+            for span in parsed.as_pass_through().tables
+        )
     except (DeltaError, PySparkException):
         return False
 
@@ -173,6 +185,9 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
             "delta_pyds. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
+    if statement.verb.startswith(_QUERIES) and not is_remote(context.spark):
+        # on Spark Connect each look at the catalog is a question to the server
+        context.names.follow(context.parsed.names_in(None))
     frame = context.frames.run(context.text, spans, _remaining(context, spans))
     return aggregates.answered(context, statement, frame) if statement.aggregates else frame
 
