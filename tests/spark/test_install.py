@@ -108,8 +108,9 @@ def test_sql_by_path_is_ours_and_all_other_is_sparks(spark: SparkSession, tmp_pa
     assert spark.sql("SELECT ? + 1", [1]).first()[0] == 2
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM nobody")
-    with pytest.raises(UnsupportedOperationError, match="by its path"):
-        spark.sql("CREATE TABLE named USING delta AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE named USING delta AS SELECT 1 AS id")
+    assert spark.table("named").columns == ["id"]
+    spark.sql("DROP TABLE named")
 
     delta_pyds.uninstall()
     assert type(spark).sql is own

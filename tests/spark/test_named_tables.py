@@ -218,6 +218,24 @@ def test_columns_of_another_writer_are_in_statements(spark: SparkSession, tmp_pa
     assert delta_pyds.read(spark, tmp_path / "u").columns == ["id", "added", "more", "last"]
 
 
+def test_rows_that_spark_keeps_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(2), tmp_path / "t")
+    delta_pyds.create_table(spark, f"{SCHEMA}.t", tmp_path / "t")
+    spark.sql(f"CACHE TABLE {SCHEMA}.t")
+    try:
+        assert spark.table(f"{SCHEMA}.t").count() == 2
+        delta_pyds.sql(spark, f"INSERT INTO {SCHEMA}.t VALUES (7)")
+        assert spark.table(f"{SCHEMA}.t").count() == 3
+        write_rows(tmp_path / "t", {"id": "long"}, [{"id": 8}])
+        delta_pyds.sql(spark, f"INSERT OVERWRITE {SCHEMA}.t SELECT id + 1 FROM {SCHEMA}.t")
+        assert sorted(row.id for row in delta_pyds.read(spark, tmp_path / "t").collect()) == [1, 2, 8, 9]
+        write_rows(tmp_path / "t", {"id": "long"}, [{"id": 20}])
+        delta_pyds.sql(spark, f"REFRESH TABLE {SCHEMA}.t")
+        assert spark.table(f"{SCHEMA}.t").count() == 5
+    finally:
+        spark.sql(f"UNCACHE TABLE IF EXISTS {SCHEMA}.t")
+
+
 def test_a_name_is_not_taken_for_a_view_or_a_directory(spark: SparkSession, tmp_path: Path) -> None:
     delta_pyds.write(spark.range(1), tmp_path / "t")
     delta_pyds.create_table(spark, f"{SCHEMA}.t", tmp_path / "t")

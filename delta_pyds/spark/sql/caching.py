@@ -30,6 +30,9 @@ def cached_view(context: StatementContext, statement: CachedView) -> DataFrame:
 
 
 def refresh(context: StatementContext, statement: Refresh) -> DataFrame:
-    """Nothing: each statement reads a table as it is then. Raises: TableNotFoundError."""
+    """Each statement reads a table as it is then, but rows that Spark keeps. Raises: TableNotFoundError."""
     context.table(statement.target)
+    named = context.names.find(statement.target)
+    if named is not None:
+        context.names.refresh(named)
     return context.nothing()

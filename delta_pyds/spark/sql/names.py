@@ -62,6 +62,12 @@ class Names:
             if named is not None and named.name not in self._followed:
                 self._followed.add(named.name)
                 follow_now(self._spark, named)
+                self.refresh(named)
+
+    def refresh(self, named: NamedTable) -> None:
+        """Have Spark forget rows that CACHE TABLE kept of a table that may have others now."""
+        if self._spark.catalog.isCached(named.quoted):
+            self._spark.catalog.refreshTable(named.quoted)
 
     def by_path(self, reference: TableReference) -> TableReference:
         """The same table, named by its path.

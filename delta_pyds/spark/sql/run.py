@@ -67,6 +67,9 @@ _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
     "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "",
 )  # fmt: skip
+_QUESTIONS = (
+    kinds.DescribeHistory, kinds.DescribeDetail, kinds.Describe, kinds.ShowProperties, kinds.ShowColumns, kinds.Refresh,
+)  # fmt: skip
 # what may read a table by name, and nothing else
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
 
@@ -119,8 +122,12 @@ def run(
             if not isinstance(statement, _MAKES_OR_MOVES):
                 statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()
+        named = None if isinstance(statement, _MAKES_OR_MOVES) else context.names.find(statement.target)
         with errors_with_places(parsed, text):
-            return _RUN[type(statement)](context, statement)
+            answer = _RUN[type(statement)](context, statement)
+        if named is not None and not isinstance(statement, _QUESTIONS):
+            context.names.refresh(named)
+        return answer
 
 
 def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> bool:
