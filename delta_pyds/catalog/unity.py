@@ -127,7 +127,11 @@ class UnityCatalog(Catalog):
             loaded = self._http.post(path, proposed(proposal), LoadedTable)
         except UnityError as error:
             return self._of_refused_proposal(proposal, path, error)
-        return Ratified(self._saw(managed_table(name, loaded, FORBIDDEN)))
+        table = managed_table(name, loaded, FORBIDDEN)
+        if not _has(table, proposal):
+            # whatever stands between may answer with what was there before
+            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} does not have the commit")
+        return Ratified(self._saw(table))
 
     def report_published(self, name: str, table_id: str, version: int) -> None:
         if version < 1:
@@ -186,7 +190,10 @@ class UnityCatalog(Catalog):
             )
         except UnityError as error:
             return self._of_refused_registration(table, error)
-        return Ratified(managed_table(table.name, loaded, FORBIDDEN))
+        made = managed_table(table.name, loaded, FORBIDDEN)
+        if made.table_id != table.table_id:
+            return OutcomeUnknown(f"the answer of the catalog {self._http.shown} is of another table")
+        return Ratified(made)
 
     # --- what the server says
 
@@ -272,6 +279,16 @@ class UnityCatalog(Catalog):
 
     def _failure(self, what: str, error: UnityError) -> CatalogError:
         return CatalogError(f"Of the catalog {self._http.shown}: {what}: {error}.")
+
+
+def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
+    """Whether the table may have the commit. One that is published need not be named any more."""
+    named = [commit.file_name for commit in table.unpublished if commit.version == proposal.version]
+    return (
+        table.table_id == proposal.table_id
+        and table.latest_version >= proposal.version
+        and named in ([], [proposal.file_name])
+    )
 
 
 def _lost(proposal: CommitProposal) -> list[str]:

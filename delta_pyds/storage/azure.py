@@ -157,7 +157,7 @@ class AzureStorage(ObjectStorage):
 
     def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
         async def remove() -> list[int]:
-            answers = await self._container(bucket).delete_blobs(*keys, raise_on_any_failure=False)
+            answers = await self._container(bucket).delete_blobs(*keys, raise_on_any_failure=False, **_ONCE)
             return [int(answer.status_code) async for answer in answers]
 
         gone = (202, 404)

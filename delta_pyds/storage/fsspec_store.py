@@ -43,6 +43,8 @@ _PROTOCOLS = {
 # As the packages of the other stores have it.
 _CONNECT_S, _SILENCE_S = 30, 60
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+# what adlfs prefers to a SAS, also where the environment has it
+_BEFORE_SAS = ("connection_string", "account_key", "credential")
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
 # where the name behind the scheme is a bucket of the one store
@@ -104,7 +106,12 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
     try:
         # whoever opens storages keeps them; fsspec would keep each for ever
         given = {"skip_instance_cache": True, **defaults, **filesystem_class._get_kwargs_from_urls(root), **options}
-        return filesystem_class(**given)
+        filesystem = filesystem_class(**given)
+        if protocol == "abfs" and options.get("sas_token") and not any(options.get(name) for name in _BEFORE_SAS):
+            # what was handed out for this table, and not what the environment may do
+            filesystem.connection_string = filesystem.account_key = filesystem.credential = None
+            filesystem.do_connect()
+        return filesystem
     except Exception as error:  # each package has errors of its own
         secrets = secrets_of(options)
         raise StorageError(

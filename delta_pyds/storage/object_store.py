@@ -28,7 +28,10 @@ _PASSING = (408, 429, 500, 502, 503, 504)
 
 
 class Found(NamedTuple):
-    """An object or a directory. ``key``: its whole name in the bucket, with no slash at the end."""
+    """An object or a directory. ``key``: its whole name in the bucket, with no slash at the end.
+
+    A directory with a ``generation`` is an object that stands for one, and what lies in it shows it too.
+    """
 
     key: str
     size_bytes: int = 0
@@ -120,7 +123,10 @@ class ObjectStorage(ConditionalPutStorage):
     def list_from(self, directory: str, start_name: str) -> Iterator[FileStatus]:
         bucket, prefix = self._prefix(directory)
         if not self._lists_in_order(bucket):
-            files = list(self._files(directory, bucket, prefix, start_name, self._asked(directory, bucket, prefix, "")))
+            page = self._asked(directory, bucket, prefix, "")
+            if not page.found and page.more is None:
+                raise directory_not_found(directory)
+            files = list(self._files(directory, bucket, prefix, start_name, page))
             return iter(sorted(files, key=lambda file: file.path))
         first = self._asked(directory, bucket, prefix, start_name)
         if not first.found and first.more is None:
@@ -136,7 +142,7 @@ class ObjectStorage(ConditionalPutStorage):
             raise directory_not_found(directory)
         for found in self._all(directory, bucket, prefix, "", page):
             name = found.key[len(prefix) :]
-            if name and "/" not in name:
+            if name and "/" not in name and not (found.is_directory and found.generation):
                 kind: Any = "directory" if found.is_directory else "file"
                 yield DirectoryEntry(name, kind, found.size_bytes, found.modification_time_ms)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
+from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
+
+# What s3fs cuts off a path from here on.
+_VERSION = "?versionId="
 
 
 class S3Storage(ObjectStorage):
@@ -23,8 +27,28 @@ class S3Storage(ObjectStorage):
         filesystem.retries = 2
 
     def _place(self, path: str) -> tuple[str, str]:
-        bucket, key, _ = self._filesystem.split_path(self._own(path))
+        own = self._own(path)
+        bucket, key, _ = self._filesystem.split_path(own)
+        if _VERSION in own:
+            key = own.partition("://")[2][len(bucket) + 1 :].rstrip("/")
         return str(bucket), str(key)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._require_whole(path)
+        super().put(path, data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        self._require_whole(path)
+        return super().open_output(path)
+
+    def _require_whole(self, path: str) -> None:
+        """Raises: StorageError for a path that s3fs, which writes these files, would cut."""
+        if _VERSION in path:
+            raise StorageError(
+                f"{path!r} was not written: {_VERSION!r} is part of its name, and s3fs would write an object without "
+                "it. Take another name.",
+                path=path,
+            )
 
     def _call(self, operation: str, bucket: str, **request: Any) -> Any:
         return self._filesystem.call_s3(operation, Bucket=bucket, **self._filesystem.req_kw, **request)

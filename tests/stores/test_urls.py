@@ -11,7 +11,7 @@ import pytest
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.resolve import normalize_table_root, resolve_storage
-from tests.support.stores import ACCOUNT, Store
+from tests.support.stores import ACCOUNT, ACCOUNT_KEY, Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +47,29 @@ def test_credentials_come_from_the_environment(store: Store) -> None:
     )
     subprocess.run([sys.executable, "-c", program], env={**os.environ, **store.environment}, check=True, cwd=ROOT)
     assert resolve_storage(root, store.options).read(f"{root}/1.json") == b"x"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"AZURE_STORAGE_ACCOUNT_KEY": ACCOUNT_KEY},
+        {
+            "AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=https;AccountName=other;"
+            f"AccountKey={ACCOUNT_KEY};EndpointSuffix=core.windows.net"
+        },
+        {"AZURE_STORAGE_CLIENT_ID": "i", "AZURE_STORAGE_CLIENT_SECRET": "s", "AZURE_STORAGE_TENANT_ID": "t"},
+    ],
+)
+def test_a_sas_that_was_handed_out_goes_before_the_environment(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may do less than the key of the account, and ends. adlfs writes long files by the same attributes."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    storage = resolve_storage("abfss://c@acct.dfs.core.windows.net/t", {"sas_token": "sv=1&sig=handed-out"})
+    client = storage._filesystem.service_client  # type: ignore[attr-defined]
+    assert client.credential is None and "sig=handed-out" in client.url and client.account_name == "acct"
+    assert storage._filesystem.connection_string is storage._filesystem.account_key is None  # type: ignore[attr-defined]
 
 
 def test_options_of_another_account_are_refused(store: Store) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 
@@ -266,6 +267,48 @@ def test_a_proposal_that_goes_wrong(server: UnityServer, catalog: UnityCatalog, 
     assert table.append("a").version == 1
     assert table.append("b").version == 2
     assert table.files() == ["a", "b"] and table.published() == [0, 1, 2] and table.unpublished() == []
+
+
+@pytest.mark.parametrize("of_another_table", [False, True])
+def test_an_answer_without_the_commit_says_nothing(
+    catalog: UnityCatalog, monkeypatch: pytest.MonkeyPatch, of_another_table: bool
+) -> None:
+    """A gateway may answer from a cache; the call reaches the server the next time, or has reached it."""
+    table = CatalogTable(catalog)
+    table.create()
+    table.append("a")
+    http, real = catalog._http, catalog._http.post
+
+    def post(path: str, body: Any, answer: Any) -> Any:
+        monkeypatch.setattr(http, "post", real)
+        if not of_another_table:
+            return http.get(path, answer)
+        loaded = real(path, body, answer)
+        metadata = msgspec.structs.replace(loaded.metadata, table_uuid="another", location="/another")
+        return msgspec.structs.replace(loaded, metadata=metadata)
+
+    monkeypatch.setattr(http, "post", post)
+    assert table.append("b").version == 2
+    assert table.files() == ["a", "b"] and table.published() == [0, 1, 2]
+
+
+def test_a_registration_whose_answer_is_another_tables(catalog: UnityCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = catalog._http.post
+
+    def post(path: str, body: Any, answer: Any) -> Any:
+        loaded = real(path, body, answer)
+        if not path.endswith("/tables"):
+            return loaded
+        return msgspec.structs.replace(loaded, metadata=msgspec.structs.replace(loaded.metadata, table_uuid="another"))
+
+    monkeypatch.setattr(catalog._http, "post", post)
+    outcomes: list[CommitOutcome] = []
+    register = catalog.register_table
+    monkeypatch.setattr(catalog, "register_table", lambda new: outcomes.append(register(new)) or outcomes[-1])
+    table = CatalogTable(catalog)
+    table.create()
+    assert isinstance(outcomes[0], OutcomeUnknown)
+    assert table.append("a").version == 1
 
 
 @pytest.mark.parametrize("wrong", WRONGS, ids=str)

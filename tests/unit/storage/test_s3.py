@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import s3fs
 
-from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError, StorageError
+from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.object_store import Page
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.s3 import S3Storage
 from tests.support.s3_server import options, s3_server
@@ -51,6 +52,24 @@ class TestS3(WritingContract):
             file.write(b"y")
         assert storage.read(f"{root}/d/{name}") == b"y"
 
+    def test_a_name_that_s3fs_takes_for_a_version_is_literal(self, storage: Storage, root: str, put: Put) -> None:
+        """To delete it must not delete what has the name before it."""
+        names = ["x", "x?versionId=1", "y", "y?versionId=1"]
+        for name in names:
+            put(f"{root}/{name}", name.encode())
+        assert self.names(storage, root, "") == names
+        assert storage.read(f"{root}/x?versionId=1") == b"x?versionId=1"
+        storage.delete(f"{root}/x?versionId=1", below=root)
+        assert self.names(storage, root, "") == ["x", "y", "y?versionId=1"]
+        assert storage.delete_all([f"{root}/y?versionId=1", f"{root}/none"], below=root) == {}
+        assert self.names(storage, root, "") == ["x", "y"]
+        storage.put_if_absent(f"{root}/z?versionId=1", b"z")
+        assert self.names(storage, root, "z") == ["z?versionId=1"]
+        for write in (lambda path: storage.put(path, b"new"), storage.open_output):
+            with pytest.raises(StorageError, match="was not written"):
+                write(f"{root}/x?versionId=1")
+        assert storage.read(f"{root}/x") == b"x"
+
 
 class Client:
     """s3fs with a hand in its calls."""
@@ -90,6 +109,34 @@ def client(url: str) -> Client:
 @pytest.fixture
 def root() -> str:
     return f"s3://bucket/{uuid.uuid4().hex}"
+
+
+class MarkedStorage(S3Storage):
+    """Shows objects whose names end in _d as such that stand for directories, as Azure does; lists in no order."""
+
+    def _lists_in_order(self, bucket: str) -> bool:
+        return not bucket
+
+    def _page(self, *where: Any, **how: Any) -> Page:
+        page = super()._page(*where, **how)
+        return page._replace(
+            found=[one._replace(is_directory=one.is_directory or one.key.endswith("_d")) for one in page.found]
+        )
+
+
+def test_a_directory_with_an_object_that_stands_for_it_is_listed_once(client: Client, root: str) -> None:
+    storage = MarkedStorage(client, "s3")
+    for name in ("p_d", "p_d/x", "f"):
+        storage.put(f"{root}/{name}", b"x")
+    assert [(one.name, one.kind) for one in storage.list_directory(root)] == [("f", "file"), ("p_d", "directory")]
+
+
+def test_a_missing_directory_where_listings_have_no_order(client: Client, root: str) -> None:
+    storage = MarkedStorage(client, "s3")
+    storage.put(f"{root}/f", b"x")
+    assert list(storage.list_from(root, "g")) == []
+    with pytest.raises(FileNotFoundInStorageError):
+        storage.list_from(f"{root}/nothing", "")
 
 
 def test_a_store_that_ignores_the_condition_is_refused(root: str) -> None:
