@@ -1,7 +1,8 @@
 """Creating a file only where there is none, by a conditional put: what S3, and stores that speak like it, offer.
 
 Not every store that knows the request heeds the condition, and old clients drop it without a word. So a bucket must
-prove it, once, before the first create.
+prove it, once, before the first create: by a race for one name, as some look first and put then. Where such a store is
+lucky in the race, nobody can tell it from a proof.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from delta_pyds.backoff import pause_s
@@ -23,6 +25,7 @@ from delta_pyds.storage.fsspec_store import FsspecStorage
 _CONFLICT_ATTEMPTS = 6
 _FIRST_PAUSE_S = 0.08
 _LONGEST_PAUSE_S = 2.0
+_RACERS = 8
 # Answers of a server that says that it did nothing and would not do it later either.
 _REFUSALS = range(400, 500)
 _NOT_REFUSALS = (408, 409, 429)
@@ -66,23 +69,28 @@ class ConditionalPutStorage(FsspecStorage, ABC):
         self._create(path, data)
 
     def _prove(self, directory: str) -> None:
-        """Create a file twice.
+        """Create a file from several threads at once, and once more.
 
-        Raises: NothingWrittenError if the second time succeeds too.
+        Raises: NothingWrittenError if that succeeds more than once.
         """
         # hidden and without a version, so that no reader takes it for a file of the table or its log
         probe = f"{directory.rstrip('/')}/.{uuid.uuid4().hex}.tmp"
         try:
-            with contextlib.suppress(FileExistsInStorageError):  # the client's second try met its first
-                self._create(probe, b"1")
-            try:
-                self._create(probe, b"2")
-            except FileExistsInStorageError:
-                return
-            raise not_proven(directory, self._unproven)
+            with ThreadPoolExecutor(_RACERS) as pool:
+                # none, where the client's second try met its first
+                won = sum(pool.map(lambda _: self._creates(probe), range(_RACERS)))
+            if won > 1 or self._creates(probe):
+                raise not_proven(directory, self._unproven)
         finally:
             with contextlib.suppress(StorageError):
                 self.delete(probe, below=directory)
+
+    def _creates(self, path: str) -> bool:
+        try:
+            self._create(path, b"1")
+        except FileExistsInStorageError:
+            return False
+        return True
 
     def _create(self, path: str, data: bytes) -> None:
         own_path = self._own(path)

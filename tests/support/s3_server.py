@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,17 +17,22 @@ CREDENTIALS = {"key": "test", "secret": "test"}
 
 
 @contextmanager
-def s3_server(*, heeds_conditions: bool = True) -> Iterator[str]:
+def s3_server(*, heeds_conditions: bool = True, in_one_step: bool = True) -> Iterator[str]:
     """Yield the server's URL; it has a bucket ``bucket``.
 
-    ``heeds_conditions`` False: it ignores If-None-Match, as some stores do.
+    ``heeds_conditions`` False: it ignores If-None-Match, as some stores do. ``in_one_step`` False: it looks whether
+    there is a file, and puts its own later.
     """
     application = DomainDispatcherApplication(create_backend_app)
     lock = threading.Lock()
+    names: set[str] = set()
 
     def one_at_a_time(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         if not heeds_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
+        if not in_one_step and environ["PATH_INFO"] not in names and environ.pop("HTTP_IF_NONE_MATCH", None):
+            time.sleep(0.1)
+            names.add(environ["PATH_INFO"])
         # moto looks first and puts then; S3's conditional put is one step
         with lock:
             return list(application(environ, start_response))

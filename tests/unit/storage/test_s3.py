@@ -151,11 +151,20 @@ def test_a_store_that_ignores_the_condition_is_refused(root: str) -> None:
         assert not storage.exists(f"{root}/1.json")
 
 
+def test_a_store_that_looks_first_and_puts_then_is_refused(root: str) -> None:
+    """One after the other it refuses the second, and of two at once it takes both."""
+    with s3_server(in_one_step=False) as url:
+        storage = resolve_storage("s3://bucket/t", options(url))
+        with pytest.raises(NothingWrittenError, match="ignores If-None-Match"):
+            storage.put_if_absent(f"{root}/1.json", b"x")
+        assert not storage.exists(f"{root}/1.json")
+
+
 def test_the_proof_is_asked_for_once_and_leaves_nothing(client: Client, root: str) -> None:
     storage = S3Storage(client, "s3")
     storage.put_if_absent(f"{root}/1.json", b"x")
     storage.put_if_absent(f"{root}/2.json", b"x")
-    assert len(client.puts) == 4
+    assert len(client.puts) == 11 and len(set(client.puts)) == 3
     assert [status.name for status in storage.list_from(root, "")] == ["1.json", "2.json"]
 
 
