@@ -35,7 +35,8 @@ class CredentialCache:
 
     def __init__(self, http: UnityHttp, *, now_ms: Callable[[], float] = lambda: time.time() * 1000) -> None:
         self._http, self._now_ms = http, now_ms
-        self._known: dict[str, StorageCredentials] = {}
+        # by the table's id, and until when they are given out
+        self._known: dict[str, tuple[StorageCredentials, float]] = {}
 
     def of_table(self, path: str, table_id: str, location: str) -> StorageCredentials | None:
         """Of a table whose calls have that path. Who may not write is given what reads."""
@@ -59,15 +60,18 @@ class CredentialCache:
         """Keep what another call has handed out."""
         found = credentials_for(location, offered)
         if found is not None:
-            self._known[table_id] = found
+            expires_at_ms = found.expires_at_ms
+            # those that do not say may expire all the same
+            until_ms = self._now_ms() + _KEPT_MS if expires_at_ms is None else expires_at_ms - _KEPT_MS
+            self._known[table_id] = found, until_ms
         return found
 
     def _kept(self, table_id: str, location: str | None, ask: Callable[[], Credentials]) -> StorageCredentials | None:
         if location is not None and scheme_of(location) == "file":
             return None
         known = self._known.get(table_id)
-        if known is not None and (known.expires_at_ms is None or known.expires_at_ms - _KEPT_MS > self._now_ms()):
-            return known
+        if known is not None and known[1] > self._now_ms():
+            return known[0]
         return self.take(table_id, location or "", ask().storage_credentials)
 
 

@@ -31,7 +31,7 @@ from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import managed_storage, table_storage, task_options
 from delta_pyds.catalog.unity import UnityCatalog
-from delta_pyds.catalog.unity_credentials import credentials_for
+from delta_pyds.catalog.unity_credentials import CredentialCache, credentials_for
 from delta_pyds.catalog.unity_http import UnityHttp
 from delta_pyds.catalog.unity_json import LoadedTable, StorageCredential, columns_of
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
@@ -698,6 +698,20 @@ def test_credentials_are_kept_and_renewed_before_they_expire(bucket: UnityServer
         # what expires soon is asked for anew each time, and what lasts is not
         assert found is not None
         assert found.storage_options["secret"] == ("third-secret" if name == "fourth-secret" else name)
+
+
+def test_credentials_that_do_not_say_when_they_expire_are_kept_for_minutes(bucket: UnityServer) -> None:
+    registered(open_catalog("prod"))
+    now_ms = [0.0]
+    cache = CredentialCache(UnityHttp(bucket.url), now_ms=lambda: now_ms[0])
+    secrets = []
+    for minute in (0, 1, 10):
+        now_ms[0] = minute * 60_000
+        bucket.credentials = [{**vended(60, f"secret-{minute}"), "expiration-time-ms": None}]
+        found = cache.of_table("catalogs/main/schemas/db/tables/t", "id", "s3://bucket/tables/t")
+        assert found is not None
+        secrets.append(found.storage_options["secret"])
+    assert secrets == ["secret-0", "secret-0", "secret-10"]
 
 
 @pytest.mark.usefixtures("bucket")
