@@ -20,6 +20,7 @@ R = TypeVar("R")
 
 # Arrow decodes and encodes with threads of its own: more of ours would only hold more row groups in memory
 _MOST_THREADS = 4
+_LOOK_SECONDS = 1.0
 
 
 class TaskRunner(Protocol):
@@ -73,7 +74,7 @@ class LocalRunner:
             futures: list[Future[R]] = []
             try:
                 futures.extend(pool.submit(run_one, task) for task in tasks)
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                done = _waited_for(futures)
                 for future in futures:
                     if future in done:
                         future.result()  # of several errors that of the first task goes up
@@ -85,6 +86,14 @@ class LocalRunner:
                     written = (f.result() for f in futures if _ended_well(f))
                     self._discard([output for output in written if isinstance(output, TaskOutput)])
                 raise
+
+
+def _waited_for(futures: Sequence[Future[Any]]) -> set[Future[Any]]:
+    """Those that had ended when one failed, or all. A wait does not notice a Ctrl-C that came just before it began."""
+    while True:
+        done, others = wait(futures, timeout=_LOOK_SECONDS, return_when=FIRST_EXCEPTION)
+        if not others or any(future.exception() is not None for future in done if not future.cancelled()):
+            return done
 
 
 def _ended_well(future: Future[Any]) -> bool:

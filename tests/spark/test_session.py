@@ -189,15 +189,19 @@ def test_the_statements_that_the_error_names_work(spark: SparkSession, tmp_path:
             found = delta_pyds.error_of(error.value)
             assert isinstance(found, OptionError)
             assert f"{statement[:6]}" in found.message and "t WITH (path = '/path/of/table')" in found.message
-            assert "CREATE VIEW v AS SELECT * FROM t WITH" in found.message
-            assert "CREATE TEMPORARY VIEW v USING deltapy OPTIONS (path '" in found.message
+            assert "delta_pyds.create_table(spark, 'name', '/path/of/table')" in found.message
+            assert "delta_pyds.sql(spark, 'SELECT * FROM delta.`/path/of/table`')" in found.message
         spark.sql(f"INSERT INTO doors_a WITH (path = '{path}') VALUES (9)")
         spark.sql(f"CREATE VIEW doors_v AS SELECT * FROM doors_b WITH (path = '{path}')")
         spark.sql(f"CREATE TEMPORARY VIEW doors_t USING deltapy OPTIONS (path '{path}')")
         wanted = [0, 0, 1, 2, 9]
-        for source in (f"doors_a WITH (path = '{path}')", "doors_v", "doors_t"):
+        delta_pyds.create_table(spark, "doors_named", str(path))
+        named = delta_pyds.sql(spark, f"SELECT id FROM delta.`{path}`")
+        assert sorted(r.id for r in named.collect()) == wanted
+        for source in (f"doors_a WITH (path = '{path}')", "doors_v", "doors_t", "doors_named"):
             assert sorted(r.id for r in spark.sql(f"SELECT id FROM {source}").collect()) == wanted
     finally:
+        delta_pyds.drop_table(spark, "doors_named")
         spark.sql("DROP VIEW IF EXISTS doors_v")
         spark.catalog.dropTempView("doors_t")
         for name in ("doors_a", "doors_b"):

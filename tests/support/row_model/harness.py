@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -325,10 +326,10 @@ def data_files(path: Path) -> set[str]:
 
 
 def needed_files(path: Path) -> set[str]:
-    """The files of the latest version, with their deletion vectors."""
+    """The files of the latest version, with their deletion vectors, as they are called on disk."""
     found: set[str] = set()
     for file in live_files(plan_scan(load_snapshot(str(path)))):
-        found.add(file.path)
+        found.add(unquote(file.path))
         if file.deletion_vector is not None and file.deletion_vector.storage_type == "u":
             found.add(file.deletion_vector.relative_path())
     return found
