@@ -47,7 +47,7 @@ from delta_pyds.protocol.paths import (
     version_prefix,
 )
 from delta_pyds.storage.allowed_roots import require_all_allowed
-from delta_pyds.storage.base import DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
+from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
 
 # ":" follows "9": names that begin with a version sort before it
 _AFTER_ALL_VERSIONS = ":"
@@ -354,8 +354,8 @@ class CatalogStorage(ManagedStorage):
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
         return self.store.list_directory(directory)
 
-    def parquet_source(self, path: str) -> Any:
-        return self.store.parquet_source(path)
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
+        return self.store.parquet_source(path, tail_bytes)
 
     def require_put_if_absent(self, directory: str) -> None:
         self.store.require_put_if_absent(directory)

@@ -10,6 +10,7 @@ From a listing to the state of a table:
 - ``decoded_size``: how many rows of it are decoded at a time, within bounded memory
 - ``sidecars``: the sidecar files that a V2 checkpoint names
 - ``checkpoint_reader``: checkpoints of every kind: small actions as objects, file actions as Arrow rows
+- ``adds``: their files and those of commits, as far as a request wants them
 - ``file_table``: the Arrow rows in which file actions of checkpoints and commits meet
 - ``replay``: a segment to the state of the table
 - ``tombstones``: removed files that vacuum still has to know of

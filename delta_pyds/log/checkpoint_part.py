@@ -5,8 +5,9 @@ Protocol: "Checkpoint Schema", "Sidecar Files".
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,8 @@ from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.errors import CorruptLogError, FileNotFoundInStorageError, MissingLogFilesError
 from delta_pyds.log.decoded_size import MAX_TEXT_BYTES, longest_text, rows_at_once
 from delta_pyds.protocol.actions import Action
-from delta_pyds.storage.base import Storage
+from delta_pyds.storage.base import TAIL_BYTES, Storage
+from delta_pyds.storage.read_ahead import Expectation, expect, in_background
 
 _A = TypeVar("_A", bound=Action)
 
@@ -40,6 +42,13 @@ _REQUIRED = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "
 
 # looking for one row, that is mostly among the first
 _FEW_ROWS = 4_096
+
+# What is asked for of row groups to come; and what is fetched for nothing, where it spares a request for each.
+_MAX_BYTES_AHEAD = 32 << 20
+_HOLE_BYTES = 1 << 20
+
+# asked for together: whoever opens a table wants both
+_OF_A_TABLE = ("protocol", "metaData")
 
 
 @dataclass
@@ -63,15 +72,35 @@ class CheckpointPart:
 
     ``referred_by``: the file that names it, for messages. ``content``: what the file holds, by a name that no other
     content will ever have; None where that is not certain. What is known of it is kept for the next that opens it.
+    ``tail_bytes``: see ``Storage.parquet_source``.
 
     Raises, whatever is read: MissingLogFilesError where there is no such file, CorruptLogError for a damaged one.
     """
 
-    def __init__(self, storage: Storage, path: str, referred_by: str | None = None, content: Hashable = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        referred_by: str | None = None,
+        content: Hashable = None,
+        tail_bytes: int = TAIL_BYTES,
+    ) -> None:
         self._storage = storage
         self.path = path
         self._referred_by = referred_by
         self._content = content
+        self._tail_bytes = tail_bytes
+        self._opening: Future[tuple[Any, pq.ParquetFile]] | None = None
+
+    def open_ahead(self) -> None:
+        """Open it in the background, if it lies in a store, which would be waited for."""
+        if self.waits and self._opening is None and "_opened" not in self.__dict__:
+            self._opening = in_background(self._open)
+
+    @property
+    def waits(self) -> bool:
+        """Whether reading is waiting for somebody."""
+        return self._storage.scheme != "file"
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -111,18 +140,42 @@ class CheckpointPart:
                 path=self.path,
             ) from e
 
-    @cached_property
-    def _source(self) -> Any:
-        return self._storage.parquet_source(self.path)
-
-    @cached_property
-    def _file(self) -> pq.ParquetFile:
+    def _open(self) -> tuple[Any, pq.ParquetFile]:
         with self.explaining():
-            parquet = open_parquet(self._source, pre_buffer=True)
+            tail = (self._tail_bytes,) if self.waits else ()
+            source = self._storage.parquet_source(self.path, *tail)
+            # what an object is told to expect comes sooner than what Arrow asks for before it decodes
+            parquet = open_parquet(source, pre_buffer=not hasattr(source, "expect"))
             # columns are told apart by dotted paths, as Parquet names its leaves
             if dotted := [name for name in parquet.schema_arrow.names if "." in name]:
                 raise pa.ArrowInvalid(f"its column {dotted[0]!r} has a dot in its name")
-            return parquet
+            return source, parquet
+
+    @cached_property
+    def _opened(self) -> tuple[Any, pq.ParquetFile]:
+        opening, self._opening = self._opening, None
+        return self._open() if opening is None else opening.result()
+
+    @property
+    def _source(self) -> Any:
+        return self._opened[0]
+
+    @property
+    def _file(self) -> pq.ParquetFile:
+        return self._opened[1]
+
+    def expect(self, columns: Sequence[str], groups: Iterable[int]) -> Expectation:
+        """Ask a store for all that is below these (dotted) columns in row groups, before it is read."""
+        if not hasattr(self._source, "expect"):
+            return Expectation()
+        with self.explaining():
+            return expect(self._source, self._ranges(columns, groups), _HOLE_BYTES)
+
+    def _ranges(self, columns: Sequence[str], groups: Iterable[int]) -> list[tuple[int, int]]:
+        below = tuple(f"{column}." for column in columns)
+        leaves = [i for i, leaf in enumerate(self._leaves) if leaf in columns or leaf.startswith(below)]
+        chunks = [self._footer.chunk(group, leaf) for group in groups for leaf in leaves]
+        return [(chunk.first_byte, chunk.first_byte + chunk.compressed_bytes) for chunk in chunks]
 
     @cached_property
     def _known(self) -> _Known:
@@ -194,13 +247,20 @@ class CheckpointPart:
 
     def actions(self, kind: str, action: type[_A]) -> list[_A]:
         """All actions of one small kind, as objects."""
-        return list(self._each(kind, action, BATCH_ROWS))
+        with self.expect([kind], self.row_groups_with(kind)):
+            return list(self._each(kind, action, BATCH_ROWS))
+
+    @cached_property
+    def _of_a_table(self) -> Expectation:
+        groups = {group for kind in _OF_A_TABLE for group in self.row_groups_with(kind)}
+        return self.expect(_OF_A_TABLE, groups)
 
     def first(self, kind: str, action: type[_A]) -> _A | None:
         """The first action of a kind, such as the protocol, of which there is one: nothing behind it is decoded.
 
         It shares its row group with a hundred thousand files, in the checkpoints of some writers.
         """
+        _ = self._of_a_table
         return next(self._each(kind, action, _FEW_ROWS), None)
 
     def _each(self, kind: str, action: type[_A], batch_rows: int) -> Iterator[_A]:
@@ -250,14 +310,60 @@ class CheckpointPart:
         with self.explaining():
             if "stats" in names and self._longest(f"{kind}.stats", group) > MAX_TEXT_BYTES:
                 names = [name for name in names if name != "stats"]
-            columns = [f"{kind}.{n}" for n in dict.fromkeys(names)]
-            if not self.present(kind, names):
-                columns = [f"{kind}.path"]
+            columns = self._columns(kind, names)
             batch_rows = self._rows_at_once(columns, group, BATCH_ROWS)
             batches = self._file.iter_batches(batch_rows, row_groups=[group], columns=columns)
             more = self._file.metadata.row_group(group).num_rows > batch_rows
             for batch in _decoded_ahead(batches) if more else batches:
                 yield _with_zone(batch.column(0), kind, self._instants)
+
+    def _columns(self, kind: str, names: Sequence[str]) -> list[str]:
+        return [f"{kind}.{n}" for n in dict.fromkeys(names)] if self.present(kind, names) else [f"{kind}.path"]
+
+
+class RowsAhead:
+    """The rows of row groups, which are asked for in the order of ``groups``, and the next ones while one is read.
+
+    Nothing is held of a row group that was read. To be closed, as not all may have been.
+    """
+
+    def __init__(self, part: CheckpointPart, kind: str, names: Sequence[str], groups: Iterable[int] = ()) -> None:
+        self._part = part
+        self._kind = kind
+        self._names = names
+        self._to_come = deque(groups)
+        self._begun: dict[int, Expectation] = {}
+        self._bytes: dict[int, int] = {}
+
+    def begin(self, group: int) -> None:
+        """Ask for a row group."""
+        if group not in self._begun:
+            part = self._part
+            self._begun[group] = expectation = part.expect(part._columns(self._kind, self._names), [group])
+            self._bytes[group] = sum(piece.end - piece.start for piece in expectation.pieces)
+
+    def begin_next(self) -> None:
+        """Ask for the first that is to come."""
+        if self._to_come:
+            self.begin(self._to_come.popleft())
+
+    def rows(self, group: int) -> Generator[pa.StructArray, None, None]:
+        """See ``CheckpointPart.rows``."""
+        self.begin(group)
+        while self._to_come and sum(self._bytes.values()) < _MAX_BYTES_AHEAD:
+            self.begin_next()
+        try:
+            yield from self._part.rows(self._kind, group, self._names)
+        finally:
+            self._forget(group)
+
+    def _forget(self, group: int) -> None:
+        self._begun.pop(group, Expectation()).close()
+        self._bytes.pop(group, None)
+
+    def close(self) -> None:
+        for group in list(self._begun):
+            self._forget(group)
 
 
 def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

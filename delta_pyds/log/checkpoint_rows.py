@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
+from delta_pyds.log.adds import AddRequest, FileBatch
 from delta_pyds.log.checkpoint_schema import (
     REMOVE,
     add_type,

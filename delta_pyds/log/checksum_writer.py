@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import FileExistsInStorageError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checksum import (
     DeletedRecordCountsHistogram,
     FileSizeHistogram,

@@ -29,6 +29,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64 * 1024
 # What read-ahead may hold besides the file being decoded.
 _MAX_BYTES_AHEAD = 64 * 1024 * 1024
+# Requests to a store at a time.
+_THREADS = 32
 
 
 class _CommitInfoLine(msgspec.Struct, rename="camel"):
@@ -51,7 +53,7 @@ def read_commit(storage: Storage, file: LogFile) -> list[SingleAction]:
 
 
 def read_commits(
-    storage: Storage, files: Iterable[LogFile], *, threads: int = 8
+    storage: Storage, files: Iterable[LogFile], *, threads: int = _THREADS
 ) -> Iterator[tuple[LogFile, list[SingleAction]]]:
     """Read commits in the given order, as fetch_commits does.
 
@@ -61,7 +63,9 @@ def read_commits(
         yield file, decode_commit(data, file.path)
 
 
-def fetch_commits(storage: Storage, files: Iterable[LogFile], *, threads: int = 8) -> Iterator[tuple[LogFile, bytes]]:
+def fetch_commits(
+    storage: Storage, files: Iterable[LogFile], *, threads: int = _THREADS
+) -> Iterator[tuple[LogFile, bytes]]:
     """The bytes of commits, in the given order.
 
     From a remote store up to ``threads`` files are fetched ahead, within a

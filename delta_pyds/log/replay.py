@@ -15,7 +15,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from delta_pyds.errors import CorruptLogError, ProtocolError
-from delta_pyds.log.checkpoint_reader import AddRequest, Checkpoint, FileBatch, commit_adds
+from delta_pyds.log.adds import AddRequest, FileBatch, commit_adds
+from delta_pyds.log.checkpoint_reader import Checkpoint
 from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.compaction import doubled_key
 from delta_pyds.log.segment import LogSegment
@@ -113,6 +114,8 @@ class LogReplay:
     @cached_property
     def tail(self) -> ReconciledCommits:
         """Raises: CorruptLogError naming every compaction as ``paths`` that does not say what came last."""
+        if self.checkpoint is not None:
+            self.checkpoint.open_ahead()  # while the commits are read
         read = list(read_commits(self._storage, self.segment.commits))
         doubled_files: set[int] = set()
         reconciled = reconcile([actions for _, actions in read], doubled_files)

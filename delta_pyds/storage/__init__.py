@@ -9,6 +9,7 @@
 - ``fsspec_store``: everything that fsspec knows
 - ``conditional_put``: fsspec stores that create a file only where there is none
 - ``object_store``: listings by pages and single requests, alike for the three
+- ``read_ahead``: ranges asked for before they are read, several at a time
 - ``object_file``: an object as a file that Parquet is read from
 - ``object_output``: a new object that is written to
 - ``s3``: S3 and what speaks like it, by If-None-Match

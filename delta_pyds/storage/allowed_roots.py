@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from delta_pyds.errors import OptionError, StorageError
-from delta_pyds.storage.base import DirectoryEntry, FileStatus, Storage
+from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage
 
 # the key among the storage options, which go everywhere that a storage is opened
 ALLOWED_ROOTS = "allowed_roots"
@@ -74,9 +74,9 @@ class RestrictedStorage:
         self.require_allowed(path)
         return self._storage.read(path, offset, length)
 
-    def parquet_source(self, path: str) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
         self.require_allowed(path)
-        return self._storage.parquet_source(path)
+        return self._storage.parquet_source(path, tail_bytes)
 
     def exists(self, path: str) -> bool:
         self.require_allowed(path)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page
 from delta_pyds.storage.retries import after_transient_errors
 
@@ -103,10 +102,10 @@ class AzureStorage(ObjectStorage):
                     return b""  # the range begins at the end of the file, or after it
                 raise
 
-    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
         # Azure knows no ranges that count from the end
         size = self._examined(bucket, key).size_bytes
-        start = max(size - TAIL_BYTES, 0)
+        start = max(size - tail_bytes, 0)
         return size, self._content(bucket, key, start, size - start) if size else b""
 
     def _content(self, bucket: str, key: str, offset: int, length: int | None) -> bytes:

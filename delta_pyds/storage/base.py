@@ -13,6 +13,9 @@ import msgspec
 
 from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
 
+# Readers of Parquet begin with so much of the end, which holds most footers, and short files whole.
+TAIL_BYTES = 64 * 1024
+
 
 class FileStatus(msgspec.Struct, frozen=True):
     """A file as a listing shows it. ``path`` is full, ``modification_time_ms`` counts from the epoch.
@@ -78,9 +81,11 @@ class Storage(Protocol):
         """The file's bytes, or those from ``offset`` on, at most ``length`` of them; short at the end of the file."""
         ...
 
-    def parquet_source(self, path: str) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
         """The file for ``pyarrow.parquet``: open, seekable, to be closed by the caller. Never a name, which it would
         take for a URI where it can.
+
+        ``tail_bytes``: so much of the end comes with the size, where bytes come by requests.
         """
         ...
 

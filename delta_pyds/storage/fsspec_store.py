@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.redaction import secrets_of
 from delta_pyds.storage.base import (
+    TAIL_BYTES,
     DirectoryEntry,
     FileStatus,
     delete_each,
@@ -215,7 +216,7 @@ class FsspecStorage:
             data = self._filesystem.cat_file(self._key(path), **({} if whole else {"start": start, "end": end}))
             return bytes(data)
 
-    def parquet_source(self, path: str) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:  # noqa: ARG002 - it reads what it is asked for
         with self._translated("opened", path):
             # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes beside them
             return self._filesystem.open(self._key(path), "rb", cache_type="none")

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 
 _FILES_PER_PAGE = 1000  # the service gives no more
@@ -71,9 +70,9 @@ class GoogleStorage(ObjectStorage):
         answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media")
         return answered, bytes(data)
 
-    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
         try:
-            headers, tail = self._content(bucket, key, f"bytes=-{TAIL_BYTES}")
+            headers, tail = self._content(bucket, key, f"bytes=-{tail_bytes}")
         except Exception as error:
             if self._http_status(error) == 416:
                 return 0, b""

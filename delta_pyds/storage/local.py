@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal
 
 from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.base import (
+    TAIL_BYTES,
     DirectoryEntry,
     FileStatus,
     delete_each,
@@ -112,7 +113,7 @@ class LocalStorage:
         except OSError as error:
             raise _failed("read", path, error) from error
 
-    def parquet_source(self, path: str) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:  # noqa: ARG002 - nothing waits
         # imported here: who only lists and reads JSON needs no Arrow
         import pyarrow as pa
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-# Readers of Parquet begin with so much of the end, which holds most footers, and short files whole.
-TAIL_BYTES = 64 * 1024
+from delta_pyds.storage.read_ahead import HOLE_BYTES, Expectation, Expectations
 
 
 class ObjectFile(io.RawIOBase):
-    """Invariant: each byte is what the object has there; a range is asked for once each time that it is read, and
-    the last 64 kB never again.
+    """Invariant: each byte is what the object has there; a range is asked for once each time that it is read, what is
+    expected once, and the last bytes, which came with the size, never again.
 
     ``size_bytes``, ``tail``: of the object, and its last bytes. ``fetch(offset, length)``: bytes of it.
     """
@@ -20,7 +19,7 @@ class ObjectFile(io.RawIOBase):
         super().__init__()
         self._size = size_bytes
         self._tail = tail
-        self._fetch = fetch
+        self._expected = Expectations(fetch)
         self._at = 0
 
     def readable(self) -> bool:
@@ -28,6 +27,11 @@ class ObjectFile(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
+
+    def expect(self, ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -> Expectation:
+        """Ask now for what will be read: first bytes and the ones after the last. Promises of a footer may be wrong."""
+        before = self._size - len(self._tail)
+        return self._expected.add(((max(start, 0), min(end, before)) for start, end in ranges), hole_bytes)
 
     def tell(self) -> int:
         return self._at
@@ -51,7 +55,7 @@ class ObjectFile(io.RawIOBase):
         data = b""
         if start < tail_at:
             wanted = min(end, tail_at) - start
-            data = self._fetch(start, wanted)
+            data = self._expected.read(start, start + wanted)
             if len(data) != wanted:
                 raise OSError(f"it has become shorter while it was read: {len(data)} of {wanted} bytes at {start}")
         if end > tail_at:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.base import (
+    TAIL_BYTES,
     DirectoryEntry,
     FileStatus,
     delete_each,
@@ -83,8 +84,8 @@ class ObjectStorage(ConditionalPutStorage):
         """One object. Raises: what has the status 404, or FileNotFoundError."""
 
     @abstractmethod
-    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
-        """The size of an object, and its last bytes, at most ``TAIL_BYTES``. Raises: as ``_examined``."""
+    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
+        """The size of an object, and its last bytes, at most so many. Raises: as ``_examined``."""
 
     _removes_many = True
 
@@ -153,9 +154,9 @@ class ObjectStorage(ConditionalPutStorage):
             raise file_not_found(path)
         return FileStatus(path, found.size_bytes, found.modification_time_ms, found.generation)
 
-    def parquet_source(self, path: str) -> ObjectFile:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> ObjectFile:
         with self._translated("opened", path):
-            size, tail = self._end(*self._place(path))
+            size, tail = self._end(*self._place(path), tail_bytes)
         return ObjectFile(size, tail, lambda offset, length: self.read(path, offset, length))
 
     def open_output(self, path: str) -> BinaryIO:

@@ -8,12 +8,13 @@ from typing import Any, BinaryIO, cast
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_file import TAIL_BYTES
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
 
 # What s3fs cuts off a path from here on.
 _VERSION = "?versionId="
+# botocore keeps 10, and whoever opens a table with many commits, or reads many files, has more requests under way
+_CONNECTIONS = 32
 
 
 class S3Storage(ObjectStorage):
@@ -25,6 +26,7 @@ class S3Storage(ObjectStorage):
         super().__init__(filesystem, scheme, root=root, secrets=secrets)
         # botocore makes 5 attempts, and s3fs that 5 times over: a silent server would be waited for 25 minutes
         filesystem.retries = 2
+        filesystem.config_kwargs = {"max_pool_connections": _CONNECTIONS, **filesystem.config_kwargs}
 
     def _place(self, path: str) -> tuple[str, str]:
         own = self._own(path)
@@ -119,9 +121,9 @@ class S3Storage(ObjectStorage):
             lambda _: 0.0,
         )
 
-    def _end(self, bucket: str, key: str) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
         try:
-            answer, tail = self._content(bucket, key, f"bytes=-{TAIL_BYTES}")
+            answer, tail = self._content(bucket, key, f"bytes=-{tail_bytes}")
         except Exception as error:
             if self._http_status(error) == 416:
                 return 0, b""

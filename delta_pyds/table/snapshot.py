@@ -15,7 +15,7 @@ from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, OptionError, TimeTravelError
-from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
+from delta_pyds.log.adds import AddRequest, FileBatch
 from delta_pyds.log.checksum import ReplayedState, read_checksum, verify_checksum
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.log.segment import LogSegment, load_segment

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import write_last_checkpoint
 from delta_pyds.table.snapshot import Snapshot, load_snapshot

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.compaction import write_compaction
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.snapshot import Snapshot, load_snapshot

@@ -127,7 +127,7 @@ class CatalogTable:
 
 
 def live_paths(snapshot: Snapshot) -> list[str]:
-    from delta_pyds.log.checkpoint_reader import AddRequest
+    from delta_pyds.log.adds import AddRequest
 
     found = [path for batch in snapshot.adds(AddRequest(columns=("path",))) for path in batch.files.column("path")]
     return sorted(path.as_py() for path in found)

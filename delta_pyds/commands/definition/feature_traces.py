@@ -29,7 +29,7 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.data.write.layout import encode_path
 from delta_pyds.errors import ConflictError, UserError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature

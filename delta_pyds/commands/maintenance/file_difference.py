@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.exact_sum import exact_sum
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.file_table import FILE_COLUMNS, KEY_COLUMNS, file_keys
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, adds_of

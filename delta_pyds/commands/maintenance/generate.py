@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.data.write.layout import partition_directory
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.paths import is_absolute, join
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.errors import CorruptLogError, DeletionVectorError, FileNotFoundInStorageError, TimeTravelError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.file_table import KEY_COLUMNS
 from delta_pyds.log.listing import LogFile, list_log

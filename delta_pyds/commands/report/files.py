@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.commands.layout.cubes import COLUMNS_TAG, ID_TAG
 from delta_pyds.expr.stats_rewrite import Needs
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.table.scan.file_statistics import Path, SkippingColumns, partition_strings
 from delta_pyds.table.snapshot import Snapshot
 

@@ -22,7 +22,7 @@ from delta_pyds.errors import (
     TimeTravelError,
     UserError,
 )
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.commit_times import TimedCommits, timed_commits
 from delta_pyds.log.listing import LogFile, commit_by_name, list_log

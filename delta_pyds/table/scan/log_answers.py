@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_pyds.errors import ProtocolError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.schema import DATE, PrimitiveType, StructField

@@ -21,7 +21,7 @@ from delta_pyds.errors import ProtocolError
 from delta_pyds.expr.nodes import Expr, conjuncts, to_sql
 from delta_pyds.expr.stats_rewrite import skipping
 from delta_pyds.html_table import table as html_table
-from delta_pyds.log.checkpoint_reader import AddRequest, FileBatch
+from delta_pyds.log.adds import AddRequest, FileBatch
 from delta_pyds.protocol.partition_values import WRONG_VALUE
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import shown

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.scan_files import PARTITION_PREFIX
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.file_table import DELETION_VECTOR, STRING_MAP
 from delta_pyds.protocol.partition_values import format_partition_value
 from delta_pyds.protocol.schema import TIMESTAMP

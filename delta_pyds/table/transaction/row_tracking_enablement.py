@@ -7,7 +7,7 @@ from collections.abc import Set
 import pyarrow.compute as pc
 
 from delta_pyds.errors import DeltaError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.features import Feature
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.snapshot import Snapshot

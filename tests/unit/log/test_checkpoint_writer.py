@@ -15,8 +15,8 @@ import pytest
 from deltalake import DeltaTable
 
 from delta_pyds.errors import CorruptLogError, ProtocolError, StorageError
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checkpoint_part import CheckpointPart
-from delta_pyds.log.checkpoint_reader import AddRequest
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, write_last_checkpoint
 from delta_pyds.table.scan.scan import plan_scan

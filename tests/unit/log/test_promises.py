@@ -20,8 +20,8 @@ import pytest
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import CorruptLogError, DeltaError, MissingLogFilesError, ProtocolError
-from delta_pyds.log import checkpoint_part, checkpoint_reader, decoded_size
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log import adds, checkpoint_part, decoded_size
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import parse_log_name
 from delta_pyds.protocol.schema import LONG, DecimalType
@@ -282,13 +282,13 @@ def test_statistics_of_other_rows_decide_nothing(
     """One verdict for each of the four rows that are files, and no more."""
     table.checkpoint()
     table.cleanup_log(4)
-    real = checkpoint_reader._verdicts
+    real = adds.PartScan._verdicts
 
     def verdicts(*args: Any) -> list[pa.BooleanArray]:
         whole = pa.concat_arrays(real(*args))
         return [pa.concat_arrays([whole, whole]).slice(0, len(whole) + rows - 4)]
 
-    monkeypatch.setattr(checkpoint_reader, "_verdicts", verdicts)
+    monkeypatch.setattr(adds.PartScan, "_verdicts", verdicts)
     with pytest.raises(DeltaError, match="of its statistics"):
         list(plan_scan(load_snapshot(str(table.path)), where="id = 2").files())
 

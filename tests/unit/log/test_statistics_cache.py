@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.errors import CorruptLogError, MissingLogFilesError
-from delta_pyds.log import checkpoint_part, checkpoint_reader
+from delta_pyds.log import adds, checkpoint_part
 from delta_pyds.log.listing import is_settled, log_files
 from delta_pyds.log.statistics_cache import Columns, StatisticsCache
 from delta_pyds.spark.options.read import parse_read_options
@@ -102,7 +102,7 @@ def test_columns_of_nothing_are_counted_too() -> None:
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> StatisticsCache:
     cache = StatisticsCache()
-    monkeypatch.setattr(checkpoint_reader, "STATISTICS_CACHE", cache)
+    monkeypatch.setattr(adds, "STATISTICS_CACHE", cache)
     return cache
 
 

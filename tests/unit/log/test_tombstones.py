@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.errors import CorruptLogError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.table.snapshot import load_snapshot
 from tests.support.table_builder import TableBuilder
 

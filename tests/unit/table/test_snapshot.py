@@ -18,7 +18,7 @@ from delta_pyds.errors import (
     TableNotFoundError,
     TimeTravelError,
 )
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.paths import LogFileKind
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.table_builder import TableBuilder

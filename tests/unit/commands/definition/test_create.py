@@ -116,7 +116,7 @@ def test_a_replaced_table_that_tracks_rows(tmp_path: Path) -> None:
 
 
 def _request() -> Any:
-    from delta_pyds.log.checkpoint_reader import AddRequest
+    from delta_pyds.log.adds import AddRequest
 
     return AddRequest(columns=("path", "baseRowId"))
 

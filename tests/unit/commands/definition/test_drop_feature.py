@@ -24,7 +24,7 @@ from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.errors import ConflictError, DeltaError, UserError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.listing import list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.actions import DomainMetadata, Protocol

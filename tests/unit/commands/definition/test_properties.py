@@ -22,7 +22,7 @@ from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.errors import DeltaError, OptionError
-from delta_pyds.log.checkpoint_reader import AddRequest
+from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.schema import INTEGER, STRING, ArrayType, StructField, StructType
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.snapshot import load_snapshot

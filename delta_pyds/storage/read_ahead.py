@@ -1,0 +1,189 @@
+"""Ranges of objects asked for before they are read, several at a time: what waits for a store waits for it once.
+
+Invariant: what is expected changes no byte that is read, and no error but the time that it comes at. A range is asked
+for once, and held until its expectation is let go.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+_T = TypeVar("_T")
+
+# Requests at a time, of a whole process.
+_THREADS = 16
+# What lies between two ranges is fetched with them, where a request of its own would take longer.
+HOLE_BYTES = 64 * 1024
+# Of a longer range several requests bring a piece each: one connection is slower than the line.
+_PIECE_BYTES = 8 * 1024 * 1024
+
+
+class Piece(NamedTuple):
+    """Bytes ``start`` to ``end`` of an object, on their way."""
+
+    start: int
+    end: int
+    data: Future[bytes]
+
+
+class Expectation:
+    """What a file was told that will be read. Let go of it by ``close``, or as a context."""
+
+    def __init__(self, pieces: Sequence[Piece] = (), closed: Callable[[Expectation], None] = lambda _: None) -> None:
+        self.pieces = pieces
+        self._closed = closed
+
+    def close(self) -> None:
+        pieces, self.pieces = self.pieces, ()
+        self._closed(self)
+        for piece in pieces:
+            piece.data.cancel()
+
+    def __enter__(self) -> Expectation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Expectations:
+    """All of one file. ``fetch(offset, length)``: bytes of it, to be asked by any thread."""
+
+    def __init__(self, fetch: Callable[[int, int], bytes]) -> None:
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._open: list[Expectation] = []
+        self._pieces: tuple[Piece, ...] = ()
+
+    def add(self, ranges: Iterable[tuple[int, int]], hole_bytes: int) -> Expectation:
+        """``ranges``: first byte and the one after the last, in any order."""
+        pieces = [
+            Piece(start, end, in_background(partial(self._fetch, start, end - start)))
+            for start, end in pieces_of(ranges, hole_bytes)
+        ]
+        expectation = Expectation(pieces, self._remove)
+        with self._lock:
+            self._open.append(expectation)
+            self._sort()
+        return expectation
+
+    def _remove(self, expectation: Expectation) -> None:
+        with self._lock, contextlib.suppress(ValueError):
+            self._open.remove(expectation)
+            self._sort()
+
+    def _sort(self) -> None:
+        self._pieces = tuple(sorted((p for e in self._open for p in e.pieces), key=lambda piece: piece.start))
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes, by requests of their own where they were not expected."""
+        found = []
+        for first, last, piece in _cover(self._pieces, start, end):
+            data = self._fetch(first, last - first) if piece is None else piece.data.result()
+            if piece is not None:
+                data = data[first - piece.start : last - piece.start]
+            found.append(data)
+            if len(data) != last - first:
+                break  # the object has become shorter
+        return found[0] if len(found) == 1 else b"".join(found)
+
+
+def _cover(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int, Piece | None]]:
+    """A range in parts, each with the piece that has it."""
+    at = bisect.bisect_right(pieces, start, key=lambda piece: piece.start)
+    # pieces of two expectations may overlap, and a long one begin before a short one
+    found = [p for p in pieces[max(0, at - 4) : at] if p.end > start]
+    for piece in (*found, *pieces[at:]):
+        if start >= end or piece.start >= end:
+            break
+        if piece.end <= start:
+            continue
+        if piece.start > start:
+            yield start, piece.start, None
+            start = piece.start
+        yield start, min(end, piece.end), piece
+        start = min(end, piece.end)
+    if start < end:
+        yield start, end, None
+
+
+def pieces_of(ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -> list[tuple[int, int]]:
+    """The requests that bring these ranges: near ones together, long ones in pieces."""
+    together: list[tuple[int, int]] = []
+    for start, end in sorted(r for r in ranges if r[0] < r[1]):
+        if together and start <= together[-1][1] + hole_bytes:
+            together[-1] = together[-1][0], max(together[-1][1], end)
+        else:
+            together.append((start, end))
+    pieces = []
+    for start, end in together:
+        number = -(-(end - start) // _PIECE_BYTES)
+        step = -(-(end - start) // number)
+        pieces += [(at, min(at + step, end)) for at in range(start, end, step)]
+    return pieces
+
+
+def expect(source: Any, ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -> Expectation:
+    """Tell a Parquet source what of it will be read. One that is no object has nothing to wait for.
+
+    ``hole_bytes``: so much between two ranges is fetched with them.
+    """
+    told = getattr(source, "expect", None)
+    return Expectation() if told is None else told(ranges, hole_bytes)
+
+
+def in_background(work: Callable[[], _T]) -> Future[_T]:
+    """Do it in one of this process's threads for requests, which it must not wait for."""
+    return _POOL[0].submit(work)
+
+
+class _Pool:
+    """Threads that a process does not wait for when it ends: a store may be silent for minutes."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._threads = 0
+
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        future: Future[_T] = Future()
+        self._waiting.put((future, work))
+        if not self._idle.acquire(blocking=False):
+            with self._lock:
+                more = self._threads < _THREADS
+                self._threads += more
+            if more:
+                threading.Thread(target=self._work, name="deltapy-fetch", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            future, work = self._waiting.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:
+                    future.set_exception(error)
+            del future, work
+            self._idle.release()
+
+
+_POOL = [_Pool()]
+
+
+def _forget_threads() -> None:
+    _POOL[0] = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -1,0 +1,138 @@
+"""Ranges that are asked for before they are read: the bytes are the object's, and each is asked for once."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from delta_pyds.errors import StorageError
+from delta_pyds.storage.object_file import ObjectFile
+from delta_pyds.storage.read_ahead import expect, in_background, pieces_of
+
+CONTENT = random.Random(3).randbytes(1_000_000)
+TAIL = 1_000
+
+
+class Store:
+    """``asked``: the ranges, in any order."""
+
+    def __init__(self, content: bytes = CONTENT) -> None:
+        self.content = content
+        self.asked: list[tuple[int, int]] = []
+        self.free = threading.Event()
+        self.free.set()
+
+    def fetch(self, offset: int, length: int) -> bytes:
+        self.asked.append((offset, offset + length))
+        assert self.free.wait(20)
+        return self.content[offset : offset + length]
+
+    def file(self) -> ObjectFile:
+        return ObjectFile(len(CONTENT), CONTENT[-TAIL:], self.fetch)
+
+
+def read(file: ObjectFile, start: int, end: int) -> bytes:
+    file.seek(start)
+    return file.read(end - start)
+
+
+def test_what_is_expected_is_asked_for_once() -> None:
+    store = Store()
+    file = store.file()
+    with expect(file, [(500_000, 600_000), (100, 200_000), (200_100, 300_000)]):
+        for _ in range(2):
+            assert read(file, 100, 200_000) == CONTENT[100:200_000]
+            assert read(file, 250_000, 300_000) == CONTENT[250_000:300_000]
+            assert read(file, 500_000, 500_001) == CONTENT[500_000:500_001]
+    # those that are near each other together
+    assert sorted(store.asked) == [(100, 300_000), (500_000, 600_000)]
+
+
+def test_what_is_not_expected_is_asked_for_when_it_is_read() -> None:
+    store = Store()
+    file = store.file()
+    with expect(file, [(100_000, 200_000), (700_000, 800_000)]):
+        assert read(file, 50_000, 999_999) == CONTENT[50_000:999_999]
+    ranges = [(50_000, 100_000), (100_000, 200_000), (200_000, 700_000), (700_000, 800_000), (800_000, 999_000)]
+    assert sorted(store.asked) == ranges
+    # what was let go of is asked for again
+    assert read(file, 100_000, 200_000) == CONTENT[100_000:200_000]
+    assert store.asked[-1] == (100_000, 200_000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_expected_the_bytes_are_those_of_the_object(seed: int) -> None:
+    drawn = random.Random(seed)
+
+    def drawn_range() -> tuple[int, int]:
+        start = drawn.randrange(-10_000, 1_010_000)
+        return start, start + drawn.choice((-5, 0, 1, 1_000, 80_000, 2_000_000))
+
+    file = Store().file()
+    expectations = []
+    for _ in range(60):
+        if drawn.random() < 0.3:
+            expectations.append(expect(file, [drawn_range() for _ in range(drawn.randrange(4))]))
+        elif expectations and drawn.random() < 0.2:
+            expectations.pop(drawn.randrange(len(expectations))).close()
+        else:
+            start, end = drawn_range()
+            start = max(start, 0)
+            assert read(file, start, max(start, end)) == CONTENT[start : max(start, end)]
+
+
+def test_ranges_are_asked_for_together_and_nobody_waits_for_them() -> None:
+    store = Store()
+    store.free.clear()
+    file = store.file()
+    expected = expect(file, [(0, 10), (300_000, 300_010), (600_000, 600_010)])
+    for _ in range(2_000):
+        if len(store.asked) == 3:
+            break
+        threading.Event().wait(0.005)
+    assert sorted(store.asked) == [(0, 10), (300_000, 300_010), (600_000, 600_010)]
+    store.free.set()
+    assert read(file, 0, 10) == CONTENT[:10]
+    expected.close()
+
+
+def test_a_long_range_is_asked_for_in_pieces() -> None:
+    pieces = pieces_of([(5, 20_000_005)])
+    assert [start for start, _ in pieces][1:] == [end for _, end in pieces][:-1]
+    assert (pieces[0][0], pieces[-1][1], len(pieces)) == (5, 20_000_005, 3)
+    assert pieces_of([(9, 9), (8, 3)]) == []
+
+
+def test_an_error_comes_when_the_range_is_read() -> None:
+    def fail(offset: int, length: int) -> bytes:
+        raise StorageError(f"{offset} {length}")
+
+    file = ObjectFile(len(CONTENT), CONTENT[-TAIL:], fail)
+    with expect(file, [(0, 100)]):
+        with pytest.raises(StorageError, match="0 100"):
+            read(file, 10, 20)
+        assert read(file, 999_500, 1_000_000) == CONTENT[999_500:]
+
+
+def test_an_object_that_has_become_shorter_is_an_error() -> None:
+    file = Store(CONTENT[:150]).file()
+    with expect(file, [(0, 200)]), pytest.raises(OSError, match="shorter"):
+        read(file, 100, 200)
+
+
+def test_a_file_that_is_no_object_expects_nothing() -> None:
+    with expect(object(), [(0, 100)]) as expectation:
+        assert expectation.pieces == ()
+
+
+def test_work_in_the_background_is_done_whatever_was_done_before() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    futures = [in_background(lambda n=n: n) for n in range(100)]  # type: ignore[misc]
+    failed = in_background(fail)
+    assert [future.result(20) for future in futures] == list(range(100))
+    with pytest.raises(ValueError, match="no"):
+        failed.result(20)
