@@ -61,14 +61,29 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # What is never shown by this process, wherever it comes up: longest first.
 _concealed: tuple[str, ...] = ()
+# of these what holds for some time alone, oldest first
+_passing: tuple[str, ...] = ()
+_MOST_PASSING = 1_000
 
 
-def conceal(secrets: Iterable[str]) -> None:
-    """Show these texts no more: neither in errors nor in logs. Short ones could be a part of anything, and are left."""
-    global _concealed
+def conceal(secrets: Iterable[str], *, passing: bool = False) -> None:
+    """Show these texts no more: neither in errors nor in logs. Short ones could be a part of anything, and are left.
+
+    ``passing``: they hold for some time alone, and the newest of their kind are kept: each text that is shown is
+    searched for all.
+    """
+    global _concealed, _passing
     found = {secret for secret in secrets if len(secret) >= 6 and secret.strip("*")}
-    if not found.issubset(_concealed):
-        _concealed = tuple(sorted({*_concealed, *found}, key=len, reverse=True))
+    gone: set[str] = set()
+    if passing:
+        # what is concealed for good stays so
+        found -= set(_concealed) - set(_passing)
+        waiting = (*(secret for secret in _passing if secret not in found), *found)
+        _passing, gone = waiting[-_MOST_PASSING:], set(waiting[:-_MOST_PASSING])
+    else:
+        _passing = tuple(secret for secret in _passing if secret not in found)
+    if gone or not found.issubset(_concealed):
+        _concealed = tuple(sorted({*_concealed, *found} - gone, key=len, reverse=True))
 
 
 def without_secrets(text: str) -> str:

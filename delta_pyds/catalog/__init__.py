@@ -8,6 +8,7 @@ What a catalog is, and which there are:
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
 - ``unity_http``: calls of Unity Catalog, and what its failures say
+- ``unity_config``: what its server offers
 - ``unity_json``: its values and ours
 - ``unity_credentials``: storage credentials that it hands out
 - ``unity``: Unity Catalog

@@ -73,12 +73,15 @@ def reserve(
 ) -> TableAddress:
     """A place for a new table of that name. What creates a table there registers it in the catalog with its commit.
 
-    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; what the catalog raises.
+    Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; CatalogError for a place that is none; what the
+        catalog raises.
     """
     from delta_pyds.catalog.named import open_catalog
+    from delta_pyds.catalog.table_state import require_place
 
     name = catalog or DEFAULT_CATALOG
     made = open_catalog(name).reserve_table(table)
+    require_place(table, made.location)
     given = _address(name, table, made.table_id, made.location, storage_options)
     reserved = {"properties": dict(made.properties), "features": list(made.features)}
     return TableAddress(given.table_root, {**given.storage_options, RESERVED: json.dumps(reserved)})

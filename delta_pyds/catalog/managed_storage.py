@@ -82,6 +82,7 @@ class CatalogStorage(ManagedStorage):
         self._credentials = None if reservation is None else reservation.credentials
         self._asked_for_reserved = False
         self._store: Storage | None = None
+        self._opened_in = 0
         self._seen: ManagedTable | None = None
         self._forbids: frozenset[str] | None = None
         # the client stays with it, so that no other one gets its id
@@ -174,8 +175,9 @@ class CatalogStorage(ManagedStorage):
     def store(self) -> Storage:
         """The file system below, which shows the log as it lies there."""
         self._renew_credentials()
-        if self._store is None:
-            self._store = self._open_store(self._credentials)
+        if self._store is None or self._opened_in != os.getpid():
+            # connections are of the process that opened them
+            self._store, self._opened_in = self._open_store(self._credentials), os.getpid()
         return self._store
 
     def _renew_credentials(self) -> None:

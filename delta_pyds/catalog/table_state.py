@@ -5,7 +5,7 @@ from __future__ import annotations
 from delta_pyds.catalog.interface import Catalog, ManagedTable
 from delta_pyds.catalog.staging import staged_version
 from delta_pyds.errors import CatalogError, DeltaError, UserError
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.resolve import has_scheme, normalize_table_root
 
 
 def ask(catalog: Catalog, name: str) -> ManagedTable:
@@ -26,8 +26,19 @@ def ask(catalog: Catalog, name: str) -> ManagedTable:
     return require_sound(table)
 
 
+def require_place(table: str, location: str) -> None:
+    """Raises: CatalogError for a location that each process would look for below its own working directory."""
+    if not (location.startswith("/") or has_scheme(location)):
+        raise CatalogError(
+            f"the catalog says of table {table!r} that it lies at {location!r:.500}, which is neither a URL nor "
+            "absolute, so nobody knows where that is. Nothing was changed; this is for whoever keeps the catalog.",
+            table=table,
+        )
+
+
 def require_sound(table: ManagedTable) -> ManagedTable:
-    """Raises: CatalogError where the versions that the catalog names do not fit together."""
+    """Raises: CatalogError where the versions that the catalog names do not fit together; as ``require_place``."""
+    require_place(table.name, table.location)
     wrong = _contradiction(table)
     if wrong is not None:
         raise CatalogError(

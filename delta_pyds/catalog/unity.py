@@ -34,6 +34,7 @@ from delta_pyds.catalog.interface import (
 from delta_pyds.catalog.managed import CLEAN_UP
 from delta_pyds.catalog.settings import CatalogSettings, read_settings
 from delta_pyds.catalog.table_state import require_sound
+from delta_pyds.catalog.unity_config import CREATE, CREDENTIALS, LOAD, STAGE, UPDATE, UnityConfig
 from delta_pyds.catalog.unity_credentials import CredentialCache
 from delta_pyds.catalog.unity_http import UnityError, UnityHttp, path_of
 from delta_pyds.catalog.unity_json import (
@@ -78,9 +79,12 @@ class UnityCatalog(Catalog):
 
     def __init__(self, http: UnityHttp) -> None:
         self._http = http
+        self._config = UnityConfig(http)
         self._credentials = CredentialCache(http)
         # tables, by their ids, of which the server stores at least one commit: from then on it looks at the sequence
         self._begun: set[str] = set()
+        # tables, by their ids, whose commits must bring metadata of Iceberg too
+        self._converted: set[str] = set()
 
     def __repr__(self) -> str:
         return f"UnityCatalog({self._http.shown!r})"
@@ -105,6 +109,8 @@ class UnityCatalog(Catalog):
         path = _path(name)
         table = self._loaded(name, path)
         try:
+            if not self._config.offers(_parts(name)[0], CREDENTIALS):
+                return table
             credentials = self._credentials.of_table(path, table.table_id, table.location)
         except UnityError as error:
             raise self._failure(f"no credentials for the files of table {name!r}", error) from None
@@ -119,6 +125,9 @@ class UnityCatalog(Catalog):
         lost = _lost(proposal)
         if lost:
             return Refused(f"Unity Catalog wants {', '.join(lost)} of its tables")
+        if proposal.table_id in self._converted:
+            return Refused("the catalog keeps it for readers of Iceberg too (UniForm), and delta_pyds does not convert")
+        self._require_to_write(name, UPDATE)
         if proposal.version > 1 and proposal.table_id not in self._begun:
             wrong = self._out_of_sequence(proposal, path)
             if wrong is not None:
@@ -145,6 +154,7 @@ class UnityCatalog(Catalog):
 
     def reserve_table(self, name: str) -> TableReservation:
         catalog, schema, table = _parts(name)
+        self._require(name, STAGE)
         try:
             made = self._http.post(
                 path_of("catalogs", catalog, "schemas", schema, "staging-tables"), {"name": table}, StagingTable
@@ -184,6 +194,7 @@ class UnityCatalog(Catalog):
 
     def register_table(self, table: NewTable) -> CommitOutcome:
         catalog, schema, name = _parts(table.name)
+        self._require_to_write(table.name, CREATE)
         try:
             loaded = self._http.post(
                 path_of("catalogs", catalog, "schemas", schema, "tables"), creation(name, table), LoadedTable
@@ -197,7 +208,22 @@ class UnityCatalog(Catalog):
 
     # --- what the server says
 
+    def _require(self, name: str, call: str) -> None:
+        """Raises: UnsupportedOperationError for a call that the server does not offer; CatalogError."""
+        try:
+            self._config.require(_parts(name)[0], call)
+        except UnityError as error:
+            raise self._failure("it does not say what it offers", error) from None
+
+    def _require_to_write(self, name: str, call: str) -> None:
+        """Raises: NothingWrittenError for what ``_require`` raises."""
+        try:
+            self._require(name, call)
+        except DeltaError as error:
+            raise NothingWrittenError(error.message) from None
+
     def _loaded(self, name: str, path: str) -> ManagedTable:
+        self._require(name, LOAD)
         try:
             loaded = self._http.get(path, LoadedTable)
         except UnityError as error:
@@ -215,6 +241,8 @@ class UnityCatalog(Catalog):
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 table=name,
             )
+        if loaded.uniform is not None:
+            self._converted.add(loaded.metadata.table_uuid)
         return self._saw(managed_table(name, loaded, FORBIDDEN))
 
     def _saw(self, table: ManagedTable) -> ManagedTable:

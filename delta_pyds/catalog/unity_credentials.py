@@ -95,5 +95,5 @@ def _covers(prefix: str | None, root: str) -> bool:
 
 def _options(config: Mapping[str, str | None]) -> dict[str, str]:
     found = {name: value for name in _OPTIONS if (value := config.get(name))}
-    conceal(value for name, value in found.items() if name != _PUBLIC)
+    conceal((value for name, value in found.items() if name != _PUBLIC), passing=True)
     return {_OPTIONS[name]: value for name, value in found.items()}

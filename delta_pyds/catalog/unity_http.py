@@ -14,7 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
@@ -211,11 +211,24 @@ class UnityHttp:
             host, proxy = parts.hostname or "", getproxies().get(parts.scheme)
             given: dict[str, Any] = {"maxsize": _CONNECTIONS}
             if proxy and host not in _OF_THIS_MACHINE and not proxy_bypass(host):
-                self._pool = self._urllib3.ProxyManager(proxy, **given)
+                self._pool = self._urllib3.ProxyManager(
+                    proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given
+                )
             else:
                 self._pool = self._urllib3.PoolManager(**given)
             self._process = os.getpid()
         return self._pool
+
+
+def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
+    """Who asks the proxy. The client takes nothing of that from its URL."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    headers: Mapping[str, str] = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}")
+    conceal((password, *(value.rpartition(" ")[2] for value in headers.values())))
+    return headers
 
 
 def path_of(*parts: str) -> str:

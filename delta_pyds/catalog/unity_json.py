@@ -65,6 +65,7 @@ class LoadedTable(_Kebab):
     metadata: TableMetadata
     commits: list[StagedCommit] | None = None
     latest_table_version: int | None = None
+    uniform: Any = None
 
 
 class Features(_Kebab):

@@ -38,6 +38,10 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.table.sound_schema import check_sound
 from delta_pyds.tasks.scan_state import RowIdColumns
 
+_UNIVERSAL_FORMATS = "delta.universalFormat.enabledFormats"
+# the code of the refusal to open such a table by its path
+MANAGED_BY_CATALOG = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
+
 
 @dataclass(frozen=True)
 class TableConfiguration:
@@ -92,6 +96,7 @@ class TableConfiguration:
         Protocol: "Protocol Evolution", "Table Features".
         """
         _check_writable(self.table_root, self.version, self.protocol, self.features)
+        self._check_not_converted()
         if self.properties.unusable:
             raise ProtocolError(
                 f"the table {self.table_root} cannot be written to: {self.properties.unusable[0]} Set it right first, "
@@ -99,6 +104,23 @@ class TableConfiguration:
                 code="DELTA_INVALID_TABLE_PROPERTY",
                 table=self.table_root,
                 version=self.version,
+            )
+
+    def _check_not_converted(self) -> None:
+        """Each commit of such a table brings the metadata of Iceberg that it was converted to.
+
+        Specification of Unity Catalog's interface: "Write a Commit".
+        """
+        formats = (self.configuration.get(_UNIVERSAL_FORMATS) or "").lower().split(",")
+        if self.configuration.get(UNITY_TABLE_ID) and "iceberg" in map(str.strip, formats):
+            raise UnsupportedFeatureError(
+                f"the table {self.table_root} of Unity Catalog is for readers of Iceberg too (UniForm: "
+                f"{_UNIVERSAL_FORMATS} has iceberg), so each commit must bring metadata of Iceberg, which delta_pyds "
+                "does not make. Reading it works; write it with an engine that converts, or leave the property out.",
+                code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+                table=self.table_root,
+                version=self.version,
+                features=["UniForm"],
             )
 
     @property
@@ -179,7 +201,7 @@ def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: 
         raise UnsupportedFeatureError(
             f"the table {table_root} is managed by a catalog (feature {managed[0]}): its newest commits are known to "
             f"the catalog only, so opening it by path could miss them. Open it by its name there, {_which(metadata)}.",
-            code="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            code=MANAGED_BY_CATALOG,
             table=table_root,
             version=version,
             features=managed,

@@ -33,6 +33,18 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
 }
 TABLE_ID = "io.unitycatalog.tableId"
+_OF_SCHEMA = "/v1/catalogs/{catalog}/schemas/{schema}"
+ENDPOINTS = (
+    f"POST {_OF_SCHEMA}/staging-tables",
+    f"POST {_OF_SCHEMA}/tables",
+    f"GET {_OF_SCHEMA}/tables",
+    *(f"{method} {_OF_SCHEMA}/tables/{{table}}" for method in ("GET", "POST", "DELETE", "HEAD")),
+    f"POST {_OF_SCHEMA}/tables/{{table}}/rename",
+    f"GET {_OF_SCHEMA}/tables/{{table}}/credentials",
+    f"POST {_OF_SCHEMA}/tables/{{table}}/metrics",
+    "GET /v1/staging-tables/{table_id}/credentials",
+    "GET /v1/temporary-path-credentials",
+)
 # what a fault does; or an answer of its own: status, kind, message
 CUT_BEFORE, CUT_AFTER, HALF, DRIP = "cut before", "cut after", "half an answer", "a byte now and then"
 Fault = Callable[[str, str], "str | tuple[int, str, str] | None"]
@@ -95,6 +107,7 @@ class UnityServer:
         self.requests: list[tuple[str, str, str | None, Any]] = []
         self.fault: Fault | None = None
         self.credentials: list[dict[str, Any]] = []
+        self.endpoints, self.version = ENDPOINTS, "1.0"
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"unity": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -129,6 +142,8 @@ class UnityServer:
     def act(self, method: str, path: list[str], query: dict[str, list[str]], body: Any) -> Any:
         with self._lock:
             match method, path:
+                case "GET", ["config"]:
+                    return self._configured(query)
                 case "GET", ["catalogs", catalog, "schemas", schema, "tables", table]:
                     return self._found(catalog, schema, table).answer()
                 case "GET", ["catalogs", catalog, "schemas", schema, "tables", table, "credentials"]:
@@ -142,6 +157,13 @@ class UnityServer:
                 case "POST", ["catalogs", catalog, "schemas", schema, "tables", table]:
                     return self._update(self._found(catalog, schema, table), body)
         raise FailureError(404, "NotFoundException", "no such endpoint")
+
+    def _configured(self, query: dict[str, list[str]]) -> Any:
+        """The real one ignores which versions are asked for."""
+        catalog, _ = query["catalog"][0], query["protocol-versions"][0]
+        if not any(schema.startswith(f"{catalog}.") for schema in self.schemas):
+            raise FailureError(404, "NoSuchCatalogException", f"Catalog not found: {catalog}")
+        return {"endpoints": list(self.endpoints), "protocol-version": self.version}
 
     def _found(self, catalog: str, schema: str, table: str) -> Table:
         name = f"{catalog}.{schema}.{table}"

@@ -13,10 +13,11 @@ import fsspec
 import pytest
 
 import delta_pyds
+from delta_pyds import redaction
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.errors import ConstraintViolationError, DeltaError, StorageError
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.redaction import MAX_SHOWN, secrets_of, shown, without_secrets
+from delta_pyds.redaction import MAX_SHOWN, conceal, secrets_of, shown, without_secrets
 from delta_pyds.storage.fsspec_store import FsspecStorage
 from delta_pyds.storage.resolve import normalize_table_root, open_storage
 
@@ -132,6 +133,25 @@ def test_a_plan_that_holds_a_request_shows_none_either() -> None:
 
     request = WriteRequest("/t", StructType(()), "append", storage_options={"secret": SECRET})
     assert SECRET not in repr(WritePlan(request)) and "'/t'" in repr(WritePlan(request))
+
+
+def test_of_secrets_that_pass_the_newest_are_concealed() -> None:
+    """A process that lasts is given new ones each hour, and each text is searched for all that are kept."""
+    before = redaction._concealed
+    try:
+        conceal(["for-good-secret"])
+        for number in range(5_000):
+            conceal([f"vended-secret-{number:05d}", f"vended-token-{number:05d}", "used-all-the-time"], passing=True)
+        conceal(["for-good-secret", "x" * 9], passing=True)
+        assert len(redaction._concealed) <= len(before) + 1 + redaction._MOST_PASSING
+        text = "for-good-secret used-all-the-time vended-secret-04999 vended-token-04700 vended-token-00001"
+        assert without_secrets(text) == "*** *** *** *** vended-token-00001"
+        conceal(["used-all-the-time"])
+        for number in range(redaction._MOST_PASSING):
+            conceal([f"another-secret-{number:05d}"], passing=True)
+        assert without_secrets("used-all-the-time vended-token-04999") == "*** vended-token-04999"
+    finally:
+        redaction._concealed, redaction._passing = before, ()
 
 
 def test_secrets_are_told_from_other_options() -> None:

@@ -5,10 +5,12 @@ Invariant: the log goes last, so what dies on the way can be repeated. No symbol
 
 from __future__ import annotations
 
-from delta_pyds.errors import FileNotFoundInStorageError, UnsupportedOperationError
+from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, UnsupportedOperationError
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import LOG_DIRECTORY, join
 from delta_pyds.storage.base import Storage
+from delta_pyds.table.configuration import MANAGED_BY_CATALOG
+from delta_pyds.table.snapshot import open_snapshot
 
 
 def remove_table(storage: Storage, table_root: str) -> None:
@@ -43,7 +45,7 @@ def _empty(storage: Storage, table_root: str, directory: str, keep: str | None =
 
 def check_removable(storage: Storage, table_root: str) -> None:
     """Raises: UnsupportedOperationError for the root of a file system or of a bucket, and for one below which another
-    table lies, whose files would go too.
+    table lies, whose files would go too; UnsupportedFeatureError for a table that a catalog manages.
     """
     scheme, _, rest = table_root.rpartition("://")
     names = [name for name in rest.split("/") if name]
@@ -51,6 +53,7 @@ def check_removable(storage: Storage, table_root: str) -> None:
         raise UnsupportedOperationError(
             f"the table at {table_root} fills a whole file system or bucket: delete it there.", table=table_root
         )
+    _check_manager(storage, table_root)
     other = _table_below(storage, table_root)
     if other is not None:
         raise UnsupportedOperationError(
@@ -59,6 +62,15 @@ def check_removable(storage: Storage, table_root: str) -> None:
             table=table_root,
             other=other,
         )
+
+
+def _check_manager(storage: Storage, table_root: str) -> None:
+    """A damaged table may go; one that a catalog manages is not opened by its path, and not deleted by it either."""
+    try:
+        open_snapshot(storage, table_root)
+    except DeltaError as error:
+        if error.code == MANAGED_BY_CATALOG:
+            raise
 
 
 def _table_below(storage: Storage, table_root: str) -> str | None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from pyroaring import BitMap64
 
+from delta_pyds.catalog.opening import task_options
 from delta_pyds.columnar.roaring import deserialize, serialize
 from delta_pyds.commands.commit import FileChanges, MarkedFile
 from delta_pyds.commands.row_changes.plan import TargetFiles, marks_deletions
@@ -30,7 +31,6 @@ from delta_pyds.data.write.deletion_vector_writer import write_deletion_vectors
 from delta_pyds.errors import DeltaError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
 from delta_pyds.protocol.schema import StructType
-from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.row_changes import RewriteFiles, TableFile, WriteChangeFiles
 from delta_pyds.tasks.scan_file import scan_file, written_scan_file
@@ -87,7 +87,7 @@ class Finish:
         self._one_match = one_match
         self._repeats = repeats
         self._root = target.snapshot.table_root
-        self._storage = resolve_storage(self._root, write.storage_options)
+        self._storage = target.snapshot.storage
 
     def run(self, outputs: Sequence[TaskOutput], *, now_ms: int, written: Sequence[WrittenFile] = ()) -> FileChanges:
         """Let the tasks run that are needed. ``outputs``: of the tasks that found rows, and wrote new ones.
@@ -95,6 +95,7 @@ class Finish:
         ``written``: new files of the same commit that are in no output, whose rows change files must tell too.
         Raises: DeltaError for outputs that contradict each other or the table; whatever a task raises.
         """
+        self._renew_credentials()
         files = self._target.files
         changes = FileChanges()
         changes.take(outputs, files, now_ms=now_ms)
@@ -110,6 +111,12 @@ class Finish:
             if self._tells_deletions and self._target.snapshot.configuration.properties.change_data_feed:
                 changes.take(self._told(leaving, written), files, now_ms=now_ms)
         return changes
+
+    def _renew_credentials(self) -> None:
+        """What a catalog hands out for some time may have expired while rows were found."""
+        now = task_options(self._storage, self._write.storage_options)
+        self._write = replace(self._write, storage_options=now)
+        self._target = replace(self._target, scan=replace(self._target.scan, storage_options=now))
 
     # --- which rows leave
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,27 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+import delta_pyds
 from delta_pyds.catalog import CommitOutcome, CommitProposal, ManagedTable, Ratified, StorageCredentials
+from delta_pyds.catalog.address import locate
 from delta_pyds.catalog.committer import CatalogCommitter
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.named import forget_catalogs
 from delta_pyds.catalog.opening import task_options
+from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions, files_state
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import commit_write, plan_write
 from delta_pyds.log.committer import ProposedCommit
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.scan.scan import plan_scan
-from delta_pyds.table.snapshot import open_snapshot
+from delta_pyds.table.snapshot import load_snapshot, open_snapshot
+from delta_pyds.tasks.write_state import TaskOutput
 from tests.support.catalogs import NAME, CatalogTable, commit_lines
+from tests.support.table_writes import struct, write_rows
 from tests.unit.catalog.fifty_lines import DictCatalog
 
 MINUTE_MS = 60_000
@@ -96,6 +106,53 @@ def test_tasks_get_them_and_nothing_that_opens_the_catalog(catalog: Vending) -> 
         assert "token-" not in repr(state)
     assert task_options(LocalStorage(), {"endpoint": "e"}) == {"endpoint": "e"}
     assert "token-" not in repr(catalog.load_table(NAME))
+
+
+@pytest.mark.parametrize("kind", ["delete", "replace"])
+def test_the_second_pass_of_a_command_gets_new_ones(
+    catalog: Vending, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What the command was planned with may have expired while rows were found."""
+    monkeypatch.setattr("delta_pyds.catalog.named._connect", lambda _: catalog)
+    forget_catalogs()
+    address = locate(table=NAME, catalog="vending")
+    columns, options = {"id": "long", "p": "string"}, address.storage_options
+    write_rows(address.table_root, columns, [{"id": i, "p": "x"} for i in range(4)], storage_options=options)
+    catalog.minutes = 1  # so that whoever asks is given new ones
+    passes: list[tuple[str, int, set[str]]] = []
+
+    class Runner(LocalRunner):
+        def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+            given = {task.scan.storage_options["token"] for task in tasks}
+            given |= {task.write.storage_options["token"] for task in tasks if hasattr(task, "write")}
+            passes.append((function.__name__, catalog.asked, given))
+            return super().run(function, tasks)
+
+    snapshot = load_snapshot(table=NAME, catalog="vending")
+    if kind == "delete":
+        run_delete(plan_delete(snapshot, "id = 1", CommandOptions(options)), Place("process", "a test"), Runner())
+    else:
+        request = WriteRequest(
+            address.table_root, struct(columns), "overwrite", replace_where="id = 1", storage_options=options
+        )
+        plan = plan_write(request)
+        commit_write(plan, [TaskOutput()], runner=Runner())
+    (first, asked, _), (second, _, tokens) = passes
+    assert (first, second) == ("find_rows", "rewrite_files")
+    assert all(int(token.removeprefix("token-")) > asked for token in tokens)
+    found = delta_pyds.scan(table=NAME, catalog="vending").to_table().column("id").to_pylist()
+    assert sorted(found) == [0, 2, 3]
+    forget_catalogs()
+
+
+def test_a_store_is_of_the_process_that_opened_it(catalog: Vending, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork keeps the object, and must not use what its parent has open."""
+    opened = Opened(catalog)
+    parents = opened.storage.store
+    assert opened.storage.store is parents
+    parent = os.getpid()
+    monkeypatch.setattr("os.getpid", lambda: parent + 1)
+    assert opened.storage.store is not parents and len(opened.with_options) == 2
 
 
 def test_an_answer_to_a_proposal_need_not_hold_them(catalog: Vending) -> None:

@@ -37,6 +37,7 @@ from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import plan_update, run_update
 from delta_pyds.errors import (
+    CatalogError,
     DeltaError,
     MetadataChangedError,
     OptionError,
@@ -381,6 +382,27 @@ def test_upkeep_that_the_catalog_keeps_to_itself(orders: Orders, monkeypatch: py
     monkeypatch.setattr(catalog, "load_table", lambda name: replace(real(name), forbids=frozenset({"CLEAN UP"})))
     monkeypatch.setattr("delta_pyds.table.transaction.maintenance.clean_log", None)
     assert delta_pyds.checkpoint(table=NAME, catalog=orders.catalog) == 5
+
+
+@pytest.mark.parametrize("place", ["tables/x", "./x", "~/x", "c:x", ""])
+@pytest.mark.parametrize("orders", ["sqlite"], indirect=True)
+def test_a_place_that_depends_on_who_looks_is_refused(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    """Each process would look below its own working directory."""
+    monkeypatch.chdir(tmp_path)
+    catalog, before = open_catalog(orders.catalog), orders.address
+    load, make = catalog.load_table, catalog.reserve_table
+    monkeypatch.setattr(catalog, "load_table", lambda name: replace(load(name), location=place))
+    monkeypatch.setattr(catalog, "reserve_table", lambda name: replace(make(name), location=place))
+    storage = table_storage(before.table_root, before.storage_options)
+    for attempt in (
+        lambda: orders.address,
+        lambda: reserve("main.db.new", orders.catalog),
+        lambda: list(storage.list_from(f"{before.table_root}/_delta_log", "")),
+    ):
+        with pytest.raises(CatalogError, match="neither a URL nor absolute"):
+            attempt()
 
 
 def test_a_look_reserves_no_place(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:

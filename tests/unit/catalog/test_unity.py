@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
@@ -9,8 +10,12 @@ import pickle
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -31,8 +36,9 @@ from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
 from delta_pyds.catalog.opening import managed_storage, table_storage, task_options
 from delta_pyds.catalog.unity import UnityCatalog
+from delta_pyds.catalog.unity_config import CREATE, CREDENTIALS, LOAD, STAGE, UPDATE
 from delta_pyds.catalog.unity_credentials import CredentialCache, credentials_for
-from delta_pyds.catalog.unity_http import UnityHttp
+from delta_pyds.catalog.unity_http import UnityError, UnityHttp
 from delta_pyds.catalog.unity_json import LoadedTable, StorageCredential, columns_of
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
@@ -49,6 +55,7 @@ from delta_pyds.errors import (
     NothingWrittenError,
     OptionError,
     TableNotFoundError,
+    UnsupportedFeatureError,
     UnsupportedOperationError,
     UserError,
 )
@@ -449,8 +456,10 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 def test_a_server_that_gives_no_answer(server: UnityServer, catalog: UnityCatalog) -> None:
     """Nobody waits for ever, nor knows what became of the commit."""
     one = proposal(registered(catalog), 1)
-    impatient = UnityCatalog(UnityHttp(server.url, TOKEN, read_s=0.05))
-    impatient._begun.add(one.table_id)
+    http = UnityHttp(server.url, TOKEN)
+    impatient = UnityCatalog(http)
+    impatient.load_table(NAME)
+    http._read_s = 0.05
     with server._lock, pytest.raises(CatalogError, match="gave no answer"):
         impatient.propose_commit(one)
     while not server.tables[NAME].commits:
@@ -532,6 +541,123 @@ def test_a_proxy_of_the_environment(server: UnityServer, monkeypatch: pytest.Mon
     assert registered(UnityCatalog(UnityHttp("http://unity.invalid"))).name == NAME
     monkeypatch.setenv("http_proxy", "http://nowhere.invalid")
     assert UnityCatalog(UnityHttp(server.url, TOKEN)).load_table(NAME).name == NAME
+
+
+# --- what the server offers, and what it cannot have of us
+
+
+def test_what_the_server_offers_is_asked_for_once_and_first(server: UnityServer, catalog: UnityCatalog) -> None:
+    assert registered(catalog).name == NAME
+    catalog.load_table(NAME)
+    paths = [path for _, path, _, _ in server.requests]
+    assert paths[0] == "config" and server.called("GET", "config") == 1
+
+
+def test_what_the_server_does_not_offer_is_not_called(server: UnityServer) -> None:
+    offered = server.endpoints
+
+    def without(*left_out: str) -> UnityCatalog:
+        server.endpoints = tuple(one for one in offered if one not in left_out)
+        server.requests.clear()
+        return UnityCatalog(UnityHttp(server.url, TOKEN))
+
+    table = registered(without())
+    with pytest.raises(UnsupportedOperationError, match="does not offer the call 'GET /v1/catalogs"):
+        without(LOAD).load_table(NAME)
+    with pytest.raises(UnsupportedOperationError, match="staging-tables"):
+        without(STAGE).reserve_table("main.db.u")
+    with pytest.raises(NothingWrittenError, match="does not offer the call 'POST /v1/catalogs"):
+        without(UPDATE).propose_commit(proposal(table, 1))
+    assert server.called("POST") == 0
+    made = without().reserve_table("main.db.u")
+    with pytest.raises(NothingWrittenError, match="/tables' of Unity"):
+        without(CREATE).register_table(NewTable("main.db.u", made.table_id, made.location, 1, PROTOCOL, METADATA))
+    assert server.called("POST") == 0
+    assert without(CREDENTIALS).load_table(NAME).credentials is None and server.called("GET", "credentials") == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ((400, "InvalidParameterValueException", "this server speaks 2.0"), "this server speaks 2.0"),
+        ("2.1", "it answers in version '2.1'"),
+    ],
+)
+def test_a_server_of_another_version(server: UnityServer, said: Any, text: str) -> None:
+    if isinstance(said, str):
+        server.version = said
+    else:
+        server.fault = lambda _, path: said if path == "config" else None
+    with pytest.raises(UnsupportedOperationError, match=text):
+        UnityCatalog(UnityHttp(server.url, TOKEN)).load_table(NAME)
+    assert [path for _, path, _, _ in server.requests] == ["config"]
+
+
+def test_a_catalog_that_is_not_there_is_named_by_the_call_for_its_table(catalog: UnityCatalog) -> None:
+    with pytest.raises(TableNotFoundError):
+        catalog.load_table("none.db.t")
+
+
+def test_a_table_for_readers_of_iceberg_is_only_read(prod: str, server: UnityServer) -> None:
+    """Each of its commits would have to bring what it was converted to."""
+    key = "delta.universalFormat.enabledFormats"
+    made = reserve(NAME, prod)
+    with pytest.raises(OptionError, match="writes no such companion"):
+        write_rows(made.table_root, IDS, [{"id": 1}], storage_options=made.storage_options, properties={key: "iceberg"})
+    assert server.tables == {}
+    address = created(prod, [{"id": 1}])
+    configuration = load_snapshot(table=NAME, catalog=prod).configuration
+    for value, refused in (("iceberg", True), ("hudi, ICEBERG", True), ("hudi", False), ("", False)):
+        # as another engine leaves it
+        properties = {**configuration.configuration, key: value}
+        metadata = msgspec.structs.replace(configuration.metadata, configuration=properties)
+        with pytest.raises(UnsupportedFeatureError, match="UniForm") if refused else nullcontext():
+            replace(configuration, metadata=metadata).check_writable()
+        at_path = msgspec.structs.replace(metadata, configuration={key: value})
+        replace(configuration, metadata=at_path).check_writable()
+    # the server says so before the log does
+    table = server.tables[NAME]
+    real = table.answer
+    table.answer = lambda: {**real(), "uniform": {"iceberg": {}}}  # type: ignore[method-assign]
+    with pytest.raises(DeltaError, match="readers of Iceberg too"):
+        write_rows(address.table_root, IDS, [{"id": 2}], storage_options=address.storage_options)
+    assert delta_pyds.scan(table=NAME, catalog=prod).to_table().column("id").to_pylist() == [1]
+    assert table.commits == [] and not list(Path(address.table_root, "_delta_log").glob(f"{1:020d}.json"))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_is_told_who_asks(
+    scheme: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the request, or with CONNECT, and nobody else is told."""
+    password = "p:ss w@rd"
+    seen: list[tuple[str, str | None, str | None]] = []
+    caplog.set_level(logging.DEBUG)
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append((self.command, self.headers["Proxy-Authorization"], self.headers["Authorization"]))
+            self.send_error(407)
+
+        def do_CONNECT(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:{quote(password)}@127.0.0.1:{proxy.server_address[1]}")
+        monkeypatch.setenv("no_proxy", "")
+        http = UnityHttp(f"{scheme}://unity.invalid", TOKEN if scheme == "https" else None, sleep=lambda _: None)
+        with pytest.raises((CatalogError, UnityError)) as error:
+            http.get("catalogs/main", LoadedTable)
+        proxy.shutdown()
+        thread.join()
+    basic = base64.b64encode(f"me:{password}".encode()).decode()
+    assert set(seen) == {("GET" if scheme == "http" else "CONNECT", f"Basic {basic}", None)}
+    told = "".join(traceback.format_exception(error.value)) + caplog.text
+    assert password not in told and basic not in told and quote(password) not in told
 
 
 def test_an_older_urllib3_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
