@@ -7,9 +7,6 @@ GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
 INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
 NATIVE_ADAPTER := tests.conformance.native_adapter
-STORES := $(CURDIR)/.stores
-AZURITE := 3.35.0
-FAKE_GCS_SERVER := v1.56.1
 ARGS ?=
 # make conformance SAMPLE=4: Spark reads one table in four, and each feature at least once; the core reads them all
 SAMPLE ?=
@@ -21,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores store-servers test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -68,16 +65,10 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 	  test_contract.py test_committer.py test_publishing.py) \
 	  tests/concurrency/test_catalog_writers.py $(ARGS)
 
-# Where a server cannot be had, store_processes.py says so and ends with status 69.
-test-stores: java store-servers ## Run contract, races, kills, faults and Spark on servers of S3, Azure and Google (needs npm, Go)
-	@$(BIN)/python -m tests.support.store_processes $(BIN)/python -m pytest -n 2 --dist worksteal tests/stores $(ARGS)
-
-store-servers: setup
+# Where a server cannot be had, store_processes.py says so, tests the others and ends with status 69.
+test-stores: java setup ## Run contract, races, kills, faults and Spark on servers of S3, Azure, Google (needs mvn, npm, Go)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,azure,gcs]'
-	@test -d $(STORES)/node_modules/azurite || ! command -v npm >/dev/null \
-	  || npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(STORES) azurite@$(AZURITE) || true
-	@test -x $(STORES)/bin/fake-gcs-server || ! command -v go >/dev/null \
-	  || GOBIN=$(STORES)/bin go install github.com/fsouza/fake-gcs-server@$(FAKE_GCS_SERVER) || true
+	@$(BIN)/python -m tests.support.store_processes $(BIN)/python -m pytest -n 2 --dist worksteal $(if $(findstring tests/,$(ARGS)),,tests/stores) $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)

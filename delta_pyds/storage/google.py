@@ -28,14 +28,14 @@ class GoogleStorage(ObjectStorage):
     def _call(self, method: str, path: str, *names: str, **request: Any) -> Any:
         return self._filesystem.call(method, path, *names, **request)
 
-    def _upload(self, bucket: str, key: str, data: bytes, **condition: str) -> None:
+    def _send(self, bucket: str, key: str, data: bytes, **condition: str) -> None:
         path = self._filesystem.base.replace("/storage/v1/", "/upload/storage/v1/") + f"b/{quote(bucket, safe='')}/o"
         headers = {"Content-Type": "application/octet-stream"}
         self._call("POST", path, headers=headers, data=data, uploadType="media", name=key, **condition)
 
     def _put_where_absent(self, own_path: str, data: bytes) -> None:
         bucket, key = self._place(own_path)
-        self._upload(bucket, key, data, ifGenerationMatch="0")
+        self._send(bucket, key, data, ifGenerationMatch="0")
 
     def _http_status(self, error: BaseException) -> int | None:
         """gcsfs makes Python's errors of some answers, and keeps the status of the others."""
@@ -50,7 +50,7 @@ class GoogleStorage(ObjectStorage):
 
     def put(self, path: str, data: bytes) -> None:
         with self._translated("written", path):
-            self._upload(*self._place(path), data)
+            self._send(*self._place(path), data)
 
     def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
         bucket, key = self._place(path)

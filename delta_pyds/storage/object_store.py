@@ -22,7 +22,7 @@ from delta_pyds.storage.base import (
 )
 from delta_pyds.storage.conditional_put import ConditionalPutStorage
 from delta_pyds.storage.object_file import ObjectFile
-from delta_pyds.storage.object_output import ObjectOutput
+from delta_pyds.storage.object_output import FileUpload, ObjectOutput, Upload
 
 # Answers after which the same request may be understood.
 _PASSING = (408, 429, 500, 502, 503, 504)
@@ -161,8 +161,11 @@ class ObjectStorage(ConditionalPutStorage):
 
     def open_output(self, path: str) -> BinaryIO:
         self._place(path)
-        begin = super().open_output
-        return cast(BinaryIO, ObjectOutput(lambda data: self.put(path, data), lambda: begin(path)))
+        return cast(BinaryIO, ObjectOutput(lambda data: self.put(path, data), lambda: self._upload(path)))
+
+    def _upload(self, path: str) -> Upload:
+        """Begin an object in parts."""
+        return FileUpload(super().open_output(path))
 
     def delete(self, path: str, *, below: str) -> None:
         parts_below(path, below)

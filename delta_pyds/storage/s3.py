@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
+from delta_pyds.storage.object_output import PARALLEL, Upload
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
 from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
 
@@ -42,6 +43,9 @@ class S3Storage(ObjectStorage):
     def open_output(self, path: str) -> BinaryIO:
         self._require_whole(path)
         return super().open_output(path)
+
+    def _upload(self, path: str) -> Upload:
+        return _PartsOfS3(self, path)
 
     def _require_whole(self, path: str) -> None:
         """Raises: StorageError for a path that s3fs, which writes these files, would cut."""
@@ -137,6 +141,36 @@ class S3Storage(ObjectStorage):
     def _remove_many(self, bucket: str, keys: Sequence[str]) -> Collection[str]:
         answer = self._call("delete_objects", bucket, Delete={"Objects": [{"Key": key} for key in keys]})
         return {str(entry["Key"]) for entry in answer.get("Deleted", ())}
+
+
+class _PartsOfS3:
+    """An upload by a multipart upload, which the store keeps until it is finished or discarded."""
+
+    parallel = PARALLEL
+
+    def __init__(self, storage: S3Storage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._bucket, self._key = storage._place(path)
+        self._id = self._call("create_multipart_upload")["UploadId"]
+        self._parts: dict[int, dict[str, Any]] = {}
+
+    def _call(self, operation: str, **request: Any) -> Any:
+        with self._storage._translated("written", self._path):
+            return self._storage._call(operation, self._bucket, Key=self._key, **request)
+
+    def part(self, number: int, data: bytes) -> None:
+        answer = self._call("upload_part", UploadId=self._id, PartNumber=number, Body=data)
+        # one that has checksums for parts wants them again
+        sums = {name: value for name, value in answer.items() if name.startswith("Checksum") and name != "ChecksumType"}
+        self._parts[number] = {"PartNumber": number, "ETag": answer["ETag"], **sums}
+
+    def finish(self) -> None:
+        parts = [self._parts[number] for number in sorted(self._parts)]
+        self._call("complete_multipart_upload", UploadId=self._id, MultipartUpload={"Parts": parts})
+
+    def discard(self) -> None:
+        self._call("abort_multipart_upload", UploadId=self._id)
 
 
 def _found(key: str, entry: Mapping[str, Any], size: str) -> Found:

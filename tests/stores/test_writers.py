@@ -19,6 +19,7 @@ from tests.concurrency.kinds_of_writes import AFTERWARDS, IDS, KINDS, UPKEEP, us
 from tests.concurrency.test_writers import COMMITS, ROOT, WRITERS, check
 from tests.concurrency.workload import Report, create
 from tests.stores.killed_process import run
+from tests.support.limits import ONLY_A_HANG_S
 from tests.support.stores import Store
 from tests.support.table_writes import read_sorted, write_rows
 
@@ -37,7 +38,11 @@ def test_eight_writers(store: Store) -> None:
         )
         for n in range(WRITERS)
     ]
-    outputs = [process.communicate()[0] for process in processes]
+    try:
+        outputs = [process.communicate(timeout=ONLY_A_HANG_S)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
     assert [process.returncode for process in processes] == [0] * WRITERS
     reports = [Report(**json.loads(text.splitlines()[-1])) for text in outputs]
     storage = resolve_storage(table)

@@ -1,11 +1,11 @@
-"""Servers of object stores on this machine for tests: Azurite for Azure, fake-gcs-server for Google.
+"""Servers of object stores on this machine for tests: s3proxy for S3, Azurite for Azure, fake-gcs-server for Google.
 
-Invariants: they listen on the loopback; each is stopped by its process id. ``make test-stores`` installs them below
-``.stores``: Azurite from npm, fake-gcs-server by Go.
+Invariants: they listen on the loopback; each is stopped by its process id. What is missing is installed first (see
+``store_programs``), which may take minutes, and never for ever.
 
-Run as ``python -m tests.support.store_processes COMMAND...``. The command finds the servers' URLs in
-``DELTA_PYDS_TEST_AZURE`` and ``DELTA_PYDS_TEST_GOOGLE``. Exit status: the command's, or 69 (EX_UNAVAILABLE) where a
-server cannot be had.
+Run as ``python -m tests.support.store_processes COMMAND...``. The command finds the servers' URLs in the variables
+named here, and tests the stores that there are. Exit status: the command's; where that is 0, 69 (EX_UNAVAILABLE) if a
+server could not be had, but 0 with ``STORES=optional``, unless there was none at all.
 """
 
 from __future__ import annotations
@@ -21,42 +21,61 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
-INSTALLED = Path(__file__).parents[2] / ".stores"
-AZURE, GOOGLE = "DELTA_PYDS_TEST_AZURE", "DELTA_PYDS_TEST_GOOGLE"
+from tests.support.store_programs import azurite, fake_gcs_server, s3proxy
+
+S3PROXY, AZURE, GOOGLE = "DELTA_PYDS_TEST_S3PROXY", "DELTA_PYDS_TEST_AZURE", "DELTA_PYDS_TEST_GOOGLE"
 EX_UNAVAILABLE = 69
 _START_S = 60.0
+# No line of its log for each request, and anybody may ask: it listens on the loopback.
+_S3PROXY_SETTINGS = """s3proxy.endpoint={url}
+s3proxy.authorization=none
+jclouds.provider=filesystem-nio2
+jclouds.filesystem.basedir={directory}
+"""
+
+
+@contextlib.contextmanager
+def s3_proxy_server() -> Generator[str, None, None]:
+    """A new s3proxy on a directory; its URL. Raises: LookupError where none can be had, and why, as all here."""
+    program = s3proxy()
+    url = f"http://127.0.0.1:{_free_port()}"
+    with tempfile.TemporaryDirectory(prefix="s3proxy-", ignore_cleanup_errors=True) as directory:
+        settings = Path(directory) / "s3proxy.conf"
+        data = Path(directory) / "data"
+        data.mkdir()
+        settings.write_text(_S3PROXY_SETTINGS.format(url=url, directory=data))
+        with _running(["java", "-jar", str(program), "--properties", str(settings)], url):
+            yield url
 
 
 @contextlib.contextmanager
 def azure_server() -> Generator[str, None, None]:
-    """A new Azurite; its URL. Raises: LookupError where none can be had, and why."""
-    program = INSTALLED / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    """A new Azurite; its URL."""
+    program = azurite()
     port = _free_port()
     # of the services' versions it knows those before its own release; what it does not know of later ones it leaves out
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     command = ["node", str(program), "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]
-    with _running(command, program, f"http://127.0.0.1:{port}") as url:
+    with _running(command, f"http://127.0.0.1:{port}") as url:
         yield url
 
 
 @contextlib.contextmanager
 def google_server() -> Generator[str, None, None]:
-    """A new fake-gcs-server; its URL. Raises: LookupError where none can be had, and why."""
-    program = INSTALLED / "bin" / "fake-gcs-server"
+    """A new fake-gcs-server; its URL."""
+    program = fake_gcs_server()
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
     options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory", "-log-level", "error"]
-    with _running([str(program), *options, "-external-url", url, "-public-host", f"127.0.0.1:{port}"], program, url):
+    with _running([str(program), *options, "-external-url", url, "-public-host", f"127.0.0.1:{port}"], url):
         yield url
 
 
 @contextlib.contextmanager
-def _running(command: list[str], program: Path, url: str) -> Generator[str, None, None]:
-    if shutil.which(command[0]) is None or not program.exists():
-        raise LookupError(f"{command[0] if program.exists() else program} is not there: see the messages above")
+def _running(command: list[str], url: str) -> Generator[str, None, None]:
     directory = Path(tempfile.mkdtemp(prefix="store-"))
     try:
         with open(directory / "log", "wb") as log:
@@ -91,13 +110,27 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_SERVERS = {"s3proxy": (S3PROXY, s3_proxy_server), "Azure": (AZURE, azure_server), "Google": (GOOGLE, google_server)}
+
+
+def run_with_servers(command: Sequence[str]) -> int:
+    """Run a command beside all servers that can be had. Returns: the exit status, as above."""
+    missing: list[str] = []
+    with contextlib.ExitStack() as servers:
+        environment = dict(os.environ)
+        for name, (variable, server) in _SERVERS.items():
+            try:
+                environment[variable] = servers.enter_context(server())
+            except LookupError as error:
+                missing.append(f"NOT TESTED: the server for {name} cannot be had here ({error}).")
+        print("\n".join(missing), flush=True)
+        status = subprocess.run(command, env=environment).returncode
+    # once more, where the last lines are read
+    print("\n".join(missing), file=sys.stderr)
+    allowed = os.environ.get("STORES") == "optional" and len(missing) < len(_SERVERS)
+    return EX_UNAVAILABLE if missing and not allowed and status == 0 else status
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers are stopped then, too
-    try:
-        with azure_server() as azure, google_server() as google:
-            environment = {**os.environ, AZURE: azure, GOOGLE: google}
-            status = subprocess.run(sys.argv[1:], env=environment).returncode
-    except LookupError as error:
-        print(f"Nothing was tested: a store's server cannot be had here ({error}).", file=sys.stderr)
-        status = EX_UNAVAILABLE
-    sys.exit(status)
+    sys.exit(run_with_servers(sys.argv[1:]))

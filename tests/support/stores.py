@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 import fsspec.asyn
 
 from tests.support.s3_server import options as s3_options
-from tests.support.store_processes import AZURE, GOOGLE
 
 # Azurite's well-known ones
 ACCOUNT = "devstoreaccount1"
@@ -22,7 +20,8 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 class Store:
     """``place``: the URL of a bucket. ``options``: the storage options. ``environment``: what says the same instead.
 
-    ``put``: writes a file, whatever is there. ``url``: the server's.
+    ``put``: writes a file, whatever is there. ``url``: the server's. ``on_disk``: the server keeps objects as files, so
+    that none is below another.
     """
 
     name: str
@@ -31,6 +30,7 @@ class Store:
     options: dict[str, Any]
     environment: dict[str, str]
     put: Callable[[str, bytes], None]
+    on_disk: bool = False
 
     def options_by(self, url: str) -> dict[str, Any]:
         """The options of the same store behind another URL."""
@@ -46,11 +46,14 @@ class Store:
         return authority.partition("@")[0], key
 
 
-def s3_store(url: str) -> Store:
+def s3_store(url: str, *, bucket: str = "bucket") -> Store:
+    """On the server at ``url``, which has the bucket ``bucket``; another one is made."""
     import s3fs
 
     options = s3_options(url)
     filesystem = s3fs.S3FileSystem(**options)
+    if bucket != "bucket":
+        filesystem.call_s3("create_bucket", Bucket=bucket)
 
     def put(path: str, data: bytes) -> None:
         bucket, key = store.parts(path)
@@ -62,7 +65,7 @@ def s3_store(url: str) -> Store:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": url,
     }
-    store = Store("s3", url, "s3://bucket", options, environment, put)
+    store = Store("s3", url, f"s3://{bucket}", options, environment, put, on_disk=bucket != "bucket")
     return store
 
 
@@ -74,10 +77,9 @@ def azure_options(url: str) -> dict[str, Any]:
 
 
 def azure_store(url: str) -> Store:
-    """On the server at ``url``, or the one that the environment names; with a container of its own."""
+    """On the server at ``url``, with a container of its own."""
     import adlfs
 
-    url = url or os.environ[AZURE]
     options = azure_options(url)
     container = uuid.uuid4().hex
     filesystem = adlfs.AzureBlobFileSystem(**options)
@@ -100,10 +102,9 @@ def google_options(url: str) -> dict[str, Any]:
 
 
 def google_store(url: str) -> Store:
-    """On the server at ``url``, or the one that the environment names; with a bucket of its own."""
+    """On the server at ``url``, with a bucket of its own."""
     import gcsfs.core
 
-    url = url or os.environ[GOOGLE]
     options = google_options(url)
     bucket = uuid.uuid4().hex
     filesystem = gcsfs.core.GCSFileSystem(**options)

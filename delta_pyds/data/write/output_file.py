@@ -163,8 +163,8 @@ class OutputFile:
         return found.modification_time_ms, self._statistics.json(self._footers[0])
 
     def abandon(self) -> None:
-        """Let go of the file, whatever state it is in; it stays where it is."""
-        for close in (self._writer.close, self._stream.close):
+        """Let go of the file, whatever state it is in; what is there of it stays."""
+        for close in (self._stream.discard, self._writer.close, self._stream.close):
             with contextlib.suppress(Exception):
                 close()
 
@@ -183,11 +183,12 @@ class _Counted:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._discarded = False
         self.written = 0
 
     @property
     def closed(self) -> bool:
-        return self._stream.closed
+        return self._stream.closed and not self._discarded
 
     def writable(self) -> bool:
         return True
@@ -203,7 +204,8 @@ class _Counted:
 
     def write(self, data: Any) -> int:
         count = memoryview(data).nbytes
-        self._stream.write(data)
+        if not self._discarded:
+            self._stream.write(data)
         self.written += count
         return count
 
@@ -212,3 +214,10 @@ class _Counted:
 
     def close(self) -> None:
         self._stream.close()
+
+    def discard(self) -> None:
+        """Make no object of it, where it is to be one; what is written from now on is lost."""
+        discard = getattr(self._stream, "discard", None)
+        if discard is not None:
+            self._discarded = True
+            discard()

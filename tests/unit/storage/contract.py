@@ -105,9 +105,13 @@ class ReadingContract:
         assert storage.status(f"{root}/{name}").path == f"{root}/{name}"
         assert self.names(storage, root, "") == [name]
 
-    def test_what_is_missing_is_named(self, storage: Storage, root: str, put: Put) -> None:
+    @pytest.fixture
+    def missing(self) -> tuple[str, ...]:
+        return ("nothing", "directory/file/below")
+
+    def test_what_is_missing_is_named(self, storage: Storage, root: str, put: Put, missing: tuple[str, ...]) -> None:
         put(f"{root}/directory/file", b"x")
-        for path in (f"{root}/nothing", f"{root}/directory/file/below"):
+        for path in (f"{root}/{name}" for name in missing):
             assert not storage.exists(path)
             for call in (storage.read, storage.status):
                 with pytest.raises(FileNotFoundInStorageError) as caught:

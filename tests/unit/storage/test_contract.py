@@ -8,7 +8,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import fsspec.implementations.memory
@@ -142,12 +142,13 @@ def test_cached_listings_do_not_hide_new_files() -> None:
 
 
 class FakeS3:
-    """The four things that S3Storage asks of s3fs, with pages of two keys."""
+    """What S3Storage asks of s3fs, with pages of two keys."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.requests: list[dict[str, Any]] = []
         self.req_kw = {"RequestPayer": "requester"}
+        self.config_kwargs: dict[str, Any] = {}
 
     def split_path(self, path: str) -> tuple[str, str, None]:
         bucket, _, key = path.removeprefix("s3://").partition("/")
@@ -288,6 +289,8 @@ def test_memory_storage_loses_answers_and_hides_files() -> None:
 
 class Noting:
     """A file system that notes what it is asked for, and has everything."""
+
+    config_kwargs: ClassVar[dict[str, Any]] = {}
 
     account_name = "Acc"
 
