@@ -27,9 +27,9 @@ _COMMAND = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b", re.IGNORECASE)
-_CREATES_DELTA = re.compile(
-    _BLANK + r"(?:CREATE|REPLACE)\b[^;]*?\bTABLE\b[^;]*?\bUSING\s+`?delta\b", re.IGNORECASE | re.DOTALL
-)
+_CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
+_TABLE = re.compile(r"\bTABLE\b", re.IGNORECASE)
+_USING_DELTA = re.compile(r"\bUSING\s+`?delta\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
@@ -51,10 +51,17 @@ def _is_about_names(spark: SparkSession, text: str, args: Any) -> bool:
     """A query of a name at no version is Spark's: it finds a view, and that the table as it is."""
     if not (_COMMAND.match(text) or _VERSIONS.search(text)):
         return False
-    if _CREATES_DELTA.match(text):
+    if creates_delta(text):
         return delta_is_ours(spark)
     with plain_calls():
         return is_about_names_of_ours(spark, text, args)
+
+
+def creates_delta(text: str) -> bool:
+    """Whether a text is ``CREATE ... TABLE ... USING delta``, by its words: one look for each of them."""
+    begun = _CREATES.match(text)
+    table = begun and _TABLE.search(begun[0])
+    return bool(begun and table and _USING_DELTA.search(begun[0], table.end()))
 
 
 def _is_about_ours(spark: SparkSession, text: str) -> bool:

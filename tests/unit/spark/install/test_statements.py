@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_pyds.spark.install.statements import _COMMAND
+from delta_pyds.spark.install.statements import _COMMAND, creates_delta
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,17 @@ def test_a_command_may_stand_behind_comments(text: str, command: bool) -> None:
 def test_many_comments_take_no_longer_than_a_few() -> None:
     """The pattern knows one way alone to read a comment: else this would take as long as the universe is old."""
     assert not _COMMAND.match("/* c */ -- d\n" * 1_000 + "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "creates"),
+    [
+        ("/* x */ create or replace\nTABLE t (a INT) using\n`Delta` AS SELECT 1", True),
+        ("CREATE TABLE t USING parquet AS SELECT 1", False),
+        ("CREATE TABLE t (a INT); SELECT USING delta", False),
+        ("CREATE VIEW v AS SELECT * FROM a JOIN b USING delta", False),
+        ("CREATE TABLE t AS " + "SELECT TABLE USING x " * 20_000, False),  # quadratic, it would take minutes
+    ],
+)
+def test_a_table_of_delta_is_known_by_its_words(text: str, creates: bool) -> None:
+    assert creates_delta(text) == creates
