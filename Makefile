@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -69,6 +69,10 @@ test-postgresql: setup ## Run the contract of catalogs, races and faults with a 
 test-stores: java setup ## Run contract, races, kills, faults and Spark on servers of S3, Azure, Google (needs mvn, npm, Go)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -e '.[dev,azure,gcs]'
 	@$(BIN)/python -m tests.support.store_processes $(BIN)/python -m pytest -n 2 --dist worksteal $(if $(findstring tests/,$(ARGS)),,tests/stores) $(ARGS)
+
+# At most 4 GB of memory, in one process after the other.
+test-cluster: java setup ## Run Spark on clusters of this machine: two executors, killed, doubted, without the package (20 minutes)
+	@$(BIN)/python -m pytest tests/cluster $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)

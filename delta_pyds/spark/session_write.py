@@ -25,7 +25,7 @@ from delta_pyds.spark.row_changes.delete import find_leaving
 from delta_pyds.spark.row_changes.found_rows import FoundRows
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.matching import find_matching, key_columns
-from delta_pyds.spark.row_changes.merge_source import keep_source
+from delta_pyds.spark.row_changes.merge_source import keep_source, with_source_kept
 from delta_pyds.spark.source.write_result import WriteResult, result_of
 from delta_pyds.spark.task_runner import SparkRunner
 from delta_pyds.table.scan.column_selection import parse_column_list
@@ -34,6 +34,7 @@ from delta_pyds.tasks.changed_rows import SOURCE_ROW_COLUMN, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
+    from pyspark import StorageLevel
     from pyspark.sql import DataFrame, SparkSession
 
 _Find = Callable[[TableHandle, Snapshot, ChangeState], tuple[FoundRows, list[TaskOutput]]]
@@ -81,13 +82,17 @@ def replace_using(
     target = plan.target
     assert target is not None
     keys = key_columns(request.replace_using, target.configuration.schema, request.incoming, root=request.table_root)
-    # seen once: the rows that are written are those whose keys were looked for
-    source = keep_source(frame)
 
-    def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
-        return find_matching(handle, snapshot, keys, source, state)
+    def run(level: StorageLevel) -> WriteResult:
+        # seen once: the rows that are written are those whose keys were looked for
+        source = keep_source(frame, level)
 
-    return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
+        def matching(handle: TableHandle, snapshot: Snapshot, state: ChangeState) -> tuple[FoundRows, list[TaskOutput]]:
+            return find_matching(handle, snapshot, keys, source, state)
+
+        return _written(source.frame.drop(SOURCE_ROW_COLUMN), plan, matching)
+
+    return with_source_kept(run)
 
 
 def lacked_a_session(error: DeltaError) -> bool:

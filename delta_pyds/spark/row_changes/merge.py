@@ -43,7 +43,7 @@ from delta_pyds.spark.row_changes.merge_clauses import ClauseKind, MergeClause, 
 from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN, MergeRows, union
 from delta_pyds.spark.row_changes.merge_plan import TARGET_ALIAS, MergePlan, plan_merge
 from delta_pyds.spark.row_changes.merge_pruning import Pruning, pruning
-from delta_pyds.spark.row_changes.merge_source import MergeSource, keep_source
+from delta_pyds.spark.row_changes.merge_source import MergeSource, keep_source, with_source_kept
 from delta_pyds.spark.row_changes.merge_texts import merge_request
 from delta_pyds.spark.row_changes.place import (
     command_options,
@@ -59,6 +59,7 @@ from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Acti
 from delta_pyds.tasks.write_state import TaskOutput
 
 if TYPE_CHECKING:
+    from pyspark import StorageLevel
     from pyspark.sql import Column, DataFrame
 
 _WRITTEN = (Action.UPDATE, Action.INSERT, Action.UPDATE_NOT_MATCHED_BY_SOURCE)
@@ -89,7 +90,10 @@ def merge_rows(
     check_clauses(effective)
     with errors_as_they_were():
         return run_again(
-            target.max_runs, lambda: _merge(target, source, condition, effective, schema_evolution=schema_evolution)
+            target.max_runs,
+            lambda: with_source_kept(
+                lambda level: _merge(target, source, condition, effective, level, schema_evolution=schema_evolution)
+            ),
         )
 
 
@@ -98,6 +102,7 @@ def _merge(
     source: DataFrame,
     condition: Column | str,
     clauses: Sequence[MergeClause],
+    level: StorageLevel,
     *,
     schema_evolution: bool,
 ) -> RowChangeResult:
@@ -116,13 +121,13 @@ def _merge(
             target_alias=target.alias,
             parameters=parameters,
         )
-        done, kept, reason = _by_process(target, snapshot, source, request, options, schema_evolution)
+        done, kept, reason = _by_process(target, snapshot, source, request, options, level, schema_evolution)
         if done is not None:
             return done
         require_known(target, reason)
     require_shared_files(target)
     plan = plan_merge(target, snapshot, source, condition, clauses, options, schema_evolution=schema_evolution)
-    kept = keep_source(plan.source) if kept is None else kept.standing_in_for(plan.source)
+    kept = keep_source(plan.source, level) if kept is None else kept.standing_in_for(plan.source)
     run = _Run(target, snapshot, options, plan, kept)
     outputs = run.outputs()
     command = RowChangePlan(
@@ -151,6 +156,7 @@ def _by_process(
     source: DataFrame,
     request: MergeRequest | None,
     options: CommandOptions,
+    level: StorageLevel,
     schema_evolution: bool,
 ) -> tuple[RowChangeResult | None, MergeSource | None, str]:
     """The merge by our own evaluator; else the source if it is kept already, and why it is Spark's."""
@@ -164,7 +170,7 @@ def _by_process(
     except UserError as e:
         # Spark has its say: of what is wrong too
         return None, None, f"our evaluator does not know an expression: {e.message}"
-    kept = keep_source(source)
+    kept = keep_source(source, level)
     if kept.rows is None:
         return None, kept, "the source is larger than what this process keeps."
     try:

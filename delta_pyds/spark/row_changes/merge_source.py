@@ -2,16 +2,19 @@
 
 Invariant: each row of the source is in the kept rows exactly once, also where the source is not deterministic or reads
 the very table. A small source is an Arrow table in the user's process; a larger one lies on the disks of the executors.
+Where rows of it are lost with an executor, all of the command that saw them runs again (``with_source_kept``).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
@@ -25,7 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 logger = safe_logger(__name__)
+R = TypeVar("R")
 
+# where kept rows lie, by the number of the run. Reference: merge.materializeSource.rddStorageLevel and its retries
+_LEVELS = (
+    StorageLevel.DISK_ONLY, StorageLevel.DISK_ONLY_2, StorageLevel.DISK_ONLY_3, StorageLevel.DISK_ONLY_3,
+)  # fmt: skip
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # what the user's process takes, and each executor gets
 SMALL_SOURCE_BYTES = 64 * 1024 * 1024
 _MOST_ROWS = 1_000_000
@@ -65,14 +74,32 @@ class MergeSource:
         return _frame_of(self.original, rows)
 
 
-def keep_source(source: DataFrame, *, small_bytes: int = SMALL_SOURCE_BYTES) -> MergeSource:
-    """Compute the source. Raises: what its computation raises."""
+def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
+    """Call ``run``, which keeps a source at a level and commits last; again where an executor took kept rows with it.
+
+    Spark cannot make them again: it keeps no memory of how they came about, for they might come out as others.
+    Each further run keeps more copies of them. Raises: what ``run`` raises, after the fourth loss that too.
+    """
+    for level in _LEVELS[:-1]:
+        try:
+            return run(level)
+        except PySparkException as error:
+            if _LOST not in str(error):
+                raise
+            logger.warning("An executor was lost, and with it rows of the source: the command is run again.")
+    return run(_LEVELS[-1])
+
+
+def keep_source(
+    source: DataFrame, level: StorageLevel = StorageLevel.DISK_ONLY, *, small_bytes: int = SMALL_SOURCE_BYTES
+) -> MergeSource:
+    """Compute the source. ``level``: where a large one is kept. Raises: what its computation raises."""
     started = time.monotonic()
     rows = None if has_other_aliases(source) else _small(source, small_bytes)
     if rows is not None:
         frame, number = _frame_of(source, rows), rows.num_rows
     else:
-        frame, number = _on_disk(source)
+        frame, number = _on_disk(source, level)
     spent = int((time.monotonic() - started) * 1000)
     return MergeSource(frame, source, rows, number, spent)
 
@@ -116,10 +143,10 @@ def _frame_of(source: DataFrame, rows: pa.Table) -> DataFrame:
     return stand_in(plain.toDF(*source.columns, SOURCE_ROW_COLUMN), source)
 
 
-def _on_disk(source: DataFrame) -> tuple[DataFrame, int]:
+def _on_disk(source: DataFrame, level: StorageLevel) -> tuple[DataFrame, int]:
     # no column gets another name here: what is read again knows its aliases
     numbered = source.withColumn(SOURCE_ROW_COLUMN, F.monotonically_increasing_id())
-    kept = numbered.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+    kept = numbered.localCheckpoint(eager=True, storageLevel=level)
     number = kept.count()
     logger.debug("The source of the merge has %s rows, and lies on the disks of the executors.", number)
     return stand_in(kept, source), number
