@@ -5,6 +5,7 @@ Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``,
 ``ScanState.partition_columns``, and, once packed, ``start`` and ``length`` of
 the piece of the file to read, in bytes. The change feed has two more:
 ``selected``, a struct like ``deletionVector``, and ``changeData``, a boolean.
+Once packed, what files may lack and none of them has (``MAY_LACK``) is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.tasks.scan_state import ScanFile
 
 PARTITION_PREFIX = "partition:"
+MAY_LACK = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "selected", "changeData")
 
 
 def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
@@ -32,9 +34,9 @@ def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
             path=resolve_data_path(table_root, row["path"]),
             size_bytes=row["size"] or 0,
             partition_values=tuple(row[n] for n in partitions),
-            deletion_vector=_descriptor(row["deletionVector"], row["path"]),
-            base_row_id=row["baseRowId"],
-            default_row_commit_version=row["defaultRowCommitVersion"],
+            deletion_vector=_descriptor(row.get("deletionVector"), row["path"]),
+            base_row_id=row.get("baseRowId"),
+            default_row_commit_version=row.get("defaultRowCommitVersion"),
             start=row.get("start", 0),
             length=row.get("length"),
             selected=_descriptor(row.get("selected"), row["path"]),

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_pyds.columnar.scan_files import to_scan_files
+from delta_pyds.table.scan import packing
 from delta_pyds.table.scan.packing import Packing, pack
 
 MB = 1024 * 1024
@@ -27,7 +30,7 @@ def test_small_files_share_a_partition_at_the_cost_of_opening_them() -> None:
 
 def test_a_large_file_is_cut_into_ranges() -> None:
     (whole,) = pack(files([300 * MB]), Packing(max_partition_bytes=1024 * MB))
-    assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB, "start": 0, "length": None}]
+    assert whole.to_pylist() == [{"path": "f0", "size": 300 * MB}]
     cut = [row for p in pack(files([300 * MB]), Packing()) for row in p.to_pylist()]
     assert sorted((r["start"], r["length"]) for r in cut) == [(i * 100 * MB, 100 * MB) for i in range(3)]
 
@@ -74,8 +77,23 @@ def test_many_files_of_more_than_half_a_partition_are_packed_in_few_attempts() -
     assert [p.num_rows for p in partitions] == [1] * 20_000
 
 
+def test_what_no_file_has_does_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    # texts that one array of 32 bit offsets could not hold
+    monkeypatch.setattr(packing, "_MOST_TEXT_BYTES", 10)
+    names = [f"file-{i}" for i in range(10)]
+    ids = pa.array([None] * 9 + [7], pa.int64())
+    nothing = pa.nulls(10, pa.struct([("storageType", pa.string())]))
+    batch = pa.record_batch({"path": names, "size": [MB] * 10, "deletionVector": nothing, "baseRowId": ids})
+    partitions = pack([batch], Packing(12 * MB, 1))
+    assert len(partitions) == 1 and partitions[0].schema.names == ["path", "size", "baseRowId"]
+    files = list(to_scan_files(partitions[0], "/t"))
+    assert sorted(file.path for file in files) == [f"/t/{name}" for name in names]
+    assert {file.path: file.base_row_id for file in files}["/t/file-9"] == 7
+    assert all(file.deletion_vector is None and (file.start, file.length) == (0, None) for file in files)
+
+
 def _cost(row: dict[str, int]) -> int:
-    return row["size"] if row["length"] is None else row["length"]
+    return row["size"] if row.get("length") is None else row["length"]
 
 
 @settings(deadline=None)
@@ -97,8 +115,8 @@ def test_every_byte_of_every_file_is_in_exactly_one_partition(
             or sum(map(_cost, partition.to_pylist())) + open_cost * (partition.num_rows - 1) <= limit
         )
         for row in partition.to_pylist():
-            length = row["size"] if row["length"] is None else row["length"]
-            pieces.setdefault(row["path"], []).append((row["start"], length))
+            length = _cost(row)
+            pieces.setdefault(row["path"], []).append((row.get("start", 0), length))
             assert length <= max(limit, 1)
     assert set(pieces) == {f"f{i}" for i in range(len(sizes))}
     for i, size in enumerate(sizes):
