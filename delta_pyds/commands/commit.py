@@ -78,13 +78,37 @@ class FileChanges:
         return [_add(file, data_change) for file in (*self.written, *self.rewritten)] + self.marked
 
     def put_into(self, transaction: Transaction, *, data_change: bool = True) -> None:
-        """Put all changes into the transaction that commits them."""
+        """Put all changes into the transaction that commits them.
+
+        Raises: what ``require_visible`` raises.
+        """
+        new = [*self.written, *self.rewritten]
+        paths = [*(file.path for file in new), *(file.path for file in self.change_files)]
+        require_visible(transaction.storage, transaction.table_root, paths)
         transaction.add(self.adds(data_change=data_change))
         transaction.remove(self.removes)
         transaction.add_change_file(self.change_files)
 
     def __bool__(self) -> bool:
         return bool(self.written or self.rewritten or self.marked or self.removes)
+
+
+def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:
+    """Make sure that tasks wrote to the file system that is seen from here: elsewhere a path may mean another one.
+
+    ``paths``: of new files, as the log names them. Raises: UserError for the first one that is not there.
+    """
+    if storage.scheme != "file":
+        return
+    for path in paths:
+        if not storage.exists(resolve_data_path(table_root, path)):
+            raise UserError(
+                f"a task has written the file {path!r} of the table {table_root}, and here, where the driver commits, "
+                "it is not: the path is another directory on that machine. Nothing was committed. Put the table where "
+                "all machines see it under one name, such as a store or a shared file system.",
+                table=table_root,
+                path=path,
+            )
 
 
 def reopen(

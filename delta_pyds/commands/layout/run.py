@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import msgspec
 
-from delta_pyds.commands.commit import FileChanges, discard_files
+from delta_pyds.commands.commit import FileChanges, discard_files, require_visible
 from delta_pyds.commands.layout.operation import LayoutResult, operation_of, result_metrics
 from delta_pyds.commands.layout.plan import LayoutPlan
 from delta_pyds.commands.row_changes.find_rows import table_files
@@ -159,6 +159,7 @@ def _transaction(plan: LayoutPlan, outputs: Sequence[TaskOutput]) -> Transaction
     snapshot = plan.target.snapshot
     transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
     transaction.record_files(plan.target.paths)
+    require_visible(snapshot.storage, snapshot.table_root, (f.path for output in outputs for f in output.files))
     for some, output in zip(plan.bins, outputs, strict=True):
         transaction.add(_adds(output.files, some.tags, plan.provider))
     now_ms = int(time.time() * 1000)

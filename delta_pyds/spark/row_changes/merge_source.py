@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
@@ -83,7 +82,7 @@ def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
     for level in _LEVELS[:-1]:
         try:
             return run(level)
-        except PySparkException as error:
+        except Exception as error:  # what Spark raises where it collects is py4j's, or its own
             if _LOST not in str(error):
                 raise
             logger.warning("An executor was lost, and with it rows of the source: the command is run again.")

@@ -554,3 +554,15 @@ def test_vectors_that_the_protocol_does_not_support_are_not_written(tmp_path: Pa
     write_rows(tmp_path, IDS, [], mode="overwrite", replace_where="id = 2")
     assert [a for a in actions(tmp_path, 2) if "add" in a and "deletionVector" in a["add"]] == []
     assert read_sorted(tmp_path, "id") == [1, 3]
+
+
+def test_files_on_the_disk_of_another_machine_are_not_committed(tmp_path: Path) -> None:
+    write_rows(tmp_path, IDS, ids(1))
+    plan = plan_write(WriteRequest(table_root=str(tmp_path), incoming=struct(IDS), mode="append"))
+    assert plan.state is not None
+    outputs = [write(plan.state, iter(batch_of(ids(number), struct(IDS))), TaskSession(number)) for number in (2, 3)]
+    # one of the two tasks had another directory under this name
+    (tmp_path / outputs[1].files[0].path).rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
+    with pytest.raises(UserError, match=r"it is not: the path is another directory.*Nothing was committed"):
+        commit_write(plan, outputs)
+    assert load_snapshot(str(tmp_path)).version == 0 and len(data_files(tmp_path)) == 1
