@@ -46,6 +46,9 @@ class AzureStorage(ObjectStorage):
         named = getattr(self._filesystem.service_client, "account_name", None) or self._filesystem.account_name
         return str(named or "").lower()
 
+    def endpoint(self) -> str:
+        return str(self._filesystem.service_client.url)
+
     def _place(self, path: str) -> tuple[str, str]:
         authority, _, name = self._own(path).partition("://")[2].partition("/")
         return authority.rpartition("@")[0] or authority, name

@@ -21,6 +21,9 @@ class GoogleStorage(ObjectStorage):
 
     _unproven = "the store ignores ifGenerationMatch"
 
+    def endpoint(self) -> str:
+        return str(self._filesystem.base)
+
     def _place(self, path: str) -> tuple[str, str]:
         bucket, _, key = self._own(path).partition("://")[2].partition("/")
         return bucket, key

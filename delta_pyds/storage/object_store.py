@@ -101,6 +101,10 @@ class ObjectStorage(ConditionalPutStorage):
         """Whether pages are ascending, and begin where they are asked to."""
         return True
 
+    @abstractmethod
+    def endpoint(self) -> str:
+        """The URL of the server that is asked; what is below its host does not count."""
+
     def _bucket(self, own_path: str) -> str:
         return self._place(own_path)[0]
 

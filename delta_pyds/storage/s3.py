@@ -56,6 +56,9 @@ class S3Storage(ObjectStorage):
                 path=path,
             )
 
+    def endpoint(self) -> str:
+        return str(self._filesystem.s3.meta.endpoint_url)
+
     def _call(self, operation: str, bucket: str, **request: Any) -> Any:
         return self._filesystem.call_s3(operation, Bucket=bucket, **self._filesystem.req_kw, **request)
 

@@ -3,6 +3,7 @@
 - ``read``: the choice between Spark's reader and the Python source
 - ``eligibility``: what in table, options and session speaks against Spark's reader
 - ``files``: the files as Spark's reader is told of them
+- ``connectors``: whether Spark's connector for a store reads the same objects
 - ``footers``: what in the footers speaks against it
 - ``scan``: the DataFrame of a planned scan
 - ``parts``: which files are scanned together

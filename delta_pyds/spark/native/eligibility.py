@@ -24,7 +24,7 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
 )
-from delta_pyds.storage.resolve import CATALOG_OPTIONS, scheme_of
+from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
 # Spark lists each file by itself, and keeps what it finds: measured up to that many on a disk, 0.2 ms of CPU each. The
@@ -92,10 +92,6 @@ def _of_options(scan: ScanState, uses_time_zone: bool, session: SessionDescripti
         yield "row positions are asked for"
     if scan.row_ids is not None:
         yield "row ids are asked for"
-    # what names a table in its catalog is none of the file system's
-    given = [name for name in scan.storage_options if not name.startswith(CATALOG_OPTIONS)]
-    if given and scheme_of(scan.table_root) != "file":
-        yield "storage options are given, which Spark's own reader does not take"
     zone = session.settings.get(TIME_ZONE, scan.time_zone)
     if uses_time_zone and zone != scan.time_zone:
         yield f"where is meant in the time zone {scan.time_zone}, and the session's is {zone}"

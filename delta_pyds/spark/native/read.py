@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.native.connectors import NoConnectorError, connector_of
 from delta_pyds.spark.native.eligibility import (
     REQUIRED_SETTINGS,
     TIME_ZONE,
@@ -103,6 +104,10 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> 
     zone = scan.uses_time_zone
     if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=sure_of_files):
         return refused(*found)
+    try:
+        connector = connector_of(spark, scan, remote=session.remote)
+    except NoConnectorError as e:
+        return refused(str(e))
     most = most_files(scan.state)
     files = list_files(scan, most)
     if files is None:
@@ -118,4 +123,4 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> 
         return refused(str(e))
     except SPARK_ERRORS as e:
         return refused(f"Spark cannot read the files: {str(e).strip().splitlines()[0]}")
-    return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files)), frame)
+    return NativeAttempt(ReadReport(options.path, "native", (), version, len(files.files), connector), frame)

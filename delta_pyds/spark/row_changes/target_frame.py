@@ -29,7 +29,7 @@ from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
 from delta_pyds.storage.allowed_roots import require_all_allowed
-from delta_pyds.storage.resolve import normalize_table_root
+from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
@@ -137,6 +137,8 @@ def _native(
     reasons = reasons_against(scan.state, session, uses_time_zone=scan.uses_time_zone, sure_of_files=True)
     if reasons:
         return None, reasons
+    if scheme_of(scan.state.table_root) != "file":
+        return None, ("rows of a table in a store are looked for by the Python source",)
     if len(adds) > most_files(scan.state):
         return None, (f"it has more than {most_files(scan.state):,} files to read",)
     files = files_of(scan, adds)

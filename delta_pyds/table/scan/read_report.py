@@ -18,6 +18,7 @@ class ReadReport(ShownAsTable, Concealing):
     ``engine``: ``native``, Spark's own Parquet reader over the planned files, or
     ``arrow``, the Python source. ``reasons``: why not ``native``, as parts of a
     sentence; empty with ``native``, and where ``arrow`` was asked for.
+    ``connector``: Spark's for the store, where its reader reads one, such as S3A.
     ``version`` and ``num_files`` are None where the Python source will find out itself.
     """
 
@@ -26,12 +27,14 @@ class ReadReport(ShownAsTable, Concealing):
     reasons: tuple[str, ...] = ()
     version: int | None = None
     num_files: int | None = None
+    connector: str = ""
 
     def __str__(self) -> str:
         at = "" if self.version is None else f" at version {self.version}"
         files = "" if self.num_files is None else f", {self.num_files} files"
+        through = f" through {self.connector}" if self.connector else ""
         why = f", because {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{shown(self.path)}{at}: engine {self.engine}{files}{why}"
+        return f"{shown(self.path)}{at}: engine {self.engine}{through}{files}{why}"
 
 
 _reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

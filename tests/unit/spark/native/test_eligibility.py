@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +44,6 @@ def files_of(scan: Scan) -> NativeFiles:
 
 def hive(scan: Scan) -> tuple[str, ...] | None:
     return files_of(scan).hive_columns
-
-
-def test_what_names_a_table_in_its_catalog_is_no_option_of_a_store(tmp_path: Path) -> None:
-    scan = plan(build(tmp_path / "t", {"id": "long"}))
-
-    def reasons(**options: str) -> tuple[str, ...]:
-        state = replace(scan.state, table_root="s3://bucket/t", storage_options=options)
-        return reasons_against(state, SessionDescription(), uses_time_zone=False, sure_of_files=True)
-
-    assert reasons(**{"deltapy.catalog": "prod", "deltapy.table": "t"}) == ()
-    assert reasons(**{"deltapy.catalog": "prod", "token": "x"}) == (
-        "storage options are given, which Spark's own reader does not take",
-    )
 
 
 # --- schema
