@@ -46,6 +46,8 @@ _CONNECT_S, _SILENCE_S = 30, 60
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
 # what adlfs prefers to a SAS, also where the environment has it
 _BEFORE_SAS = ("connection_string", "account_key", "credential")
+# how gcsfs may find a token by itself
+_WAYS_TO_A_TOKEN = ("google_default", "cache", "cloud", "anon", "browser", "token", "")
 KNOWN_SCHEMES = ("file", *_PROTOCOLS)
 _URL = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*):/+(?P<rest>.*)", re.DOTALL)
 # where the name behind the scheme is a bucket of the one store
@@ -107,6 +109,8 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
     try:
         # whoever opens storages keeps them; fsspec would keep each for ever
         given = {"skip_instance_cache": True, **defaults, **filesystem_class._get_kwargs_from_urls(root), **options}
+        if protocol == "gs" and _is_raw_token(given.get("token")):
+            given["token"] = importlib.import_module("google.oauth2.credentials").Credentials(given["token"])
         filesystem = filesystem_class(**given)
         if protocol == "abfs" and options.get("sas_token") and not any(options.get(name) for name in _BEFORE_SAS):
             # what was handed out for this table, and not what the environment may do
@@ -118,6 +122,11 @@ def open_filesystem(scheme: str, root: str, options: Mapping[str, Any]) -> Any:
         raise StorageError(
             f"{root!r} could not be opened with the options {sorted(options)}: {say(error, secrets)}.", path=root
         ) from shown_cause(error, secrets)
+
+
+def _is_raw_token(token: Any) -> bool:
+    """Whether the option is itself what requests carry: gcsfs would ask Google about it, with the token in a URL."""
+    return isinstance(token, str) and token not in _WAYS_TO_A_TOKEN and not os.path.exists(token)
 
 
 class FsspecStorage:

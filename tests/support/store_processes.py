@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -52,14 +53,16 @@ def s3_proxy_server() -> Generator[str, None, None]:
 
 
 @contextlib.contextmanager
-def azure_server() -> Generator[str, None, None]:
-    """A new Azurite; its URL."""
+def azure_server(certificate: Path | None = None, key: Path | None = None) -> Generator[str, None, None]:
+    """A new Azurite; its URL. ``certificate``: which it shows, to be spoken to by https alone."""
     program = azurite()
     port = _free_port()
     # of the services' versions it knows those before its own release; what it does not know of later ones it leaves out
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    scheme = "http" if certificate is None else "https"
+    options += [] if certificate is None else ["--cert", str(certificate), "--key", str(key)]
     command = ["node", str(program), "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]
-    with _running(command, f"http://127.0.0.1:{port}") as url:
+    with _running(command, f"{scheme}://127.0.0.1:{port}") as url:
         yield url
 
 
@@ -91,11 +94,12 @@ def _running(command: list[str], url: str) -> Generator[str, None, None]:
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    anybody = ssl._create_unverified_context() if url.startswith("https:") else None
     for _ in range(int(_START_S / 0.1)):
         if process.poll() is not None:
             raise LookupError(log.read_text(errors="replace")[-500:])
         try:
-            urllib.request.urlopen(url, timeout=5).close()
+            urllib.request.urlopen(url, timeout=5, context=anybody).close()
             return
         except urllib.error.HTTPError:
             return  # an answer
