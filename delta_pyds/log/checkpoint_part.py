@@ -340,7 +340,7 @@ class RowsAhead:
         if group not in self._begun:
             part = self._part
             self._begun[group] = expectation = part.expect(part._columns(self._kind, self._names), [group])
-            self._bytes[group] = sum(piece.end - piece.start for piece in expectation.pieces)
+            self._bytes[group] = expectation.num_bytes
 
     def begin_next(self) -> None:
         """Ask for the first that is to come."""

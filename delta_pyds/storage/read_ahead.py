@@ -1,13 +1,12 @@
 """Ranges of objects asked for before they are read, several at a time: what waits for a store waits for it once.
 
 Invariant: what is expected changes no byte that is read, and no error but the time that it comes at. A range is asked
-for once, and held until its expectation is let go.
+for once, and held until all who expect it let go; a process holds no more than 256 MB of them.
 """
 
 from __future__ import annotations
 
 import bisect
-import contextlib
 import os
 import queue
 import threading
@@ -22,6 +21,8 @@ _T = TypeVar("_T")
 _THREADS = 16
 # What lies between two ranges is fetched with them, where a request of its own would take longer.
 HOLE_BYTES = 64 * 1024
+# What all files of a process may hold; the rest is asked for when it is read.
+_MOST_BYTES = 256 * 1024 * 1024
 # Of a longer range several requests bring a piece each: one connection is slower than the line.
 _PIECE_BYTES = 8 * 1024 * 1024
 
@@ -41,11 +42,14 @@ class Expectation:
         self.pieces = pieces
         self._closed = closed
 
+    @property
+    def num_bytes(self) -> int:
+        return sum(piece.end - piece.start for piece in self.pieces)
+
     def close(self) -> None:
-        pieces, self.pieces = self.pieces, ()
-        self._closed(self)
-        for piece in pieces:
-            piece.data.cancel()
+        closed, self._closed = self._closed, lambda _: None
+        closed(self)
+        self.pieces = ()
 
     def __enter__(self) -> Expectation:
         return self
@@ -64,24 +68,35 @@ class Expectations:
         self._pieces: tuple[Piece, ...] = ()
 
     def add(self, ranges: Iterable[tuple[int, int]], hole_bytes: int) -> Expectation:
-        """``ranges``: first byte and the one after the last, in any order."""
-        pieces = [
-            Piece(start, end, in_background(partial(self._fetch, start, end - start)))
-            for start, end in pieces_of(ranges, hole_bytes)
-        ]
-        expectation = Expectation(pieces, self._remove)
+        """``ranges``: first byte and the one after the last, in any order. Those that do not fit are not asked for."""
         with self._lock:
+            pieces = []
+            for wanted in pieces_of(ranges, hole_bytes):
+                for start, end, piece in _cover(self._pieces, *wanted):
+                    if piece is None and _HELD.take(end - start):
+                        piece = Piece(start, end, in_background(partial(self._fetch, start, end - start)))
+                    if piece is not None:
+                        pieces.append(piece)
+            expectation = Expectation(pieces, self._remove)
             self._open.append(expectation)
             self._sort()
         return expectation
 
     def _remove(self, expectation: Expectation) -> None:
-        with self._lock, contextlib.suppress(ValueError):
+        with self._lock:
             self._open.remove(expectation)
+            before = self._pieces
             self._sort()
+            kept = {piece.start for piece in self._pieces}
+            for piece in before:
+                if piece.start not in kept:
+                    piece.data.cancel()
+                    _HELD.give_back(piece.end - piece.start)
 
     def _sort(self) -> None:
-        self._pieces = tuple(sorted((p for e in self._open for p in e.pieces), key=lambda piece: piece.start))
+        # no two of them have a byte in common, so each is known by its start
+        pieces = {piece.start: piece for expectation in self._open for piece in expectation.pieces}
+        self._pieces = tuple(pieces[start] for start in sorted(pieces))
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes, by requests of their own where they were not expected."""
@@ -98,10 +113,8 @@ class Expectations:
 
 def _cover(pieces: Sequence[Piece], start: int, end: int) -> Iterator[tuple[int, int, Piece | None]]:
     """A range in parts, each with the piece that has it."""
-    at = bisect.bisect_right(pieces, start, key=lambda piece: piece.start)
-    # pieces of two expectations may overlap, and a long one begin before a short one
-    found = [p for p in pieces[max(0, at - 4) : at] if p.end > start]
-    for piece in (*found, *pieces[at:]):
+    first = bisect.bisect_right(pieces, start, key=lambda piece: piece.start)
+    for piece in pieces[max(0, first - 1) :]:
         if start >= end or piece.start >= end:
             break
         if piece.end <= start:
@@ -138,6 +151,29 @@ def expect(source: Any, ranges: Iterable[tuple[int, int]], hole_bytes: int = HOL
     """
     told = getattr(source, "expect", None)
     return Expectation() if told is None else told(ranges, hole_bytes)
+
+
+class _Held:
+    """The bytes of all pieces."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes = 0
+
+    def take(self, num_bytes: int) -> bool:
+        """Whether there is room."""
+        with self._lock:
+            if self._bytes + num_bytes > _MOST_BYTES:
+                return False
+            self._bytes += num_bytes
+            return True
+
+    def give_back(self, num_bytes: int) -> None:
+        with self._lock:
+            self._bytes -= num_bytes
+
+
+_HELD = _Held()
 
 
 def in_background(work: Callable[[], _T]) -> Future[_T]:
@@ -182,6 +218,7 @@ _POOL = [_Pool()]
 
 def _forget_threads() -> None:
     _POOL[0] = _Pool()
+    _HELD.__init__()  # type: ignore[misc]
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... r] [--quick].
+"""Ratios against the alternatives, both sides in one run: python -m tests.bench [a ... s] [--quick].
 
 Times depend on the machine, so they are printed and never asserted.
 """
@@ -10,7 +10,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from tests.bench import catalogs, native, planning, scans, statements, streams, wide, writes
+from tests.bench import catalogs, native, planning, scans, statements, stores, streams, wide, writes
 from tests.bench.measure import Line, report
 from tests.bench.settings import Settings
 
@@ -20,6 +20,7 @@ PLANNING = {
     "h": writes.commits_per_second,
     "i": writes.commit_to_many_files,
     "q": catalogs.through_sqlite,
+    "s": stores.stores,
 }
 SCANS = {"b": scans.full_scan, "c": scans.one_file_of_many, "e": scans.fixed_cost, "f": scans.deletion_vectors,
          "g": writes.rows_to_files, "j": streams.backlog, "k": streams.empty_poll, "l": streams.micro_batch,
@@ -44,6 +45,7 @@ _ABOUT = {
     "p": "a table of very many columns, written and read",
     "q": "what a catalog in SQLite costs: appends, and commits that are not published",
     "r": "what SQL costs beside what it stands for, and what passes through install",
+    "s": "tables in a store: requests, bytes, and time with latency, against deltalake",
 }
 
 
@@ -92,6 +94,7 @@ def _settings(given: argparse.Namespace) -> Settings:
         "rounds": given.rounds,
         "scan_rows": given.rows,
         "planning_files": tuple(given.files) if given.files else None,
+        "store_files": tuple(given.files) if given.files else None,
         "deltalake": "deltalake-query" if given.deltalake_query else None,
     }
     return dataclasses.replace(settings, **{k: v for k, v in changes.items() if v is not None})

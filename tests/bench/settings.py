@@ -24,6 +24,8 @@ class Settings:
     wide_columns: int = 5000
     short_rounds: int = 30
     write_commits: int = 50
+    store_files: tuple[int, ...] = (10_000, 1_000_000)
+    store_rows: int = 10_000_000
     deltalake: str = "deltalake"
     checkout: Path = CHECKOUT
 
@@ -42,4 +44,6 @@ class Settings:
             wide_columns=200,
             short_rounds=3,
             write_commits=5,
+            store_files=(1000,),
+            store_rows=100_000,
         )

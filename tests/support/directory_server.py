@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
+import re
 import threading
 import uuid
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 _PAGE = 1000
 
@@ -80,8 +81,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(204)
 
     def do_POST(self) -> None:
-        self._body()
-        self._answer(501, _error("NotImplemented"))
+        data = self._body()
+        if "delete" not in parse_qs(urlsplit(self.path).query, keep_blank_values=True):
+            return self._answer(501, _error("NotImplemented"))
+        keys = [unescape(key) for key in re.findall(r"<Key>(.*?)</Key>", data.decode())]
+        for key in keys:
+            (self._file() / key).unlink(missing_ok=True)
+        deleted = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        return self._answer(200, f"<DeleteResult>{deleted}</DeleteResult>")
 
     def handle_expect_100(self) -> bool:
         super().handle_expect_100()

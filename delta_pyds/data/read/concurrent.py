@@ -21,7 +21,12 @@ from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
+TASK_AHEAD_BYTES = 64 * 1024 * 1024
 _MOST_THREADS = 16
+# so many files of a store are read at once, where a local one would be by as many threads as there are processors:
+# most of the time they wait
+_STORE_THREADS = 8
+_TASK_THREADS = 4
 # of a longer file several threads read a part each: to open it once more takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
@@ -31,10 +36,15 @@ _SHORT_FILE_BYTES = 256 * 1024
 _SHORT_FILES = 64
 
 
-def default_threads() -> int:
-    """As many as there are processors that this process may use."""
+def default_threads(table_root: str) -> int:
+    """As many as there are processors that this process may use, and more where a store is waited for."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST_THREADS, allowed)
+    return min(_MOST_THREADS, allowed if scheme_of(table_root) == "file" else max(allowed, _STORE_THREADS))
+
+
+def task_threads(table_root: str) -> int:
+    """For a task of Spark, which has a processor: one, and a few where a store is waited for."""
+    return 1 if scheme_of(table_root) == "file" else _TASK_THREADS
 
 
 def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:

@@ -27,6 +27,7 @@ from delta_pyds.errors import (
     UnsupportedFeatureError,
 )
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.read_ahead import Expectation, expect
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 # with fewer, batches of dictionaries are no quicker
@@ -38,12 +39,14 @@ class DataFile:
     """An open Parquet file; ``path`` and ``table`` are for messages.
 
     ``reopened``: the same file again, but that columns of these names are decoded as dictionaries; None does without.
+    ``source``: what the bytes come from.
     """
 
     parquet: pq.ParquetFile
     path: str
     table: str
     reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
+    source: Any = None
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
@@ -87,6 +90,14 @@ class DataFile:
         """The leaf column that costs least to decode."""
         return min(range(self.metadata.num_columns), key=self.size_of)
 
+    def expect(self, row_groups: Sequence[int], leaves: Sequence[int]) -> Expectation:
+        """Ask a store now for what ``decode`` will read, which also does so."""
+        if not hasattr(self.source, "expect"):
+            return Expectation()
+        with Naming(self.table, self.path):
+            chunks = [self.footer.chunk(group, leaf) for group in row_groups for leaf in leaves]
+            return expect(self.source, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
+
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
@@ -104,15 +115,16 @@ class DataFile:
             batches = parquet.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=use_threads
             )
-        while True:
-            with Naming(self.table, self.path):
-                batch = next(batches, None)
-                if batch is None:
-                    break
-                batch = _without_views(batch)
-                pieces = list(checked_pieces(batch, names)) if names else [batch]
-            promised -= batch.num_rows
-            yield from pieces
+        with self.expect(row_groups, leaves):
+            while True:
+                with Naming(self.table, self.path):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    batch = _without_views(batch)
+                    pieces = list(checked_pieces(batch, names)) if names else [batch]
+                promised -= batch.num_rows
+                yield from pieces
         if promised:
             raise _corrupt(
                 self.table,
@@ -139,15 +151,15 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
         Parquet file that the log promises, UnsupportedFeatureError when it is encrypted.
     """
     with Naming(state.table_root, file.path):
-        source = storage.parquet_source(file.path)
+        source = told = storage.parquet_source(file.path)
         if not isinstance(source, pa.NativeFile):
             # all who decode share its lock: a place is sought, and then read from
             source = pa.PythonFile(source, mode="r")
         try:
             _check_size(state.table_root, file, _size(source))
             options: dict[str, Any] = {
-                # a local file is read as it is decoded; elsewhere the requests of a row group are made together
-                "pre_buffer": not isinstance(source, pa.OSFile),
+                # a local file is read as it is decoded, and an object is told; elsewhere Arrow asks for a row group
+                "pre_buffer": not (isinstance(source, pa.OSFile) or hasattr(told, "expect")),
                 "verify_page_checksums": state.verify_page_checksums,
             }
             parquet = open_parquet(source, **options)
@@ -164,7 +176,7 @@ def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterat
                 )
             return again[dictionaries]
 
-        yield DataFile(parquet, file.path, state.table_root, reopened)
+        yield DataFile(parquet, file.path, state.table_root, reopened, told)
     finally:
         parquet.close(force=True)
 

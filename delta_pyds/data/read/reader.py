@@ -10,6 +10,7 @@ Column Mapping", "Reader Requirements for Row Tracking", "Change Data Files".
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import Expr, may_fail
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.read_ahead import Expectation
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 __all__ = ["OpenRows", "open_rows", "output_schema", "read"]
@@ -160,12 +162,28 @@ class _FileReader:
         # with a predicate every row group is decided on its own, unless it is tiny, however long batches may be
         few = min(self._state.batch_rows, _ROWS_PER_DECISION)
         rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else few
-        for run in runs([g for g in groups if g.num_rows], rows_per_run):
+        for run in self._expected(list(runs([g for g in groups if g.num_rows], rows_per_run))):
             for rows in self._late(run) if self._plan.late.leaves else self._early(run):
                 if rows.count:
                     with self._naming():
                         batch = self._output(rows)
                     yield from self._sizer.pieces(batch)
+
+    def _expected(self, all_runs: Sequence[list[RowGroup]]) -> Iterator[list[RowGroup]]:
+        """The runs, of which a store is asked for the next while one is decoded."""
+        waiting = deque(all_runs)
+        following = self._expect(waiting[0] if waiting else [])
+        try:
+            while waiting:
+                run, current = waiting.popleft(), following
+                following = self._expect(waiting[0] if waiting else [])
+                with current:
+                    yield run
+        finally:
+            following.close()
+
+    def _expect(self, run: Sequence[RowGroup]) -> Expectation:
+        return self._data.expect([g.index for g in run], self._plan.early.leaves)
 
     def num_records(self) -> int:
         total = self._data.num_rows

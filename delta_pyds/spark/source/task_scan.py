@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from pyspark import TaskContext
 from delta_pyds.errors import OptionError
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.protocol.temporal import TimeZone
-from delta_pyds.tasks.scan_state import COMMIT_TIMESTAMP_COLUMN, ScanState
+from delta_pyds.tasks.scan_state import COMMIT_TIMESTAMP_COLUMN, ScanFile, ScanState
 
 if TYPE_CHECKING:
     from delta_pyds.spark.planning.driver import Opened
@@ -41,17 +42,23 @@ class TaskScan:
 
     def read(self, files: bytes) -> Iterator[pa.RecordBatch]:
         """The rows of files that ``to_stream`` wrote."""
-        from delta_pyds.columnar.scan_files import to_scan_files
-        from delta_pyds.data.read.reader import read
-        from delta_pyds.data.read.shared_plans import SharedPlans
+        from delta_pyds.data.read.concurrent import TASK_AHEAD_BYTES, read_concurrently, task_threads
 
-        plans = SharedPlans(self.state)
+        threads = task_threads(self.state.table_root)
+        # ended with the task, also where Spark wants no more rows
+        reading = read_concurrently(self.state, self._files(files), threads=threads, ahead_bytes=TASK_AHEAD_BYTES)
+        with closing(reading) as batches:
+            yield from batches
+
+    def _files(self, files: bytes) -> Iterator[ScanFile]:
+        from delta_pyds.columnar.scan_files import to_scan_files
+
         with pa.ipc.open_stream(files) as stream:
             for batch in stream:
                 for file in to_scan_files(batch, self.state.table_root):
                     if any(_lacks_zone(file.partition_values[i]) for i in self.timestamps):
                         _check_zone(self.zone_of_values)
-                    yield from read(self.state, file, plans)
+                    yield file
 
 
 def task_scan(selection: RowSelection, opened: Opened, *, zone_used: bool) -> TaskScan:
