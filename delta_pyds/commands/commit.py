@@ -18,7 +18,7 @@ import msgspec
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.paths import join, resolve_data_path
@@ -112,16 +112,24 @@ def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> 
 
 
 def reopen(
-    storage: Storage, table_root: str, version: int | None, table_id: str, segment: LogSegment | None
+    storage: Storage,
+    table_root: str,
+    version: int | None,
+    table_id: str,
+    segment: LogSegment | None,
+    known: tuple[Protocol, Metadata] | None = None,
 ) -> Snapshot | None:
     """The version that a command was planned from; None for a table that it creates.
 
-    ``segment``: the files of that version, so that nothing is listed.
+    ``segment``: the files of that version, so that nothing is listed. ``known``: its protocol and metadata, for who
+    asks for nothing else: the transaction looks whether the log is still that one.
 
     Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path now.
     """
     if version is None:
         return None
+    if known is not None and segment is not None and segment.last_commit is not None and segment.last_commit.generation:
+        return Snapshot(storage, segment, known)
     try:
         snapshot = open_snapshot(storage, table_root, version, segment)
     except DeltaError:

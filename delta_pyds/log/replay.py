@@ -99,12 +99,15 @@ def reconcile(commits: list[list[SingleAction]], doubled_files: set[int] | None 
 class LogReplay:
     """The state of a table at the version of its segment.
 
-    Invariant: nothing here holds the checkpoint's list of files.
+    Invariant: nothing here holds the checkpoint's list of files. ``known``: protocol and metadata of that version, if
+    they were read before: then nothing is read before something else is asked for.
     """
 
-    def __init__(self, storage: Storage, segment: LogSegment) -> None:
+    def __init__(self, storage: Storage, segment: LogSegment, known: tuple[Protocol, Metadata] | None = None) -> None:
         self._storage = storage
         self.segment = segment
+        if known is not None:
+            self.protocol, self.metadata = known
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:

@@ -19,8 +19,13 @@ class ObjectFile(io.RawIOBase):
         super().__init__()
         self._size = size_bytes
         self._tail = tail
+        self._fetch = fetch
         self._expected = Expectations(fetch)
         self._at = 0
+
+    def again(self) -> ObjectFile:
+        """The same file, open once more, without a request."""
+        return ObjectFile(self._size, self._tail, self._fetch)
 
     def readable(self) -> bool:
         return True

@@ -55,10 +55,12 @@ class Snapshot:
     >>> snapshot.version, snapshot.schema.names, snapshot.totals.size_bytes
     """
 
-    def __init__(self, storage: Storage, segment: LogSegment) -> None:
+    def __init__(self, storage: Storage, segment: LogSegment, known: tuple[Protocol, Metadata] | None = None) -> None:
+        """``known``: see ``LogReplay``; nothing was read to hold it against the log."""
         self.storage = storage
         self.segment = segment
-        self.replay = LogReplay(storage, segment)
+        self.is_assumed = known is not None
+        self.replay = LogReplay(storage, segment, known)
         self.configuration: TableConfiguration = load_configuration(
             segment.table_root,
             segment.version,

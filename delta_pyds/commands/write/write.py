@@ -31,7 +31,8 @@ from delta_pyds.errors import (
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import Metadata
+from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
@@ -61,7 +62,8 @@ class WritePlan:
     """A write that was checked and can start.
 
     ``state``: for the tasks. ``base_version``: the version that the plan was
-    made from, None for a new table; ``segment``: its files, so that the commit need not look for them.
+    made from, None for a new table; ``segment``: its files, so that the commit need not look for them; ``known``: its
+    protocol and metadata, where the commit needs nothing else of it.
     ``nothing_to_do``: why nothing is written, empty otherwise.
     ``replaces_rows``: files of the table may lose some of their rows and keep others
     (``replaceWhere`` on data columns, ``replaceUsing``). ``replaces_by_query``: a query of Spark must find them, as
@@ -74,6 +76,7 @@ class WritePlan:
     base_version: int | None = None
     nothing_to_do: str = ""
     segment: LogSegment | None = None
+    known: tuple[Protocol, Metadata] | None = None
     replaces_rows: bool = False
     replaces_by_query: bool = False
 
@@ -133,9 +136,20 @@ def plan_write(request: WriteRequest, *, spark: bool = False) -> WritePlan:
         target,
         snapshot.version,
         segment=snapshot.segment,
+        known=_all_that_matters(request, snapshot),
         replaces_rows=replaces_rows,
         replaces_by_query=by_query,
     )
+
+
+def _all_that_matters(request: WriteRequest, snapshot: Snapshot) -> tuple[Protocol, Metadata] | None:
+    """Protocol and metadata, for a write that adds files and asks the log for nothing else."""
+    supports = snapshot.configuration.supports
+    if request.mode != "append" or request.application is not None or request.replaces_table:
+        return None
+    if supports(Feature.DOMAIN_METADATA) or supports(Feature.ROW_TRACKING):
+        return None
+    return snapshot.protocol, snapshot.metadata
 
 
 def _check_removal(request: WriteRequest, target: Target, snapshot: Snapshot | None, spark: bool) -> tuple[bool, bool]:
@@ -281,7 +295,9 @@ def _commit(
     if not required and request.mode == "append":
         logger.info("Nothing was written to %s: there are no rows.", state.table_root)
         return None
-    snapshot = reopen(storage, request.table_root, plan.base_version, target.table_id, plan.segment)
+    snapshot = reopen(
+        storage, request.table_root, plan.base_version, target.table_id, plan.segment, None if batch else plan.known
+    )
     if batch is not None and batch.is_written(snapshot):
         # it was there before this plan was made, so no commit names the files of this attempt
         discard_write(plan, made)

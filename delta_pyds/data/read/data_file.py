@@ -26,7 +26,6 @@ from delta_pyds.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from delta_pyds.storage.base import Storage
 from delta_pyds.storage.read_ahead import Expectation, expect
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
@@ -144,14 +143,14 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 @contextmanager
-def open_data_file(storage: Storage, state: ScanState, file: ScanFile) -> Iterator[DataFile]:
-    """Open a data file of a scan.
+def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) -> Iterator[DataFile]:
+    """Open a data file of a scan. ``opened``: makes the source of its bytes, which is closed here.
 
     Raises: FileNotFoundInStorageError, CorruptDataFileError when it is not the
         Parquet file that the log promises, UnsupportedFeatureError when it is encrypted.
     """
     with Naming(state.table_root, file.path):
-        source = told = storage.parquet_source(file.path)
+        source = told = opened()
         if not isinstance(source, pa.NativeFile):
             # all who decode share its lock: a place is sought, and then read from
             source = pa.PythonFile(source, mode="r")

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,7 +89,7 @@ def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None
     storage = plans.storage
     deleted = _loaded(storage, state, file.deletion_vector)
     selected = _loaded(storage, state, file.selected)
-    with open_data_file(storage, state, file) as data:
+    with open_data_file(partial(plans.source_of, file), state, file) as data:
         for vector in (deleted, selected):
             if vector is not None:
                 vector.check_within(data.num_rows, file.path)

@@ -8,17 +8,23 @@ error goes up.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.data.read.data_file import DataFile, Naming
 from delta_pyds.data.read.file_plan import FilePlan
 from delta_pyds.data.read.output import output_schema
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
+
+# Files that are read in parts at a time, of which 64 kB are kept each.
+_MOST_OPENED = 32
 
 
 @dataclass(frozen=True)
@@ -43,11 +49,33 @@ class SharedPlans:
         # a predicate and its skipping look into the file; the second look at a nested column is chosen by sizes
         self._may_share = state.predicate is None and state.skip is None
         self._last: _Last | None = None
+        self._lock = threading.Lock()
+        self._opened: BoundedCache[str, Future[Any]] = BoundedCache(_MOST_OPENED)
 
     @cached_property
     def storage(self) -> Storage:
         """Where the files are."""
         return resolve_storage(self.state.table_root, self.state.storage_options)
+
+    def source_of(self, file: ScanFile) -> Any:
+        """What the bytes of a file, or of a part of it, come from. All parts share the one look at an object's end."""
+        if self.storage.scheme == "file" or (file.start == 0 and file.length is None):
+            return self.storage.parquet_source(file.path)
+        with self._lock:
+            known = self._opened.get(file.path)
+            first = known or Future()
+            if known is None:
+                self._opened.put(file.path, first)
+        if known is not None:
+            again = getattr(known.result(), "again", None)
+            return self.storage.parquet_source(file.path) if again is None else again()
+        try:
+            first.set_result(self.storage.parquet_source(file.path))
+        except BaseException as error:
+            # the other parts fail with it
+            first.set_exception(error)
+            raise
+        return first.result()
 
     def plan_of(self, file: ScanFile, data: DataFile) -> tuple[FilePlan, bool]:
         """The plan of a file, and whether it was made for another one. Raises: what ``FilePlan`` raises."""

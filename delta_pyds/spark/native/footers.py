@@ -84,7 +84,7 @@ class _FooterCheck:
         self._layouts: list[tuple[Any, _Needed]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
-        with open_data_file(self._storage, self._state, file) as data:
+        with open_data_file(lambda: self._storage.parquet_source(file.path), self._state, file) as data:
             layout = data.metadata.schema
             needed = next((needed for known, needed in self._layouts if known.equals(layout)), None)
             if needed is None:

@@ -12,7 +12,7 @@ from delta_pyds.log.listing import LogListing, list_log
 from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.storage.base import Storage
-from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.conflict import TransactionInfo, WinningCommit
 
 
@@ -37,6 +37,11 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
         return
     if last is not None and status.size_bytes != last.size_bytes:
         raise _another(snapshot)
+    if snapshot.is_assumed and last is not None and status.generation != last.generation:
+        # the same content in a new file, or another table's
+        now = open_snapshot(storage, table_root, snapshot.version)
+        if (now.protocol, now.metadata) != (snapshot.protocol, snapshot.metadata):
+            raise _another(snapshot)
 
 
 def _check_no_log(storage: Storage, table_root: str) -> None:

@@ -57,11 +57,13 @@ def state_of(snapshot: Snapshot) -> LatestState:
     timestamp = None
     if has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         timestamp = _in_commit_timestamp(snapshot)
+    # without them there are no domains, and the log is not asked for any
+    has_domains = any(map(snapshot.configuration.supports, (Feature.ROW_TRACKING, Feature.DOMAIN_METADATA)))
     return LatestState(
         snapshot.version,
         snapshot.protocol,
         snapshot.metadata,
-        high_water_mark(snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)),
+        high_water_mark(snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN) if has_domains else None),
         last.modification_time_ms if last is not None else 0,
         timestamp,
     )

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+import delta_pyds
+from delta_pyds.commands.write.request import WriteRequest
+from delta_pyds.commands.write.write import WritePlan, commit_write, plan_write
+from delta_pyds.data.read import concurrent
+from delta_pyds.data.write.task import write
+from delta_pyds.data.write.task_session import TaskSession
+from delta_pyds.errors import ConcurrentWriteError
+from delta_pyds.storage.base import TAIL_BYTES
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.tasks.write_state import TaskOutput
+from tests.bench.tables import data_table
 from tests.stores.requests_made import Request, requests_made
 from tests.support.directory_server import directory_server
 from tests.support.large_table import CHECKPOINT_VERSION, LargeTable, generate_large
 from tests.support.s3_server import options
+from tests.support.table_writes import batch_of, struct, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +97,88 @@ def test_commits_before_the_checkpoint_cost_nothing(made: Made, store: dict[str,
     for version in range(CHECKPOINT_VERSION):
         (table.path / "_delta_log" / f"{version:020d}.json").write_text("no commit, and never read")
     assert len(planned(table, store)) == 3
+
+
+IDS = {"id": "long"}
+
+
+def planned_append(root: str, store: dict[str, Any]) -> tuple[WritePlan, TaskOutput]:
+    """An append to a table of two versions, of which all is done but the commit."""
+    for number in range(2):
+        write_rows(root, IDS, [{"id": number}], storage_options=store)
+    plan = plan_write(WriteRequest(table_root=root, incoming=struct(IDS), mode="append", storage_options=store))
+    assert plan.state is not None
+    return plan, write(plan.state, iter(batch_of([{"id": 2}], struct(IDS))), TaskSession(0))
+
+
+def test_a_commit_is_one_look_and_one_put_and_so_is_its_checksum(store: dict[str, Any]) -> None:
+    plan, output = planned_append("s3://bucket/appended", store)
+    with requests_made() as requests:
+        assert commit_write(plan, [output]) is not None
+    made = [(request.method, request.url.partition("?")[0].rpartition("/")[2]) for request in requests]
+    assert made == [
+        ("HEAD", f"{1:020d}.json"),
+        ("PUT", f"{2:020d}.json"),
+        ("GET", f"{1:020d}.crc"),
+        ("PUT", f"{2:020d}.crc"),
+    ]
+
+
+def test_a_commit_sees_that_another_table_is_there(bucket: Path, store: dict[str, Any]) -> None:
+    plan, output = planned_append("s3://bucket/replaced", store)
+    planned_append("s3://bucket/other", store)
+    for file in (bucket / "other" / "_delta_log").glob("*.json"):
+        was = bucket / "replaced" / "_delta_log" / file.name
+        # of the same length: only its content tells
+        was.write_bytes(file.read_bytes() + b" " * (was.stat().st_size - file.stat().st_size))
+    with pytest.raises(ConcurrentWriteError, match="another one was put in its place"):
+        commit_write(plan, [output])
+    assert load_snapshot("s3://bucket/replaced", storage_options=store).version == 1
+
+
+def test_a_commit_to_a_table_that_was_copied_meanwhile_is_made(bucket: Path, store: dict[str, Any]) -> None:
+    plan, output = planned_append("s3://bucket/copied", store)
+    shutil.copytree(bucket / "copied", bucket / "copy")
+    shutil.rmtree(bucket / "copied")
+    shutil.copytree(bucket / "copy", bucket / "copied")
+    committed = commit_write(plan, [output])
+    assert committed is not None and committed.version == 2
+
+
+@pytest.fixture(scope="module")
+def files_of_a_store(bucket: Path) -> Path:
+    """Four files of seven columns, a megabyte each."""
+    return data_table(bucket, 120_000, 4)
+
+
+def test_a_scan_asks_each_file_for_its_end_and_its_columns(files_of_a_store: Path, store: dict[str, Any]) -> None:
+    sizes = {file.name: file.stat().st_size for file in files_of_a_store.glob("*.parquet")}
+    root = f"s3://bucket/{files_of_a_store.name}"
+    with requests_made() as requests:
+        assert delta_pyds.scan(root, storage_options=store).to_table().num_rows == 120_000
+    for name, size in sizes.items():
+        received = [request.received for request in of(requests, name)]
+        # all but the first bytes, which say that it is Parquet
+        assert (len(received), sum(received)) == (2, size - 4)
+    assert len(requests) == 3 + 2 * len(sizes)
+
+
+def test_of_one_column_little_else_is_read(files_of_a_store: Path, store: dict[str, Any]) -> None:
+    root = f"s3://bucket/{files_of_a_store.name}"
+    with requests_made() as requests:
+        assert delta_pyds.scan(root, columns="id", storage_options=store).to_table().num_columns == 1
+    for file in files_of_a_store.glob("*.parquet"):
+        column = pq.read_metadata(file).row_group(0).column(0).total_compressed_size
+        end, rest = (request.received for request in of(requests, file.name))
+        assert (end, rest) == (TAIL_BYTES, column)
+
+
+def test_a_file_in_parts_is_asked_for_its_end_once(
+    files_of_a_store: Path, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(concurrent, "_PIECE_BYTES", 200_000)
+    with requests_made() as requests:
+        scan = delta_pyds.scan(f"s3://bucket/{files_of_a_store.name}", storage_options=store)
+        assert scan.to_table().num_rows == 120_000
+    for file in files_of_a_store.glob("*.parquet"):
+        assert len([r for r in of(requests, file.name) if r.received == TAIL_BYTES]) == 1

@@ -36,7 +36,7 @@ def _table() -> pa.Table:
 
 
 def _names(state: ScanState, file: ScanFile) -> tuple[str, ...]:
-    with open_data_file(LocalStorage(), state, file) as data:
+    with open_data_file(lambda: LocalStorage().parquet_source(file.path), state, file) as data:
         groups = range(data.metadata.num_row_groups)
         return dictionary_columns(data.columns, data.metadata, data.footer, groups, range(data.metadata.num_columns))
 
