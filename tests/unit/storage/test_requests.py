@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConcurrentWriteError
 from delta_pyds.storage.base import TAIL_BYTES
+from delta_pyds.storage.s3 import S3Storage
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.write_state import TaskOutput
@@ -26,6 +29,7 @@ from tests.stores.requests_made import Request, requests_made
 from tests.support.directory_server import directory_server
 from tests.support.large_table import CHECKPOINT_VERSION, LargeTable, generate_large
 from tests.support.s3_server import options
+from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, struct, write_rows
 
 
@@ -182,3 +186,34 @@ def test_a_file_in_parts_is_asked_for_its_end_once(
         assert scan.to_table().num_rows == 120_000
     for file in files_of_a_store.glob("*.parquet"):
         assert len([r for r in of(requests, file.name) if r.received == TAIL_BYTES]) == 1
+
+
+@pytest.mark.parametrize("kind", ["multipart", "v2-parquet", "v2-json"])
+def test_each_part_of_a_checkpoint_is_one_request_and_several_are_under_way(
+    bucket: Path, store: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TableBuilder(bucket / kind, IDS)
+    table.create()
+    table.commit([table.add(f"part-{n}.parquet", size=1) for n in range(200)])
+    table.checkpoint(kind=kind, parts=12, sidecars=12)
+    opened: list[str] = []
+    several = threading.Event()
+    real = S3Storage.parquet_source
+
+    def waiting(self: S3Storage, path: str, *tail_bytes: int) -> Any:
+        """All but the first wait for each other."""
+        opened.append(path)
+        if len(opened) > 2:
+            several.set()
+        assert len(opened) == 1 or several.wait(20)
+        return real(self, path, *tail_bytes)
+
+    monkeypatch.setattr(S3Storage, "parquet_source", waiting)
+    with requests_made() as requests:
+        snapshot = load_snapshot(f"s3://bucket/{kind}", storage_options=store)
+        assert len(list(plan_scan(snapshot).files())) == 200
+    # the sizes of sidecars are held against what the checkpoint says
+    sidecars = of(requests, "_sidecars")
+    assert Counter(request.method for request in sidecars) == ({} if kind == "multipart" else {"HEAD": 12, "GET": 12})
+    assert len(of(requests, ".parquet")) == {"multipart": 12, "v2-parquet": 25, "v2-json": 24}[kind]
+    assert len([request for request in requests if request.lists]) == 1
