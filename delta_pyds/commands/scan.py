@@ -100,7 +100,7 @@ def scan(
     predicate of Spark SQL; files and row groups are skipped by it as in ``delta_pyds.read``. ``columns``: names, nested
     ones with dots. ``table``, ``catalog``, ``version``, ``timestamp``, ``timestamp_ms``: as ``load_snapshot`` takes
     them. ``time_zone``: of timestamps that name none. ``threads``: files that are read at once; by default one for each
-    processor, at most 16, and 8 or more of a store. Timestamps come in microseconds, those with a zone in UTC; a
+    processor, at most 16, and 16 of a store. Timestamps come in microseconds, those with a zone in UTC; a
     variant is a struct of ``value`` and ``metadata``.
 
     >>> scan = delta_pyds.scan("/data/events", where="city = 'Bern'", columns=["id", "visits"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from delta_pyds.storage.read_ahead import HOLE_BYTES, Expectation, Expectations
 
@@ -51,20 +52,21 @@ class ObjectFile(io.RawIOBase):
         self._at = base + offset
         return self._at
 
-    def read(self, size: int | None = -1) -> bytes:
-        """Raises: StorageError; OSError where the object has become shorter."""
+    def read(self, size: int | None = -1) -> Any:
+        """Bytes, or a view of them. Raises: StorageError; OSError where the object has become shorter."""
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
         start, tail_at = self._at, self._size - len(self._tail)
         if start >= end:
             return b""
-        data = b""
+        data: bytes | memoryview = b""
         if start < tail_at:
             wanted = min(end, tail_at) - start
             data = self._expected.read(start, start + wanted)
             if len(data) != wanted:
                 raise OSError(f"it has become shorter while it was read: {len(data)} of {wanted} bytes at {start}")
         if end > tail_at:
-            data += self._tail[max(start - tail_at, 0) : end - tail_at]
+            rest = memoryview(self._tail)[max(start - tail_at, 0) : end - tail_at]
+            data = b"".join((data, rest)) if len(data) else rest
         self._at = end
         return data
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# Requests at a time, of a whole process.
-_THREADS = 16
+# Requests at a time, of a whole process. With more, all files arrive at the end, and are decoded while nothing comes.
+_THREADS = min(32, max(8, 4 * (os.cpu_count() or 1)))
 # What lies between two ranges is fetched with them, where a request of its own would take longer.
 HOLE_BYTES = 64 * 1024
 # What all files of a process may hold; the rest is asked for when it is read.
@@ -98,13 +98,14 @@ class Expectations:
         pieces = {piece.start: piece for expectation in self._open for piece in expectation.pieces}
         self._pieces = tuple(pieces[start] for start in sorted(pieces))
 
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes, by requests of their own where they were not expected."""
-        found = []
+    def read(self, start: int, end: int) -> bytes | memoryview:
+        """The bytes, by requests of their own where they were not expected; not copied where one piece has them."""
+        found: list[bytes | memoryview] = []
         for first, last, piece in _cover(self._pieces, start, end):
-            data = self._fetch(first, last - first) if piece is None else piece.data.result()
-            if piece is not None:
-                data = data[first - piece.start : last - piece.start]
+            if piece is None:
+                data: bytes | memoryview = self._fetch(first, last - first)
+            else:
+                data = memoryview(piece.data.result())[first - piece.start : last - piece.start]
             found.append(data)
             if len(data) != last - first:
                 break  # the object has become shorter
@@ -132,8 +133,10 @@ def pieces_of(ranges: Iterable[tuple[int, int]], hole_bytes: int = HOLE_BYTES) -
     """The requests that bring these ranges: near ones together, long ones in pieces."""
     together: list[tuple[int, int]] = []
     for start, end in sorted(r for r in ranges if r[0] < r[1]):
-        if together and start <= together[-1][1] + hole_bytes:
-            together[-1] = together[-1][0], max(together[-1][1], end)
+        last = together[-1] if together else (0, -1)
+        # a request ends where a range does, so that nobody puts a range together again
+        if last[1] > start or (last[1] >= 0 and last[1] + hole_bytes >= start and end - last[0] <= _PIECE_BYTES):
+            together[-1] = last[0], max(last[1], end)
         else:
             together.append((start, end))
     pieces = []

@@ -25,7 +25,7 @@ TASK_AHEAD_BYTES = 64 * 1024 * 1024
 _MOST_THREADS = 16
 # so many files of a store are read at once, where a local one would be by as many threads as there are processors:
 # most of the time they wait
-_STORE_THREADS = 8
+_STORE_THREADS = 16
 _TASK_THREADS = 4
 # of a longer file several threads read a part each: to open it once more takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
