@@ -8,6 +8,7 @@ From a listing to the state of a table:
 - ``commit_reader``: commits to actions
 - ``checkpoint_part``: one Parquet file of a checkpoint
 - ``decoded_size``: how many rows of it are decoded at a time, within bounded memory
+- ``rows_ahead``: its row groups in a store, asked for before their turn
 - ``sidecars``: the sidecar files that a V2 checkpoint names
 - ``checkpoint_reader``: checkpoints of every kind: small actions as objects, file actions as Arrow rows
 - ``adds``: their files and those of commits, as far as a request wants them

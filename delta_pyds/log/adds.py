@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart, RowsAhead
+from delta_pyds.log.checkpoint_part import BATCH_ROWS, CheckpointPart
 from delta_pyds.log.checkpoint_statistics import to_json
 from delta_pyds.log.file_table import KEY_COLUMNS, Touched, UntouchedRows, conform_files, files_to_batch
+from delta_pyds.log.rows_ahead import RowsAhead
 from delta_pyds.log.statistics_cache import STATISTICS_CACHE, Columns, StatisticsFilter, size_of
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.storage.read_ahead import in_background

@@ -5,8 +5,7 @@ Protocol: "Checkpoint Schema", "Sidecar Files".
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,11 +42,10 @@ _REQUIRED = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "
 # looking for one row, that is mostly among the first
 _FEW_ROWS = 4_096
 
-# What is asked for of row groups to come; and what is fetched for nothing, where it spares a request for each.
-_MAX_BYTES_AHEAD = 32 << 20
+# What is fetched for nothing, where it spares a request.
 _HOLE_BYTES = 1 << 20
 
-# asked for together: whoever opens a table wants both
+# asked for together, in this order: whoever opens a table wants both
 _OF_A_TABLE = ("protocol", "metaData")
 
 
@@ -91,6 +89,7 @@ class CheckpointPart:
         self._content = content
         self._tail_bytes = tail_bytes
         self._opening: Future[tuple[Any, pq.ParquetFile]] | None = None
+        self._of_a_table: Expectation | None = None
 
     def open_ahead(self) -> None:
         """Open it in the background, if it lies in a store, which would be waited for."""
@@ -153,8 +152,13 @@ class CheckpointPart:
 
     @cached_property
     def _opened(self) -> tuple[Any, pq.ParquetFile]:
-        opening, self._opening = self._opening, None
-        return self._open() if opening is None else opening.result()
+        if self._opening is None:
+            return self._open()
+        try:
+            return self._opening.result()
+        except BaseException:
+            self._opening = None  # whoever asks again may have more luck
+            raise
 
     @property
     def _source(self) -> Any:
@@ -250,18 +254,18 @@ class CheckpointPart:
         with self.expect([kind], self.row_groups_with(kind)):
             return list(self._each(kind, action, BATCH_ROWS))
 
-    @cached_property
-    def _of_a_table(self) -> Expectation:
-        groups = {group for kind in _OF_A_TABLE for group in self.row_groups_with(kind)}
-        return self.expect(_OF_A_TABLE, groups)
-
     def first(self, kind: str, action: type[_A]) -> _A | None:
         """The first action of a kind, such as the protocol, of which there is one: nothing behind it is decoded.
 
         It shares its row group with a hundred thousand files, in the checkpoints of some writers.
         """
-        _ = self._of_a_table
-        return next(self._each(kind, action, _FEW_ROWS), None)
+        if self._of_a_table is None:
+            groups = {group for kind in _OF_A_TABLE for group in self.row_groups_with(kind)}
+            self._of_a_table = self.expect(_OF_A_TABLE, groups)
+        found = next(self._each(kind, action, _FEW_ROWS), None)
+        if kind == _OF_A_TABLE[-1]:
+            self._of_a_table.close()
+        return found
 
     def _each(self, kind: str, action: type[_A], batch_rows: int) -> Iterator[_A]:
         with self.explaining():
@@ -317,53 +321,12 @@ class CheckpointPart:
             for batch in _decoded_ahead(batches) if more else batches:
                 yield _with_zone(batch.column(0), kind, self._instants)
 
+    def expect_rows(self, kind: str, group: int, names: Sequence[str]) -> Expectation:
+        """Ask a store for what ``rows`` will read."""
+        return self.expect(self._columns(kind, names), [group])
+
     def _columns(self, kind: str, names: Sequence[str]) -> list[str]:
         return [f"{kind}.{n}" for n in dict.fromkeys(names)] if self.present(kind, names) else [f"{kind}.path"]
-
-
-class RowsAhead:
-    """The rows of row groups, which are asked for in the order of ``groups``, and the next ones while one is read.
-
-    Nothing is held of a row group that was read. To be closed, as not all may have been.
-    """
-
-    def __init__(self, part: CheckpointPart, kind: str, names: Sequence[str], groups: Iterable[int] = ()) -> None:
-        self._part = part
-        self._kind = kind
-        self._names = names
-        self._to_come = deque(groups)
-        self._begun: dict[int, Expectation] = {}
-        self._bytes: dict[int, int] = {}
-
-    def begin(self, group: int) -> None:
-        """Ask for a row group."""
-        if group not in self._begun:
-            part = self._part
-            self._begun[group] = expectation = part.expect(part._columns(self._kind, self._names), [group])
-            self._bytes[group] = expectation.num_bytes
-
-    def begin_next(self) -> None:
-        """Ask for the first that is to come."""
-        if self._to_come:
-            self.begin(self._to_come.popleft())
-
-    def rows(self, group: int) -> Generator[pa.StructArray, None, None]:
-        """See ``CheckpointPart.rows``."""
-        self.begin(group)
-        while self._to_come and sum(self._bytes.values()) < _MAX_BYTES_AHEAD:
-            self.begin_next()
-        try:
-            yield from self._part.rows(self._kind, group, self._names)
-        finally:
-            self._forget(group)
-
-    def _forget(self, group: int) -> None:
-        self._begun.pop(group, Expectation()).close()
-        self._bytes.pop(group, None)
-
-    def close(self) -> None:
-        for group in list(self._begun):
-            self._forget(group)
 
 
 def _decoded_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ import bisect
 import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -51,6 +52,9 @@ class Expectation:
         closed(self)
         self.pieces = ()
 
+    def __del__(self) -> None:
+        self.close()
+
     def __enter__(self) -> Expectation:
         return self
 
@@ -63,8 +67,9 @@ class Expectations:
 
     def __init__(self, fetch: Callable[[int, int], bytes]) -> None:
         self._fetch = fetch
-        self._lock = threading.Lock()
-        self._open: list[Expectation] = []
+        self._lock = threading.RLock()  # what is collected meanwhile is let go of
+        self._process = os.getpid()
+        self._open: weakref.WeakSet[Expectation] = weakref.WeakSet()
         self._pieces: tuple[Piece, ...] = ()
 
     def add(self, ranges: Iterable[tuple[int, int]], hole_bytes: int) -> Expectation:
@@ -78,13 +83,13 @@ class Expectations:
                     if piece is not None:
                         pieces.append(piece)
             expectation = Expectation(pieces, self._remove)
-            self._open.append(expectation)
+            self._open.add(expectation)
             self._sort()
         return expectation
 
     def _remove(self, expectation: Expectation) -> None:
         with self._lock:
-            self._open.remove(expectation)
+            self._open.discard(expectation)
             before = self._pieces
             self._sort()
             kept = {piece.start for piece in self._pieces}
@@ -102,7 +107,8 @@ class Expectations:
         """The bytes, by requests of their own where they were not expected; not copied where one piece has them."""
         found: list[bytes | memoryview] = []
         for first, last, piece in _cover(self._pieces, start, end):
-            if piece is None:
+            # a forked process waits for none of its parent's threads
+            if piece is None or not (piece.data.done() or self._process == os.getpid()):
                 data: bytes | memoryview = self._fetch(first, last - first)
             else:
                 data = memoryview(piece.data.result())[first - piece.start : last - piece.start]
@@ -160,7 +166,7 @@ class _Held:
     """The bytes of all pieces."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._bytes = 0
 
     def take(self, num_bytes: int) -> bool:

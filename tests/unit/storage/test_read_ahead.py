@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from delta_pyds.errors import StorageError
+from delta_pyds.storage import read_ahead
 from delta_pyds.storage.object_file import ObjectFile
 from delta_pyds.storage.read_ahead import expect, in_background, pieces_of
 
@@ -136,3 +137,24 @@ def test_work_in_the_background_is_done_whatever_was_done_before() -> None:
     assert [future.result(20) for future in futures] == list(range(100))
     with pytest.raises(ValueError, match="no"):
         failed.result(20)
+
+
+def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound of a process, ranges are asked for when they are read."""
+    held = read_ahead._Held()
+    monkeypatch.setattr(read_ahead, "_HELD", held)
+    monkeypatch.setattr(read_ahead, "_MOST_BYTES", 250_000)
+    store = Store()
+    file = store.file()
+    first = expect(file, [(0, 200_000)])
+    again = expect(file, [(100_000, 200_000), (500_000, 600_000)])
+    assert read(file, 100_000, 600_000) == CONTENT[100_000:600_000]
+    # the second expects a part of the first's, and the rest does not fit
+    assert sorted(store.asked) == [(0, 200_000), (200_000, 600_000)]
+    first.close()
+    assert read(file, 0, 200_000) == CONTENT[:200_000] and len(store.asked) == 2
+    del again
+    assert held._bytes == 0
+    with expect(file, [(500_000, 600_000)]):
+        assert read(file, 500_000, 600_000) == CONTENT[500_000:600_000]
+    assert store.asked[2:] == [(500_000, 600_000)]
