@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.catalog.opening import table_storage
-from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.errors import DeltaError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
@@ -25,6 +25,7 @@ from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
+from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
@@ -136,12 +137,7 @@ def reopen(
         # files of the log may have gone since the plan was made: others may give the same version
         snapshot = open_snapshot(storage, table_root, version)
     if snapshot.metadata.id != table_id:
-        raise UserError(
-            f"the table at {snapshot.table_root} was replaced by another one while this command ran, so nothing was "
-            "committed. Run it again.",
-            code="DELTA_TABLE_ID_MISMATCH",
-            table=snapshot.table_root,
-        )
+        raise replaced_meanwhile(snapshot.table_root)
     return snapshot
 
 

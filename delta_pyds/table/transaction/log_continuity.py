@@ -7,6 +7,7 @@ from delta_pyds.errors import (
     FileNotFoundInStorageError,
     MissingLogFilesError,
     ProtocolChangedError,
+    UserError,
 )
 from delta_pyds.log.listing import LogListing, list_log
 from delta_pyds.log.segment import complete_checkpoints
@@ -23,7 +24,7 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
     and into the log of a table that was deleted. One look at the commit that
     was read tells: the log is cleaned from its start.
 
-    Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError for a
+    Raises: ProtocolChangedError for a table to be created that has a log; ConcurrentWriteError, UserError for a
         table that is gone or another one; MissingLogFilesError where later commits were cleaned up.
     """
     if snapshot is None:
@@ -40,6 +41,8 @@ def check_log_continues(storage: Storage, table_root: str, snapshot: Snapshot | 
     if snapshot.is_assumed and last is not None and status.generation != last.generation:
         # the same content in a new file, or another table's
         now = open_snapshot(storage, table_root, snapshot.version)
+        if now.metadata.id != snapshot.metadata.id:
+            raise replaced_meanwhile(table_root)
         if (now.protocol, now.metadata) != (snapshot.protocol, snapshot.metadata):
             raise _another(snapshot)
 
@@ -98,6 +101,16 @@ def _another(snapshot: Snapshot) -> ConcurrentWriteError:
         "operation again on the table that there is now.",
         table=snapshot.table_root,
         version=snapshot.version,
+    )
+
+
+def replaced_meanwhile(table_root: str) -> UserError:
+    """The error of a command that was planned from a table in whose place another one is now."""
+    return UserError(
+        f"the table at {table_root} was replaced by another one while this command ran, so nothing was committed. Run "
+        "it again.",
+        code="DELTA_TABLE_ID_MISMATCH",
+        table=table_root,
     )
 
 

@@ -18,7 +18,7 @@ from delta_pyds.commands.write.write import WritePlan, commit_write, plan_write
 from delta_pyds.data.read import concurrent
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
-from delta_pyds.errors import ConcurrentWriteError
+from delta_pyds.errors import UserError
 from delta_pyds.storage.base import TAIL_BYTES
 from delta_pyds.storage.s3 import S3Storage
 from delta_pyds.table.scan.scan import plan_scan
@@ -135,7 +135,7 @@ def test_a_commit_sees_that_another_table_is_there(bucket: Path, store: dict[str
         was = bucket / "replaced" / "_delta_log" / file.name
         # of the same length: only its content tells
         was.write_bytes(file.read_bytes() + b" " * (was.stat().st_size - file.stat().st_size))
-    with pytest.raises(ConcurrentWriteError, match="another one was put in its place"):
+    with pytest.raises(UserError, match="replaced by another one"):
         commit_write(plan, [output])
     assert load_snapshot("s3://bucket/replaced", storage_options=store).version == 1
 
