@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from delta_pyds.catalog.opening import table_storage
-from delta_pyds.errors import DeltaError
+from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
