@@ -11,6 +11,7 @@ Spark, with the tables by path that are named in it.
 - ``tables``: tables as they are named, and where a query names them
 - ``aggregates``: queries that ask one whole table for its number of rows, its smallest and its largest values
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
+- ``qualified_names``: columns that are called by the whole name of their table
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``default_values``: DEFAULT among the values of an INSERT

@@ -310,6 +310,60 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     assert ids(spark.read.format("delta").load(place)) == []
 
 
+def whole_names(spark: Any, directory: str) -> None:
+    """Columns called by the whole name of their table."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import col
+
+    one, two, path = "program_one", "program_two", f"delta.`{directory}/whole`"
+    for schema in (one, two):
+        spark.sql(f"CREATE SCHEMA {schema}")
+    try:
+        make = "USING delta AS SELECT id, CAST(id AS STRING) AS s, named_struct('n', id) AS t FROM range"
+        for table, rows in ((f"{one}.t", 4), (f"{two}.t", 3), (f"{two}.u", 2), (path, 2)):
+            spark.sql(f"CREATE TABLE {table} {make}({rows})")
+
+        def found(table: str) -> list[tuple[Any, ...]]:
+            return sorted(tuple(row) for row in spark.sql(f"SELECT id, s, t.n FROM {table}").collect())
+
+        spark.sql(f"UPDATE {one}.t SET {one}.t.s = concat(spark_catalog.{one}.t.s, '!') WHERE {one}.t.t.n = 1")
+        spark.sql(f"DELETE FROM {one}.t WHERE {one}.t.id = 3")
+        assert found(f"{one}.t") == [(0, "0", 0), (1, "1!", 1), (2, "2", 2)]
+        spark.sql(f"DELETE FROM {one}.t WHERE t.id = {one}.t.t.n AND {one}.t.id > 1")
+        spark.sql(f"DELETE FROM {path} WHERE {path}.id = 0 AND spark_catalog.{path}.s = '0'")
+        spark.sql(f"UPDATE {path} SET {path}.s = upper({path}.s) || 'x', t = named_struct('n', {path}.t.n + 1)")
+        assert found(path) == [(1, "1x", 2)]
+        spark.sql(
+            f"MERGE INTO {one}.t USING {two}.t ON {one}.t.id = spark_catalog.{two}.t.id "
+            f"WHEN MATCHED AND {one}.t.id = 1 THEN UPDATE SET {one}.t.s = {two}.t.s, t.n = {two}.t.t.n + 5 "
+            f"WHEN NOT MATCHED THEN INSERT ({one}.t.id, s) VALUES ({two}.t.id, {two}.t.s)"
+        )
+        assert found(f"{one}.t") == [(0, "0", 0), (1, "1", 6), (2, "2", None)]
+        message = refused(
+            lambda: spark.sql(f"MERGE INTO {one}.t USING {two}.t ON t.id = {two}.t.id WHEN MATCHED THEN DELETE"),
+            AnalysisException,
+        )
+        assert "t" in message
+        spark.sql(
+            f"MERGE INTO {path} USING {two}.u ON {path}.id = {two}.u.id WHEN MATCHED THEN UPDATE SET * "
+            f"WHEN NOT MATCHED AND {two}.u.id < 5 THEN INSERT *"
+        )
+        assert found(path) == [(0, "0", 0), (1, "1", 1)]
+        spark.sql(f"MERGE INTO {two}.u USING {path} ON u.id = {path}.id WHEN MATCHED AND {path}.id = 1 THEN DELETE")
+        assert found(f"{two}.u") == [(0, "0", 0)]
+        for wrong in (f"{one}.t.nothing = 1", f"{two}.t.id = 1", f"other.{one}.t.id = 1"):
+            refused(lambda text=wrong: spark.sql(f"DELETE FROM {one}.t WHERE {text}"), AnalysisException)
+        refused(lambda: spark.sql(f"DELETE FROM {one}.t AS a WHERE {one}.t.id = 1"), AnalysisException)
+        source = spark.createDataFrame([(2, "z"), (8, "n")], "k BIGINT, v STRING")
+        writer = source.mergeInto(f"{one}.t", col(f"{one}.t.id") == col("k"))
+        writer = writer.whenMatched(col(f"spark_catalog.{one}.t.s") == "2").update({f"{one}.t.s": source.v})
+        writer.whenNotMatched().insert({"id": source.k, f"{one}.t.s": source.v}).merge()
+        assert found(f"{one}.t") == [(0, "0", 0), (1, "1", 6), (2, "z", None), (8, "n", None)]
+    finally:
+        for schema in (one, two):
+            spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
 PROGRAMS: Iterable[Program] = (
     quickstart,
     modes_and_partitions,
@@ -319,4 +373,5 @@ PROGRAMS: Iterable[Program] = (
     merge_into,
     replace_using,
     by_name,
+    whole_names,
 )

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.errors import ExpressionError, UserError
-from delta_pyds.expr.parser.lexer import Token, tokenize
+from delta_pyds.errors import UserError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import prepare
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.row_changes.column_text import text_of_column
+from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
-
-_FORMATS = ("delta", "deltapy")
-_CATALOG = "spark_catalog"
 
 
 class MergeIntoWriter:
@@ -37,7 +35,7 @@ class MergeIntoWriter:
     ``/data/events`` or ``delta.`/data/events``` in backquotes. Raises, by ``merge``: what ``DeltaTable.merge`` raises.
     """
 
-    def __init__(self, frame: DataFrame, path: str, condition: Any, named: str | None = None) -> None:
+    def __init__(self, frame: DataFrame, path: str, condition: Any, named: NamedTable | None = None) -> None:
         self._named_as = named
         self._frame = frame
         self._path = path
@@ -68,30 +66,44 @@ class MergeIntoWriter:
                     code="NO_MERGE_ACTION_SPECIFIED",
                 )
             spark, named = self._frame.sparkSession, self._named_as
-            table = DeltaTable.forPath(spark, self._path) if named is None else DeltaTable.forName(spark, named)
-            table = table.alias(self._path)
-            builder = table.merge(self._frame, self._named(self._condition))
+            table = DeltaTable.forPath(spark, self._path) if named is None else DeltaTable._of_named(spark, named, {})
+            called = self._called(table)
+            builder = table.alias(self._path).merge(self._frame, _by_alias(self._condition, called))
             if self._evolves:
                 builder = builder.withSchemaEvolution()
             for clause in self._clauses:
-                builder = self._with(builder, clause)
+                builder = _with(builder, clause, called)
         builder.execute()
 
-    def _with(self, builder: DeltaMergeBuilder, clause: _Clause) -> DeltaMergeBuilder:
-        condition = None if clause.condition is None else self._named(clause.condition)
-        method: Callable[..., DeltaMergeBuilder] = getattr(builder, clause.method)
-        if clause.values is None:
-            return method(condition)
-        values = {bare_names(key, self._path): self._named(value) for key, value in clause.values.items()}
-        argument = "values" if "Insert" in clause.method else "set"
-        return method(condition=condition, **{argument: values})
+    def _called(self, table: DeltaTable) -> QualifiedTable:
+        named = self._named_as
 
-    def _named(self, given: Any) -> Any:
-        """A Column as ``DeltaTable`` takes it: of three parts of the table's name Spark would find none."""
-        column: Column = F.col(given) if isinstance(given, str) else given
-        text = text_of_column(column) if hasattr(column, "_jc") or hasattr(column, "_expr") else None
-        renamed = None if text is None else bare_names(text, self._path, keep=True)
-        return column if renamed == text else renamed
+        def columns() -> list[str]:
+            return list(table._handle.open().schema.names)
+
+        return (
+            QualifiedTable.at_path(self._path, columns)
+            if named is None
+            else QualifiedTable.of_schema(named.schema, named.table, columns)
+        )
+
+
+def _with(builder: DeltaMergeBuilder, clause: _Clause, called: QualifiedTable) -> DeltaMergeBuilder:
+    condition = None if clause.condition is None else _by_alias(clause.condition, called)
+    method: Callable[..., DeltaMergeBuilder] = getattr(builder, clause.method)
+    if clause.values is None:
+        return method(condition)
+    values = {by_alias(key, [called], is_target=True): _by_alias(value, called) for key, value in clause.values.items()}
+    argument = "values" if "Insert" in clause.method else "set"
+    return method(condition=condition, **{argument: values})
+
+
+def _by_alias(given: Any, called: QualifiedTable) -> Any:
+    """A Column as ``DeltaTable`` takes it: of three parts of the table's name Spark would find none."""
+    column: Column = F.col(given) if isinstance(given, str) else given
+    text = text_of_column(column) if hasattr(column, "_jc") or hasattr(column, "_expr") else None
+    renamed = None if text is None else by_alias(text, [called])
+    return column if renamed == text else renamed
 
 
 @dataclass(frozen=True)
@@ -149,39 +161,6 @@ class _NotMatchedBySource(_Actions):
         return self._add("whenNotMatchedBySourceDelete")
 
 
-def bare_names(text: str, path: str, *, keep: bool = False) -> str:
-    """The text with ``spark_catalog.delta.`/path`.x`` as ``x``; with ``keep`` as ```/path`.x``, which an alias has.
-
-    A text that is none of SQL is as it was.
-    """
-    try:
-        tokens = tokenize(text)
-    except ExpressionError:
-        return text
-    cuts: list[tuple[int, int]] = []
-    for number, token in enumerate(tokens[:-2]):
-        if token.kind != "name" or token.value != path or not tokens[number + 1].is_symbol("."):
-            continue
-        first = number
-        for part in (*_FORMATS, _CATALOG):
-            if _is_before(tokens, first, part) and (part == _CATALOG) == (first != number):
-                first -= 2
-        if first and tokens[first - 1].is_symbol("."):
-            continue
-        cuts.append((tokens[first].start, token.start if keep else tokens[number + 2].start))
-    for start, end in reversed(cuts):
-        text = text[:start] + text[end:]
-    return text
-
-
-def _is_before(tokens: list[Token], number: int, word: str) -> bool:
-    """Whether ``word.`` stands before the token."""
-    if number < 2 or not tokens[number - 1].is_symbol("."):
-        return False
-    found = tokens[number - 2]
-    return found.kind in ("word", "name") and found.value.lower() == word
-
-
 def _merge_into_method(original: Method) -> Method:
     def merge_into(self: Any, table: str, condition: Any) -> Any:
         spark = self.sparkSession
@@ -192,7 +171,7 @@ def _merge_into_method(original: Method) -> Method:
         named = named_if_ours(spark, table)
         # columns of the table may be called by its name
         return (
-            original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, table)
+            original(self, table, condition) if named is None else MergeIntoWriter(self, named.table, condition, named)
         )
 
     return merge_into

@@ -6,6 +6,7 @@
 - ``aggregates``: what a query asks of a whole table, answered from its log
 - ``places``: what Spark cannot parse of an expression, with its place in the statement
 - ``names``: tables by name, and what is refused of them
+- ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
 - ``default_values``: the word DEFAULT as the value of a column

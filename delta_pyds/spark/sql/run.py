@@ -116,9 +116,6 @@ def run(
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
             if not _is_ours_by_name(context, statement):
                 return _pass_through(context, parsed.as_pass_through())
-            if isinstance(statement, (kinds.Delete, kinds.Update, kinds.Merge)) and statement.alias is None:
-                # columns may be called by the table's name
-                statement = replace(statement, alias=statement.target.parts[-1])
             if not isinstance(statement, _MAKES_OR_MOVES):
                 statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()

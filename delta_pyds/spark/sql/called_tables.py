@@ -1,0 +1,100 @@
+"""The tables of MERGE, UPDATE and DELETE, and the names that expressions call them by.
+
+Invariants: an alias is the only name of its table, as Spark has it. Without one a table is called by the last part of
+its name, or by its whole name, which stands for an alias of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.statements.kinds import Delete, Merge, SqlText, TableReference, Update
+from delta_pyds.statements.qualified_names import QualifiedTable, by_alias, may_be_qualified
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class CalledTables:
+    """``table``, ``alias``: the target. ``source``: of a merge, under its alias."""
+
+    def __init__(self, context: StatementContext, statement: Delete | Update | Merge) -> None:
+        self._context = context
+        self._text_of: Callable[[SqlText], str] | None = None
+        table = context.table(statement.target)
+        target = None if statement.alias is not None else self._target(statement.target, table)
+        source = None
+        if isinstance(statement, Merge):
+            frame, alias = context.source(statement.source), statement.source_alias
+            source = None if alias is not None else self._source(statement.source, frame)
+            if target is not None and source is not None and target.table.lower() == source.table.lower():
+                # the last part, which both have, says nothing then
+                target, source = _whole(target), _whole(source)
+            alias = alias if source is None else source.alias
+            self.source = frame if alias is None else frame.alias(alias)
+        self.alias = statement.alias if target is None else target.alias
+        self.table = table if self.alias is None else table.alias(self.alias)
+        self._target_alone = [] if target is None else [target]
+        # of one table nothing tells which of the two is meant
+        is_one = source is None or (self.alias or "").lower() == source.alias.lower()
+        self._called = self._target_alone if is_one or source is None else [*self._target_alone, source]
+
+    @contextmanager
+    def expressions(self) -> Iterator[None]:
+        """While the command runs, ``text`` may be asked."""
+        with self._context.expressions() as self._text_of:
+            yield
+
+    def text(self, piece: SqlText) -> str:
+        """An expression as Spark can read it over the frames of the tables."""
+        assert self._text_of is not None
+        spans = self._context.parsed.tables_in(piece, self._context.names.is_ours) if self._called else ()
+        read = {span.table.path for span in spans if isinstance(span.table, TableReference)}
+        # a subquery over the same path calls that by the same name
+        return by_alias(self._text_of(piece), [called for called in self._called if called.table not in read])
+
+    def column(self, name: str) -> str:
+        """What is given a value."""
+        return by_alias(name, self._target_alone, is_target=True)
+
+    def _target(self, reference: TableReference, table: DeltaTable) -> QualifiedTable | None:
+        named = self._context.names.find(reference)
+        if named is None:
+            return self._at_path(reference, _columns(table))
+        return self._named(QualifiedTable.of_schema(named.schema, named.table, _columns(table)))
+
+    def _source(self, reference: object, frame: DataFrame) -> QualifiedTable | None:
+        if not isinstance(reference, TableReference):
+            return None
+        if reference.path is not None:
+            return self._at_path(reference, lambda: frame.columns)
+        *before, name = reference.parts
+        if not before and may_be_qualified(self._context.text, name):
+            before = [self._context.spark.catalog.currentDatabase()]
+        if len(before) < 2:
+            return self._named(QualifiedTable.of_schema("".join(before), name, lambda: frame.columns))
+        qualifiers = tuple((part.lower(),) for part in reversed(before))
+        return self._named(QualifiedTable(name, qualifiers, name, lambda: frame.columns))
+
+    def _named(self, table: QualifiedTable) -> QualifiedTable:
+        """A whole name may stand in a subquery, where its last part may be something else."""
+        if not table.qualifiers[0][0] or not table.is_in(self._context.text):
+            return table
+        return _whole(table)
+
+    def _at_path(self, reference: TableReference, columns: Callable[[], list[str]]) -> QualifiedTable | None:
+        called = QualifiedTable.at_path(reference.path or "", columns)
+        return called if called.is_in(self._context.text) else None
+
+
+def _whole(table: QualifiedTable) -> QualifiedTable:
+    return table if "/" in table.table else replace(table, alias=f"{table.qualifiers[0][0]}.{table.table}")
+
+
+def _columns(table: DeltaTable) -> Callable[[], list[str]]:
+    return lambda: list(table._handle.open().schema.names)

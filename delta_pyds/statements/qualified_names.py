@@ -1,0 +1,126 @@
+"""Columns that are called by the whole name of their table: ``sales.orders.id``, ``delta.`/data/orders`.id``.
+
+Invariant: only what can be nothing else gets an alias of ours for its qualifier: a chain of names that begins with the
+table's schema, or catalog and schema, and whose next name is a column of the table. So it is for Spark, which looks for
+such a column before it looks for fields of structs. What a subquery may call by the same name is left to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.parser.lexer import Token, tokenize
+
+_NAMES = ("word", "name")
+_PATH_FORMATS = ("delta", "deltapy")
+_SESSION_CATALOG = "spark_catalog"
+
+
+@dataclass(frozen=True)
+class QualifiedTable:
+    """``table``: its name, or its path. ``qualifiers``: what may stand before it, the nearest first, in lower case:
+    ``(("sales",), ("spark_catalog",))``. ``alias``: what stands for the whole name. ``columns``: gives the names of
+    its columns, and is asked only if that matters."""
+
+    table: str
+    qualifiers: tuple[tuple[str, ...], ...]
+    alias: str
+    columns: Callable[[], Iterable[str]]
+
+    @classmethod
+    def at_path(cls, path: str, columns: Callable[[], Iterable[str]]) -> QualifiedTable:
+        return cls(path, (_PATH_FORMATS, (_SESSION_CATALOG,)), path, columns)
+
+    @classmethod
+    def of_schema(cls, schema: str, table: str, columns: Callable[[], Iterable[str]]) -> QualifiedTable:
+        return cls(table, ((schema.lower(),), (_SESSION_CATALOG,)), table, columns)
+
+    def is_named(self, token: Token) -> bool:
+        if token.kind not in _NAMES:
+            return False
+        # paths differ by case, names do not
+        return token.value == self.table if "/" in self.table else token.value.lower() == self.table.lower()
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text can call a column by more of the table's name than its last part."""
+        before = "|".join(re.escape(name.replace("`", "``")) for name in self.qualifiers[0])
+        named = re.escape(self.table.replace("`", "``"))
+        return re.search(rf"\b(?:{before})`?\s*\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is not None
+
+
+def may_be_qualified(text: str, table: str) -> bool:
+    """Whether in a text something stands before and behind the last part of a table's name."""
+    named = re.escape(table.replace("`", "``"))
+    return re.search(rf"\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is not None
+
+
+def by_alias(text: str, tables: Sequence[QualifiedTable], *, is_target: bool = False) -> str:
+    """The text with the tables' aliases in the places of their whole names.
+
+    ``is_target``: the text is the name of a column that is given a value, which may be a new one.
+    """
+    if not any(table.table.lower().replace("`", "``") in text.lower() for table in tables):
+        return text
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return text  # whoever reads it says what is wrong
+    queries = any(token.is_word("SELECT", "FROM", "TABLE") for token in tokens)
+    names = [table.table.lower() for table in tables]
+    cuts: list[tuple[int, int, str]] = []
+    for table in tables:
+        if queries and _is_another_named_so(tokens, table):
+            continue
+        bare = not queries and names.count(table.table.lower()) == 1
+        cuts += _cuts(tokens, table, is_target, bare)
+    for start, end, name in sorted(cuts, reverse=True):
+        text = text[:start] + name + text[end:]
+    return text
+
+
+def _cuts(tokens: list[Token], table: QualifiedTable, is_target: bool, bare: bool) -> Iterator[tuple[int, int, str]]:
+    """``bare``: the last part of the name alone means the table, too."""
+    chains = [(first, number) for first, number in _chains(tokens, table) if bare or first < number]
+    columns = {column.lower() for column in table.columns()} if chains else set()
+    for first, number in chains:
+        known = tokens[number + 2].value.lower() in columns
+        if known or (is_target and tokens[first].value.lower() not in columns):
+            token = tokens[number]
+            same = token.value.lower() == table.alias.lower()
+            yield tokens[first].start, token.start + len(token.text), token.text if same else _quoted(table.alias)
+
+
+def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:
+    """Where a name of the table with another behind it begins, and where its last part stands."""
+    for number in range(len(tokens) - 2):
+        if not table.is_named(tokens[number]) or not tokens[number + 1].is_symbol("."):
+            continue
+        first = number
+        for names in table.qualifiers:
+            if not _is_before(tokens, first, names):
+                break
+            first -= 2
+        begins = not (first and tokens[first - 1].is_symbol("."))
+        if begins and tokens[number + 2].kind in _NAMES:
+            yield first, number
+
+
+def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool:
+    """Whether ``name.`` stands before the token."""
+    if number < 2 or not tokens[number - 1].is_symbol("."):
+        return False
+    found = tokens[number - 2]
+    return found.kind in _NAMES and found.value.lower() in names
+
+
+def _is_another_named_so(tokens: list[Token], table: QualifiedTable) -> bool:
+    """Whether a subquery may read the table itself, or call another by its name."""
+    return any(table.is_named(token) and not following.is_symbol(".") for token, following in pairwise(tokens))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
