@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.delta_table.table import DeltaTable
     from delta_pyds.spark.delta_table.table_builder import DeltaColumnBuilder, DeltaTableBuilder
     from delta_pyds.spark.install.installation import Installation, install, uninstall
+    from delta_pyds.spark.named_tables.orphans import remove_orphaned_holders
     from delta_pyds.spark.named_tables.texts import NamedTable
     from delta_pyds.spark.notebook import load_ipython_extension
     from delta_pyds.spark.session import read, register, write
@@ -57,6 +58,7 @@ _EXPORTS = {
     "load_ipython_extension": "delta_pyds.spark.notebook",
     "create_table": "delta_pyds.spark.delta_table.catalog_names",
     "drop_table": "delta_pyds.spark.delta_table.catalog_names",
+    "remove_orphaned_holders": "delta_pyds.spark.named_tables.orphans",
     "NamedTable": "delta_pyds.spark.named_tables.texts",
     "DeltaTable": "delta_pyds.spark.delta_table.table",
     "DeltaMergeBuilder": "delta_pyds.spark.delta_table.merge_builder",
@@ -129,6 +131,7 @@ __all__ = [
     "read",
     "register",
     "register_functions",
+    "remove_orphaned_holders",
     "report",
     "scan",
     "sql",

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import delta_pyds
-from delta_pyds.errors import OptionError, TableNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import OptionError, TableNotFoundError, UnsupportedOperationError, UserError
 from tests.support.delta_programs import PROGRAMS, Program
 from tests.support.table_builder import TableBuilder
 
@@ -109,8 +109,18 @@ def test_sql_by_path_is_ours_and_all_other_is_sparks(spark: SparkSession, tmp_pa
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM nobody")
     spark.sql("CREATE TABLE named USING delta AS SELECT 1 AS id")
-    assert spark.table("named").columns == ["id"]
-    spark.sql("DROP TABLE named")
+    made = spark.catalog.createTable("made", source="delta", schema=spark.table("named").schema, description="words")
+    assert made.columns == spark.table("named").columns == ["id"]
+    assert spark.sql("DESCRIBE DETAIL made").first().description == "words"
+    placed = spark.catalog.createTable("placed", str(tmp_path / "t"), "delta")
+    assert placed.columns == ["id", "s"] and placed.count() == 3
+    with pytest.raises(AnalysisException, match="already"):
+        spark.catalog.createTable("made", source="delta", schema=made.schema)
+    with pytest.raises(UserError, match="no option 'compression'"):
+        spark.catalog.createTable("other", source="delta", schema=made.schema, compression="none")
+    for name in ("named", "made", "placed"):
+        spark.sql(f"DROP TABLE {name}")
+    assert (tmp_path / "t" / "_delta_log").exists()
 
     delta_pyds.uninstall()
     assert type(spark).sql is own

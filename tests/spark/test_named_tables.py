@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
 from delta_pyds import DeltaTable
-from delta_pyds.errors import ConflictError, TableNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.errors import (
+    ConcurrentWriteError,
+    ConflictError,
+    DeltaError,
+    OptionError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    UserError,
+)
 from delta_pyds.spark.named_tables.lookup import Foreign, find, look_up
 from delta_pyds.spark.named_tables.naming import change_name, follow
-from delta_pyds.spark.named_tables.places import managed_location
+from delta_pyds.spark.named_tables.places import managed_location, place_of, settle, take_if_empty
+from delta_pyds.spark.named_tables.texts import column_texts, new_holder, next_holder
+from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
 
 if TYPE_CHECKING:
@@ -202,6 +214,107 @@ def test_of_many_who_want_a_name_one_gets_it(spark: SparkSession, tmp_path: Path
     assert sorted(row.id for row in spark.table("made").collect()) == written != []
     assert len(entries(spark)) == 2
     delta_pyds.drop_table(spark, "made", data=True)
+
+
+def test_a_table_that_is_dropped_while_it_is_replaced_has_its_name_or_is_gone(spark: SparkSession) -> None:
+    def sql(text: str) -> str | None:
+        try:
+            delta_pyds.sql(spark, text)
+        except (DeltaError, PySparkException) as error:
+            return str(error)
+        return None
+
+    make = "TABLE t USING deltapy AS SELECT 1L AS id"
+    sql(f"CREATE {make}")
+    place = place_of(spark, "t")
+    sql("DROP TABLE t")
+    by_path = f"CREATE OR REPLACE TABLE delta.`{place.location}` USING deltapy AS SELECT 2L AS id, 'x' AS s"
+    sql(by_path)
+    given = settle(spark, place)
+    assert given.managed and spark.table("t").collect() == [(2, "x")]
+    take_if_empty(spark, given)  # not while a table is there
+    place = place_of(spark, "t")
+    sql("DROP TABLE t")
+    sql(by_path)
+    next(Path(place.location).glob("*.parquet")).unlink()
+    with pytest.raises(ConcurrentWriteError, match="was dropped while it was written"):
+        settle(spark, place)
+    assert entries(spark) == []
+    shutil.rmtree(place.location)
+
+    for _ in range(3):
+        sql(f"CREATE {make}")
+        with ThreadPoolExecutor(2) as pool:
+            errors = list(pool.map(sql, [f"CREATE OR REPLACE {make}", "DROP TABLE t"]))
+        named = find(spark, "t")
+        log = Path(place.location, "_delta_log")
+        left = sorted(log.glob("*.json")) if log.exists() else []
+        if errors == [None, None]:
+            assert (named is not None) == bool(left), (named, left)
+        if named is not None:
+            assert spark.table("t").collect() == [(1,)]
+            delta_pyds.drop_table(spark, "t", data=True)
+        assert entries(spark) == []
+        shutil.rmtree(place.location, ignore_errors=True)
+
+
+def test_what_dead_processes_left_goes_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    path = make(spark, tmp_path / "t")
+    table = delta_pyds.create_table(spark, "t", path)
+    write_rows(tmp_path / "t", {"id": "long", "more": "long"}, [{"id": 4, "more": 5}], merge_schema=True)
+    schema = delta_pyds.load_snapshot(path).schema
+    # one that dies before the view is changed; who comes next makes the same holder
+    columns = column_texts(to_spark(schema))
+    spark.sql(f"CREATE TABLE {next_holder(table.holder, 't', columns)} ({columns}) USING deltapy")
+    with ThreadPoolExecutor(3) as pool:
+        followed = list(pool.map(lambda _: follow(spark, table, schema), range(3)))
+    assert spark.table("t").columns == ["id", "more"]
+    assert entries(spark) == [followed[0].holder, "t"]
+    # a holder stays with the table that has another name now
+    change_name(spark, followed[0], (SCHEMA, "renamed"))
+    orphan = new_holder("t", columns)
+    spark.sql(f"CREATE TABLE {orphan} ({columns}) USING deltapy")
+    spark.sql("CREATE TABLE _deltapy_mine (id INT) USING deltapy")
+    assert delta_pyds.remove_orphaned_holders(spark, SCHEMA, wait_seconds=0) == [orphan]
+    assert delta_pyds.remove_orphaned_holders(spark) == []
+    assert entries(spark) == sorted([followed[0].holder, "_deltapy_mine", "renamed"])
+    assert spark.table("renamed").count() == 4
+    with pytest.raises(OptionError, match="wait_seconds"):
+        delta_pyds.remove_orphaned_holders(spark, wait_seconds="1 hour")
+
+
+def test_a_column_may_look_like_a_variable(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would put the variable's value into the name."""
+    columns = ["a ${spark.app.name}", "${env:HOME}", "s"]
+    spark.conf.set("spark.sql.variable.substitute", "false")
+    try:
+        frame = spark.createDataFrame([(1, 2, (3,))], "a INT, b INT, s STRUCT<c: INT>").toDF(*columns)
+        inner = frame.select(*(F.col(f"`{name}`") for name in columns[:2]), F.col("s").cast("struct<`${x}`: int>"))
+        delta_pyds.write(inner, tmp_path / "t", properties={"delta.columnMapping.mode": "name"})
+    finally:
+        spark.conf.unset("spark.sql.variable.substitute")
+    delta_pyds.create_table(spark, "t", tmp_path / "t")
+    assert spark.sql("SELECT * FROM t").columns == columns
+    assert spark.sql("SELECT * FROM t").collect() == [(1, 2, (3,))]
+    assert spark.table("t").schema["s"].dataType.names == ["${x}"]
+    assert entries(spark)[0].startswith("_deltapy_t_") and len(entries(spark)) == 2
+
+
+def test_a_subquery_sees_the_table_by_its_whole_name(spark: SparkSession) -> None:
+    """And its own column of the table's last name for what that is."""
+
+    def sql(text: str) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in delta_pyds.sql(spark, text.replace("<", f"{SCHEMA}.")).collect())
+
+    for name, rows in (("t", 4), ("u", 2)):
+        sql(f"CREATE TABLE <{name} USING deltapy AS SELECT id, named_struct('id', -1L) AS t FROM range({rows})")
+    sql("DELETE FROM <t WHERE EXISTS (SELECT 1 FROM <u WHERE u.id + 3 = <t.id)")
+    assert sql("SELECT id FROM <t") == [(0,), (1,), (2,)]
+    sql("UPDATE <t SET t = named_struct('id', 7L) WHERE id = (SELECT max(<t.id) FROM <t)")
+    sql("MERGE INTO <t USING <u ON <t.id = <u.id AND <t.id IN (SELECT x.id FROM range(9) x) WHEN MATCHED THEN DELETE")
+    assert sql("SELECT id, <t.t.id FROM <t") == [(2, 7)]
+    for name in "tu":
+        sql(f"DROP TABLE <{name}")
 
 
 def test_columns_of_another_writer_are_in_statements(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from delta_pyds.spark.delta_table.argument_checks import text
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.named_tables.lookup import find, require
 from delta_pyds.spark.named_tables.naming import full_name, give_name, mend, take_name
+from delta_pyds.spark.named_tables.places import take_if_empty
 from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.session import register
@@ -97,6 +98,7 @@ def drop_table(
         take_name(spark, table)
         if deletes:
             _delete(root, storage_options)
+            take_if_empty(spark, table)
 
 
 def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:

@@ -8,4 +8,5 @@ Connect too.
 - ``lookup``: a name to its table, or what else has the name
 - ``naming``: names given, followed, changed and taken away
 - ``places``: where a table by name is, or shall be
+- ``orphans``: holders that a process left behind when it died
 """

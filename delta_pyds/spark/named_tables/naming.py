@@ -21,8 +21,10 @@ from delta_pyds.spark.named_tables.texts import (
     SESSION_CATALOG,
     NamedTable,
     column_texts,
+    holder_schema,
     holds,
     new_holder,
+    next_holder,
     quoted,
 )
 from delta_pyds.spark.plain_calls import plain_calls
@@ -74,7 +76,7 @@ def give_name(
     table = NamedTable(*name, location, new_holder(name[1], columns), managed)
     select = table.select  # what is wrong with the location is said before anything is made
     require_free(spark, name)
-    _run(spark, f"CREATE TABLE {table.quoted_holder} ({columns}) USING deltapy")
+    _make_holder(spark, table, schema, columns)
     mark = "managed" if managed else "external"
     try:
         _run(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
@@ -115,7 +117,7 @@ def follow(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedT
     """
     try:
         columns = _columns(schema, table.location)
-        return table if holds(table.holder, columns) else _with_columns(spark, table, columns)
+        return table if holds(table.holder, columns) else _with_columns(spark, table, schema, columns)
     except (PySparkException, DeltaError) as error:
         logger.warning(
             "The columns of %s have changed, and its entry in Spark's catalog could not follow: plain Spark may see "
@@ -131,7 +133,7 @@ def mend(spark: SparkSession, table: NamedTable, schema: StructType) -> NamedTab
     columns = _columns(schema, table.location)
     with plain_calls():
         there = spark.catalog.tableExists(table.quoted_holder)
-    return table if there and holds(table.holder, columns) else _with_columns(spark, table, columns)
+    return table if there and holds(table.holder, columns) else _with_columns(spark, table, schema, columns)
 
 
 def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -> None:
@@ -152,18 +154,26 @@ def take_name(spark: SparkSession, table: NamedTable) -> None:
     _drop_holder(spark, table)
 
 
-def _with_columns(spark: SparkSession, table: NamedTable, columns: str) -> NamedTable:
-    """The name over a new holder. Whoever reads meanwhile sees the old one or the new one."""
-    new = replace(table, holder=new_holder(table.table, columns))
-    _run(spark, f"CREATE TABLE {new.quoted_holder} ({columns}) USING deltapy")
+def _with_columns(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> NamedTable:
+    """The name over a new holder. Whoever reads meanwhile sees the old one or the new one.
+
+    All who follow the same columns from the same holder make one new holder, also where one of them died over it.
+    """
     whole = (SESSION_CATALOG, table.schema, table.table)
+    found = find(spark, whole)
+    if found != table:
+        return found or table
+    new = replace(table, holder=next_holder(table.holder, table.table, columns))
+    _make_holder(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:
             _run(spark, f"ALTER VIEW {table.quoted} AS {new.select}")
     finally:
         found = find(spark, whole)
-        unused = table if found is not None and found.holder == new.holder else new
-        _drop_holder(spark, unused)
+        if found is not None and found.holder == new.holder:
+            _drop_holder(spark, table)
+        elif found is None:  # else another may be about to use it, too
+            _drop_holder(spark, new)
     return found or table
 
 
@@ -176,6 +186,16 @@ def _columns(schema: StructType, location: str) -> str:
             table=location,
         )
     return column_texts(to_spark(schema))
+
+
+def _make_holder(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
+    if "${" not in columns:
+        _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_holder} ({columns}) USING deltapy")
+        return
+    # in a statement Spark would put a variable's value there
+    with plain_calls():
+        if not spark.catalog.tableExists(table.quoted_holder):
+            spark.catalog.createTable(table.quoted_holder, source="deltapy", schema=holder_schema(to_spark(schema)))
 
 
 def _drop_holder(spark: SparkSession, table: NamedTable) -> None:

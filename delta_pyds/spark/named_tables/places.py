@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.catalog.address import DEFAULT_CATALOG
 from delta_pyds.catalog.opening import table_storage
 from delta_pyds.catalog.settings import is_known
-from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, TableNotFoundError, UserError
+from delta_pyds.errors import (
+    ConcurrentWriteError,
+    DeltaError,
+    FileNotFoundInStorageError,
+    ProtocolError,
+    TableNotFoundError,
+    UserError,
+)
 from delta_pyds.log.segment import latest_version
-from delta_pyds.protocol.paths import LOG_DIRECTORY
+from delta_pyds.protocol.paths import LOG_DIRECTORY, resolve_data_path
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.named_tables.lookup import find, look_up, require
-from delta_pyds.spark.named_tables.naming import follow, full_name, give_name
+from delta_pyds.spark.named_tables.naming import follow, full_name, give_name, take_name
 from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.plain_calls import plain_calls
@@ -29,6 +36,8 @@ from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.scan.live_files import live_files
+from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -76,19 +85,58 @@ def place_of(spark: SparkSession, name: str | tuple[str, ...], location: str | N
 def settle(spark: SparkSession, place: Place, storage_options: Mapping[str, Any] | None = None) -> NamedTable:
     """What the catalog says of the place, once its table has been written: the name is given, or follows.
 
-    Raises: as ``give_name``.
+    A managed table that DROP TABLE met while it was written has its name again.
+    Raises: as ``give_name``; ConcurrentWriteError where the rows went with the name.
     """
-    schema = open_shared(spark, place.location, storage_options).schema
-    if place.table is not None:
-        return follow(spark, place.table, schema)
+    lost = place.managed and place.table is not None and not is_there(spark, place.table)
     try:
-        return give_name(spark, place.name, place.location, schema, managed=place.managed)
+        snapshot = open_shared(spark, place.location, storage_options)
+        if lost:
+            _require_files(snapshot)
+    except (TableNotFoundError, ProtocolError, FileNotFoundInStorageError) as error:
+        raise _dropped(place) if lost else error from None
+    if place.table is not None and not lost:
+        return follow(spark, place.table, snapshot.schema)
+    try:
+        given = give_name(spark, place.name, place.location, snapshot.schema, managed=place.managed)
     except UserError:
         # another process may have made the same table under this name meanwhile
         found = find(spark, (SESSION_CATALOG, *place.name))
         if found is None or not _same(found.location, place.location):
             raise
         return found
+    if lost and not _is_table(place.location):
+        take_name(spark, given)
+        raise _dropped(place)
+    return given
+
+
+def is_there(spark: SparkSession, table: NamedTable) -> bool:
+    """Whether anything has the name."""
+    with plain_calls():
+        return spark.catalog.tableExists(table.quoted)
+
+
+def take_if_empty(spark: SparkSession, table: NamedTable) -> None:
+    """After its data was deleted: take the name once more, where ``settle`` gave it again and no table is there."""
+    found = find(spark, (SESSION_CATALOG, table.schema, table.table)) if is_there(spark, table) else None
+    if found is not None and found.location == table.location and not _is_table(found.location):
+        take_name(spark, found)
+
+
+def _require_files(snapshot: Snapshot) -> None:
+    """Raises: FileNotFoundInStorageError where a file of the table is gone."""
+    for file in live_files(plan_scan(snapshot), ("path",)):
+        snapshot.storage.status(resolve_data_path(snapshot.table_root, file.path))
+
+
+def _dropped(place: Place) -> ConcurrentWriteError:
+    name = ".".join(place.name)
+    return ConcurrentWriteError(
+        f"the table {name} was dropped while it was written, and files that were written went with it. Delete what is "
+        f"left in the directory {place.location}, and run the statement again.",
+        table=name,
+    )
 
 
 def follow_now(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import re
 import uuid
 from dataclasses import dataclass
+from typing import cast
 
 from pyspark.sql import types as spark_types
 
@@ -20,6 +21,7 @@ SESSION_CATALOG = "spark_catalog"
 MARK = "deltapy.table"
 _PREFIX = "_deltapy_"
 _READABLE = 60
+_HOLDER = re.compile(_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _VIEW = re.compile(
     r"SELECT \* FROM `spark_catalog`\.`(\w+)`\.`(_deltapy_\w+)` WITH \(path = (r'[^']+'|r\"[^\"]+\")\)", re.DOTALL
 )
@@ -92,6 +94,16 @@ def new_holder(table: str, columns: str) -> str:
     return f"{_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
 
 
+def next_holder(holder: str, table: str, columns: str) -> str:
+    """The one that all make who have the name go from this holder to these columns."""
+    return f"{_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
+
+
+def is_holder(name: str) -> bool:
+    """Whether a name is one that this module gives to a holder."""
+    return _HOLDER.fullmatch(name) is not None
+
+
 def holds(holder: str, columns: str) -> bool:
     """Whether a holder was made for these columns."""
     return holder.rsplit("_", 2)[-2:-1] == [_digest(columns)]
@@ -102,6 +114,21 @@ def column_texts(schema: spark_types.StructType) -> str:
     return ", ".join(
         f"{quoted((field.name,))} {_type_text(field.dataType)}{_comment_text(field)}" for field in schema.fields
     )
+
+
+def holder_schema(schema: spark_types.StructType) -> spark_types.StructType:
+    """The same columns as a value, for names that no statement can hold. No words for people are kept of them."""
+    return cast("spark_types.StructType", _plain(schema))
+
+
+def _plain(data_type: spark_types.DataType) -> spark_types.DataType:
+    if isinstance(data_type, spark_types.StructType):
+        return spark_types.StructType([spark_types.StructField(f.name, _plain(f.dataType)) for f in data_type.fields])
+    if isinstance(data_type, spark_types.ArrayType):
+        return spark_types.ArrayType(_plain(data_type.elementType))
+    if isinstance(data_type, spark_types.MapType):
+        return spark_types.MapType(_plain(data_type.keyType), _plain(data_type.valueType))
+    return data_type
 
 
 def _digest(columns: str) -> str:

@@ -1,0 +1,69 @@
+"""Holders that no name stands over: a process that gave, changed or took a name died on the way.
+
+Invariant: an entry goes only if it has the name of a holder, and no view of its schema named it twice, some time apart.
+Whose name it has counts for nothing: a table that was renamed keeps its holder.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from delta_pyds.errors import OptionError
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, is_holder, quoted
+from delta_pyds.spark.plain_calls import plain_calls
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_GONE = "TABLE_OR_VIEW_NOT_FOUND"
+
+
+def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, wait_seconds: float = 10) -> list[str]:
+    """Drop the entries ``_deltapy_...`` of a schema that no table by name needs any more.
+
+    A process that dies while it gives, changes or takes a name leaves one behind. It harms nothing, but SHOW TABLES
+    shows it. ``schema``: the session's current one by default. ``wait_seconds``: what no view names is looked at again
+    after so long, for another process may be between the two entries of a name.
+
+    >>> delta_pyds.remove_orphaned_holders(spark, "sales")
+
+    Returns: the names of what was dropped. Raises: OptionError; Spark's exceptions, of a schema that is not there.
+    """
+    if not isinstance(wait_seconds, (int, float)) or isinstance(wait_seconds, bool) or not wait_seconds >= 0:
+        raise OptionError("wait_seconds must be a number that is not negative.", option="wait_seconds")
+    with plain_calls():
+        name = spark.catalog.currentDatabase() if schema is None else schema
+        orphans = _orphans(spark, name)
+        if orphans:
+            time.sleep(wait_seconds)
+            still = _orphans(spark, name)
+            orphans = [holder for holder in orphans if holder in still]
+        for holder in orphans:
+            spark.sql(f"DROP TABLE IF EXISTS {quoted((SESSION_CATALOG, name, holder))}")
+    return orphans
+
+
+def _orphans(spark: SparkSession, schema: str) -> list[str]:
+    within = quoted((SESSION_CATALOG, schema))
+    tables = [row["tableName"] for row in spark.sql(f"SHOW TABLES IN {within}").collect() if not row["isTemporary"]]
+    holders = [table for table in tables if is_holder(table)]
+    if not holders:
+        return []
+    views = [row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {within}").collect() if not row["isTemporary"]]
+    texts = [_view_text(spark, (SESSION_CATALOG, schema, view)).lower() for view in views]
+    return [holder for holder in holders if holder not in views and not any(holder.lower() in t for t in texts)]
+
+
+def _view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
+    """Empty where it has gone meanwhile."""
+    try:
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON").collect()
+    except PySparkException as error:
+        if (error.getCondition() or "").startswith(_GONE):
+            return ""
+        raise
+    return str(json.loads(row[0]).get("view_text") or "")
