@@ -168,11 +168,12 @@ class _Held:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._bytes = 0
+        self.most_bytes = _MOST_BYTES
 
     def take(self, num_bytes: int) -> bool:
         """Whether there is room."""
         with self._lock:
-            if self._bytes + num_bytes > _MOST_BYTES:
+            if self._bytes + num_bytes > self.most_bytes:
                 return False
             self._bytes += num_bytes
             return True
@@ -183,6 +184,11 @@ class _Held:
 
 
 _HELD = _Held()
+
+
+def hold_at_most(num_bytes: int) -> None:
+    """From now on, of all files of this process."""
+    _HELD.most_bytes = num_bytes
 
 
 def in_background(work: Callable[[], _T]) -> Future[_T]:

@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from delta_pyds.data.read.reader import read
 from delta_pyds.data.read.shared_plans import SharedPlans
+from delta_pyds.storage.read_ahead import hold_at_most
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
-TASK_AHEAD_BYTES = 64 * 1024 * 1024
+# decoded, and as they came
+_TASK_AHEAD_BYTES = 64 * 1024 * 1024
+_TASK_HELD_BYTES = 96 * 1024 * 1024
 _MOST_THREADS = 16
 # so many files of a store are read at once, where a local one would be by as many threads as there are processors:
 # most of the time they wait
@@ -40,11 +43,6 @@ def default_threads(table_root: str) -> int:
     """As many as there are processors that this process may use, and more where a store is waited for."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(_MOST_THREADS, allowed if scheme_of(table_root) == "file" else max(allowed, _STORE_THREADS))
-
-
-def task_threads(table_root: str) -> int:
-    """For a task of Spark, which has a processor: one, and a few where a store is waited for."""
-    return 1 if scheme_of(table_root) == "file" else _TASK_THREADS
 
 
 def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:
@@ -66,6 +64,14 @@ def read_concurrently(
     with closing(read_numbered(state, files, threads=threads, ahead_bytes=ahead_bytes)) as numbered:
         for _, batch in numbered:
             yield batch
+
+
+def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.RecordBatch, None, None]:
+    """The same in a task of Spark, which has a processor and little memory: file by file; of a store a few at once."""
+    if scheme_of(state.table_root) == "file":
+        return read_concurrently(state, files, threads=1)
+    hold_at_most(_TASK_HELD_BYTES)
+    return read_concurrently(state, files, threads=_TASK_THREADS, ahead_bytes=_TASK_AHEAD_BYTES)
 
 
 def read_numbered(

@@ -42,12 +42,10 @@ class TaskScan:
 
     def read(self, files: bytes) -> Iterator[pa.RecordBatch]:
         """The rows of files that ``to_stream`` wrote."""
-        from delta_pyds.data.read.concurrent import TASK_AHEAD_BYTES, read_concurrently, task_threads
+        from delta_pyds.data.read.concurrent import read_in_task
 
-        threads = task_threads(self.state.table_root)
         # ended with the task, also where Spark wants no more rows
-        reading = read_concurrently(self.state, self._files(files), threads=threads, ahead_bytes=TASK_AHEAD_BYTES)
-        with closing(reading) as batches:
+        with closing(read_in_task(self.state, self._files(files))) as batches:
             yield from batches
 
     def _files(self, files: bytes) -> Iterator[ScanFile]:

@@ -143,7 +143,7 @@ def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound of a process, ranges are asked for when they are read."""
     held = read_ahead._Held()
     monkeypatch.setattr(read_ahead, "_HELD", held)
-    monkeypatch.setattr(read_ahead, "_MOST_BYTES", 250_000)
+    read_ahead.hold_at_most(250_000)
     store = Store()
     file = store.file()
     first = expect(file, [(0, 200_000)])

@@ -19,6 +19,8 @@ from delta_pyds.data.read import concurrent
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import UserError
+from delta_pyds.spark.source.task_scan import TaskScan, to_stream
+from delta_pyds.storage import read_ahead
 from delta_pyds.storage.base import TAIL_BYTES
 from delta_pyds.storage.s3 import S3Storage
 from delta_pyds.table.scan.scan import plan_scan
@@ -217,3 +219,18 @@ def test_each_part_of_a_checkpoint_is_one_request_and_several_are_under_way(
     assert Counter(request.method for request in sidecars) == ({} if kind == "multipart" else {"HEAD": 12, "GET": 12})
     assert len(of(requests, ".parquet")) == {"multipart": 12, "v2-parquet": 25, "v2-json": 24}[kind]
     assert len([request for request in requests if request.lists]) == 1
+
+
+def test_a_task_asks_for_nothing_but_its_files(
+    files_of_a_store: Path, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No log, and no look at sizes."""
+    monkeypatch.setattr(read_ahead, "_HELD", read_ahead._Held())
+    root = f"s3://bucket/{files_of_a_store.name}"
+    planned = plan_scan(load_snapshot(root, storage_options=store), storage_options=store)
+    task, parts = TaskScan(planned.state, None, None, ()), [to_stream(batch) for batch in planned.batches()]
+    with requests_made() as requests:
+        assert sum(batch.num_rows for part in parts for batch in task.read(part)) == 120_000
+    assert {request.method for request in requests} == {"GET"}
+    assert sorted(Counter(request.url for request in requests).values()) == [2] * 4
+    assert all(".parquet" in request.url for request in requests)
