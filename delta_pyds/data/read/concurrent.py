@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -48,10 +49,13 @@ def default_threads(table_root: str) -> int:
 def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:
     """Of that many threads those that read these files the sooner: one where all are short and local.
 
-    Most of the work on such a file is Python's, which runs one thread at a time.
+    Most of the work on such a file is Python's, which runs one thread at a time. In a store each is waited for: there
+    it may be more than that many.
     """
-    is_quick = scheme_of(state.table_root) == "file" and all(f.size_bytes <= _SHORT_FILE_BYTES for f in files)
-    return 1 if is_quick else threads
+    are_short = all(f.size_bytes <= _SHORT_FILE_BYTES for f in files)
+    if scheme_of(state.table_root) == "file":
+        return 1 if are_short else threads
+    return max(threads, _STORE_THREADS if are_short else _TASK_THREADS)
 
 
 def read_concurrently(
@@ -71,7 +75,10 @@ def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.Re
     if scheme_of(state.table_root) == "file":
         return read_concurrently(state, files, threads=1)
     hold_at_most(_TASK_HELD_BYTES)
-    return read_concurrently(state, files, threads=_TASK_THREADS, ahead_bytes=_TASK_AHEAD_BYTES)
+    rest = iter(files)
+    first = list(islice(rest, _STORE_THREADS))
+    threads = threads_worth(state, first, _TASK_THREADS)
+    return read_concurrently(state, chain(first, rest), threads=threads, ahead_bytes=_TASK_AHEAD_BYTES)
 
 
 def read_numbered(

@@ -190,6 +190,22 @@ def test_a_file_in_parts_is_asked_for_its_end_once(
         assert len([r for r in of(requests, file.name) if r.received == TAIL_BYTES]) == 1
 
 
+def all_but_the_first_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are opened one after another, and never the second, or several at a time."""
+    opened: list[str] = []
+    several = threading.Event()
+    real = S3Storage.parquet_source
+
+    def waiting(self: S3Storage, path: str, *tail_bytes: int) -> Any:
+        opened.append(path)
+        if len(opened) > 2:
+            several.set()
+        assert len(opened) == 1 or several.wait(20)
+        return real(self, path, *tail_bytes)
+
+    monkeypatch.setattr(S3Storage, "parquet_source", waiting)
+
+
 @pytest.mark.parametrize("kind", ["multipart", "v2-parquet", "v2-json"])
 def test_each_part_of_a_checkpoint_is_one_request_and_several_are_under_way(
     bucket: Path, store: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
@@ -198,19 +214,7 @@ def test_each_part_of_a_checkpoint_is_one_request_and_several_are_under_way(
     table.create()
     table.commit([table.add(f"part-{n}.parquet", size=1) for n in range(200)])
     table.checkpoint(kind=kind, parts=12, sidecars=12)
-    opened: list[str] = []
-    several = threading.Event()
-    real = S3Storage.parquet_source
-
-    def waiting(self: S3Storage, path: str, *tail_bytes: int) -> Any:
-        """All but the first wait for each other."""
-        opened.append(path)
-        if len(opened) > 2:
-            several.set()
-        assert len(opened) == 1 or several.wait(20)
-        return real(self, path, *tail_bytes)
-
-    monkeypatch.setattr(S3Storage, "parquet_source", waiting)
+    all_but_the_first_wait_for_each_other(monkeypatch)
     with requests_made() as requests:
         snapshot = load_snapshot(f"s3://bucket/{kind}", storage_options=store)
         assert len(list(plan_scan(snapshot).files())) == 200
@@ -225,6 +229,7 @@ def test_a_task_asks_for_nothing_but_its_files(
     files_of_a_store: Path, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No log, and no look at sizes."""
+    all_but_the_first_wait_for_each_other(monkeypatch)
     monkeypatch.setattr(read_ahead, "_HELD", read_ahead._Held())
     root = f"s3://bucket/{files_of_a_store.name}"
     planned = plan_scan(load_snapshot(root, storage_options=store), storage_options=store)
