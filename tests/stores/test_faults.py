@@ -6,17 +6,29 @@ import asyncio
 import datetime
 import json
 import random
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from delta_pyds import verify
-from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
+from delta_pyds.data.read.reader import read
+from delta_pyds.errors import (
+    DeltaError,
+    FileExistsInStorageError,
+    FileNotFoundInStorageError,
+    NothingWrittenError,
+    StorageError,
+)
 from delta_pyds.storage import retries
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.stream.commit_poller import CommitPoller
 from tests.concurrency.test_writers import check
 from tests.concurrency.workload import Report, create, run
 from tests.support.faulty_proxy import Faults, proxy
@@ -240,4 +252,90 @@ def test_writers_on_a_store_that_fails(root: str, faulty: tuple[dict[str, Any], 
         for version in range(writers * commits + 1)
     ]
     check(root, reports, infos, writers * commits)
+    assert verify(root).ok
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_pause_that_the_store_asks_for_has_its_bounds(
+    storage: Storage,
+    root: str,
+    faulty: tuple[dict[str, Any], Faults],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faults, sleep = faulty[1], asyncio.sleep
+    pauses: list[float] = []  # of the clients
+    ours: list[float] = []
+
+    def paused(delay: float, result: Any = None) -> Any:
+        pauses.append(delay)
+        return sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", paused)
+    monkeypatch.setattr(retries, "time", SimpleNamespace(sleep=ours.append))
+    for asked_s in (7, 36_000):
+        ours.clear()
+        faults.retry_after_s, faults.choose = asked_s, FirstTime(status)
+        storage.put(f"{root}/{asked_s}", b"x")
+        storage.put_if_absent(f"{root}/{asked_s}.json", b"x")
+        assert storage.read(f"{root}/{asked_s}") == b"x"
+        assert next(storage.list_from(root, f"{asked_s}")).name == f"{asked_s}"
+        assert max([*pauses, *ours], default=0) <= 64
+        # the clients of S3 and Google have pauses of their own
+        assert storage.scheme != "abfss" or (ours and min(ours) == min(asked_s, 60))
+
+
+# what each service says of credentials that have ended
+EXPIRED = {
+    "s3": (400, [], b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"),
+    "azure": (403, [("x-ms-error-code", "AuthenticationFailed")], b""),
+    "google": (401, [], b'{"error": {"code": 401, "message": "Invalid Credentials"}}'),
+}
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("ends_at", ["_delta_log", ".parquet", f"{2:020d}.json"])
+def test_credentials_that_end_in_the_middle(
+    store: Store, root: str, faulty: tuple[dict[str, Any], Faults], ends_at: str
+) -> None:
+    """Of a read, a write, a commit and a stream: named, soon, and nothing of it happened."""
+    options, faults = faulty
+    for number in range(2):
+        write_rows(root, {"id": "long"}, [{"id": number}], storage_options=options)
+    poller = CommitPoller(resolve_storage(root, options), root)
+    assert len(list(poller.commits(0))) == 2
+    faults.refusal = EXPIRED[store.name]
+    ended: list[str] = []
+
+    def choose(_: str, path: str) -> str | None:
+        if ended or ends_at in path:
+            ended.append(path)
+        return "refused" if ended else None
+
+    def check(call: Callable[[], Any]) -> None:
+        ended.clear()
+        with pytest.raises(DeltaError) as caught:
+            call()
+        assert root in caught.value.message and "could not be" in caught.value.message
+        assert re.search("(?i)expired|Authenti|Invalid Credentials|401|403|forbidden|Bad Request", caught.value.message)
+        assert ACCOUNT_KEY not in caught.value.message
+        assert len(ended) <= 3 * MOST_ATTEMPTS  # a commit is looked for, too
+
+    def scanned() -> None:
+        scan = plan_scan(load_snapshot(root, storage_options=options), storage_options=options)
+        for file in scan.files():
+            assert list(read(scan.state, file))
+
+    faults.choose = choose
+    check(lambda: write_rows(root, {"id": "long"}, [{"id": 2}], storage_options=options))
+    if ends_at != f"{2:020d}.json":
+        check(scanned)
+    if ends_at != ".parquet":
+        check(lambda: list(poller.commits(2)))
+    faults.choose = lambda *_: None
+    assert sorted(row["id"] for row in read_rows(root)) == [0, 1]
+    assert list(poller.commits(2)) == []
+    committed = write_rows(root, {"id": "long"}, [{"id": 2}], storage_options=options)
+    assert committed is not None and committed.version == 2
+    assert [commit.version for commit in poller.commits(2)] == [2]
     assert verify(root).ok

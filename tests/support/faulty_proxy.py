@@ -63,14 +63,18 @@ class Faults:
     - ``half``: of the answer the first half arrives
     - ``silent``: no answer comes, until the client goes away
     - ``unconditional``: the store is asked without the condition
+    - ``refused``: the store is not asked, and the answer is ``refusal``: status, headers, body
 
     ``latency_s``: how long a request waits before the store is asked. ``bytes_per_s``: of all answers together; no
-    bound where it is 0. ``exchanges``: all that were answered, in the order of their ends.
+    bound where it is 0. ``exchanges``: all that were answered, in the order of their ends. ``retry_after_s``: what a
+    status asks for.
     """
 
     choose: Callable[[str, str], str | int | None] = lambda *_: None
     asked: list[tuple[str, str]] = field(default_factory=list)
     injected: list[tuple[str, str, str | int]] = field(default_factory=list)
+    refusal: tuple[int, list[tuple[str, str]], bytes] = (403, [], b"")
+    retry_after_s: int = 0
     latency_s: float = 0.0
     bytes_per_s: float = 0.0
     exchanges: list[Exchange] = field(default_factory=list)
@@ -96,7 +100,9 @@ def proxy(store_url: str) -> Iterator[tuple[str, Faults]]:
             if fault is not None:
                 faults.injected.append((self.command, self.path, fault))
             if isinstance(fault, int):
-                self._answer(fault, [("Retry-After", "0")], b"")
+                self._answer(fault, [("Retry-After", str(faults.retry_after_s))], b"")
+            elif fault == "refused":
+                self._answer(*faults.refusal)
             elif fault == "silent":
                 self.connection.recv(1)  # nothing comes either
                 self.close_connection = True

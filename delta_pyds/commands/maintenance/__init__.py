@@ -7,6 +7,7 @@
 - ``locations``: absolute paths as other engines and the log spell them
 - ``file_difference``: what one list of files has and another has not
 - ``present_files``: which files that a log names are there
+- ``store_clock``: whether a store's clock is far from this machine's
 - ``vacuum``: deletes files that no retained version needs
 - ``restore``: a table as it was at an earlier version
 - ``clone_properties``: which properties a clone may have beside those of its source

@@ -30,6 +30,7 @@ from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_invento
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
 from delta_pyds.commands.maintenance.other_tables import without_other_tables
 from delta_pyds.commands.maintenance.removed_files import read_last_vacuum, removed_files, write_last_vacuum
+from delta_pyds.commands.maintenance.store_clock import check_store_clock
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.progress import step
@@ -178,9 +179,10 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
 
     Raises: StorageError where files could not be deleted: the others are, and the END entry says FAILED, and for a
         store that tables are only read from; UserError (DELTA_TABLE_ID_MISMATCH) where another table is at the path
-        now, though it came there while files were being deleted.
+        now, though it came there while files were being deleted, and for a store whose clock is far behind ours.
     """
     plan.storage.require_put_if_absent(plan.table_root)
+    check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
     logs = plan.options.log_entries
     if logs is None:
         logs = plan.storage.scheme not in _UNLOGGED

@@ -91,6 +91,10 @@ def after_commit(
     except Exception as error:
         _warn("no checkpoint was written", commit, error)
         return
+    last = replay.segment.last_commit
+    if storage.scheme != "file" and last is not None:
+        # it was put just now: by a clock of ours that is ahead of the store's, commits would be too old too early
+        now_ms = min(now_ms, last.modification_time_ms or now_ms)
     try:
         checkpoint_and_clean(storage, replay, now_ms=now_ms)
     except Exception as error:

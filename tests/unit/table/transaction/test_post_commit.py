@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import logging
 from pathlib import Path
 from typing import Any
@@ -311,3 +312,15 @@ def test_deltalake_reads_past_the_checkpoint(tmp_path: Path) -> None:
     for version in range(5):
         (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
     assert len(DeltaTable(table.root).file_uris()) == 5
+
+
+def test_a_clock_that_is_ahead_of_the_stores_cleans_nothing_up() -> None:
+    """Commits are dated by the store: 60 days later for us, they are not a minute old."""
+    minutes = itertools.count()
+    storage = MemoryStorage(clock=lambda: NOW + next(minutes) * 60_000)
+    table = Table(storage, clock=lambda: NOW + 60 * DAY_MS)
+    table.creation(properties={"delta.checkpointInterval": "3"}).commit(Operation("CREATE TABLE"))
+    for i in range(1, 8):
+        table.append(f"f{i}", policy=ALL)
+    assert [n for n in table.names() if n.endswith(".json")] == [f"{v:020d}.json" for v in range(8)]
+    assert has(table, f"{6:020d}.checkpoint.parquet")
