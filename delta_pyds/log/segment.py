@@ -296,7 +296,7 @@ def no_log(storage: Storage, table_root: str) -> TableNotFoundError:
         if is_local_file(storage, table_root):
             return not_a_table(table_root, "is a file, and a table is a directory")
         return TableNotFoundError(
-            f"There is no directory {table_root!r}. Check the path of the table.",
+            f"Path does not exist: there is no directory {table_root!r}, so it is not a Delta table. Check the path.",
             code="DELTA_PATH_DOES_NOT_EXIST",
             table=table_root,
         )

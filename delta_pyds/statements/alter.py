@@ -20,6 +20,7 @@ from delta_pyds.statements.kinds import (
     DropTable,
     RenameColumn,
     RenameTable,
+    SetLocation,
     SetProperties,
     Statement,
     TableReference,
@@ -65,6 +66,8 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
         return AddConstraint(target, *constraint(reader))
     if target.path is None and reader.accept("RENAME", "TO"):
         return RenameTable(target, table(reader))
+    if target.path is None and reader.accept("SET", "LOCATION"):
+        return SetLocation(target, reader.string())
     if reader.accept("RENAME", "COLUMN"):
         old = reader.path_text()
         reader.expect("TO")
@@ -96,7 +99,11 @@ def _other(reader: StatementReader) -> NoReturn:
     if reader.at("RENAME", "TO"):
         reader.refuse("ALTER TABLE ... RENAME TO for a table by path", "Move its directory, or clone it.")
     if reader.at("SET", "LOCATION"):
-        reader.refuse("ALTER TABLE ... SET LOCATION for a table by path", "Name the other path in your statements.")
+        reader.refuse(
+            "ALTER TABLE ... SET LOCATION for a table by path",
+            "Name the other path in your statements.",
+            code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+        )
     reader.fail(
         "expected ADD, RENAME COLUMN, DROP, ALTER COLUMN, CHANGE COLUMN, SET or UNSET TBLPROPERTIES, or CLUSTER BY"
     )

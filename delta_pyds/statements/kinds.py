@@ -244,6 +244,11 @@ class RenameTable(Statement):
 
 
 @dataclass(frozen=True)
+class SetLocation(Statement):
+    location: str
+
+
+@dataclass(frozen=True)
 class AddColumns(Statement):
     columns: tuple[ColumnText, ...]
 

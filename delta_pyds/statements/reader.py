@@ -74,10 +74,10 @@ class StatementReader:
     def fail(self, reason: str, token: Token | None = None) -> NoReturn:
         raise syntax_error(self.bound, token or self.token, reason)
 
-    def refuse(self, what: str, instead: str) -> NoReturn:
+    def refuse(self, what: str, instead: str, *, code: str | None = None) -> NoReturn:
         """Raises: UnsupportedOperationError for what the reference has and this version has not."""
         raise UnsupportedOperationError(
-            f"{what} is not supported by this version of delta_pyds. {instead}", feature=what
+            f"{what} is not supported by this version of delta_pyds. {instead}", code=code, feature=what
         )
 
     def piece(self, first: int, last: int) -> SqlText:

@@ -33,7 +33,8 @@ def time_to_ms(time: str | dt.date, zone: TimeZone, *, up: bool = False) -> int:
 
 def _no_time(value: object) -> OptionError:
     return OptionError(
-        f"'{value}' is no timestamp to travel to. Write it like '2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
+        f"The provided timestamp ('{value}') cannot be converted to a valid timestamp. Write it like "
+        "'2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",
         code="DELTA_TIMESTAMP_INVALID",
         value=value,
     )

@@ -98,7 +98,7 @@ def test_clones_of_now_and_of_then(spark: SparkSession, path: str, tmp_path: Pat
 
 def test_generate_writes_manifests_and_knows_one_mode(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
-    table.generate("symlink_format_manifest")
+    table.generate("SYMLINK_FORMAT_manifest")
     listed = (Path(path) / "_symlink_format_manifest" / "manifest").read_text().splitlines()
     assert sorted(row.id for row in spark.read.parquet(*listed).collect()) == [5, 6, 7, 8, 9]
     with pytest.raises(IllegalArgumentException, match="DELTA_MODE_NOT_SUPPORTED"):

@@ -76,7 +76,7 @@ def test_a_name_is_read_by_plain_sql_at_each_query_and_goes_again(spark: SparkSe
     delta_pyds.drop_table(spark, "t", data=True)
     assert entries(spark) == []
     assert not Path(path).exists()
-    with pytest.raises(TableNotFoundError, match="no table 't'"):
+    with pytest.raises(TableNotFoundError, match="'t' is not a Delta table"):
         delta_pyds.drop_table(spark, "t")
     with pytest.raises(TableNotFoundError):
         delta_pyds.create_table(spark, "t", path)
@@ -421,7 +421,7 @@ def test_python_reads_writes_and_alters_by_name(spark: SparkSession, tmp_path: P
         lambda name: DeltaTable.forName(spark, name),
         lambda name: delta_pyds.read(spark, table=name),
     ):
-        with pytest.raises(TableNotFoundError, match="no table 'nothing'"):
+        with pytest.raises(TableNotFoundError, match="'nothing' is not a Delta table"):
             call("nothing")
     spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 1L AS id")
     spark.sql("CREATE TABLE others (id BIGINT) USING parquet")
@@ -455,11 +455,11 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
             begun = begun.addColumn(column, "INT")
         return begun.execute()
 
-    with pytest.raises(TableNotFoundError, match="no table built to replace"):
+    with pytest.raises(TableNotFoundError, match="built cannot be found"):
         builder("replace", "a")
     builder("create", "a", "b").addColumn("c", "INT")
     assert spark.table("built").columns == ["a", "b", "c"]
-    with pytest.raises(UserError, match="already") as refused:
+    with pytest.raises(UserError, match="built already exists") as refused:
         builder("create", "a")
     assert refused.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
     assert builder("createIfNotExists", "x").toDF().columns == ["a", "b", "c"]
@@ -478,6 +478,37 @@ def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, 
     managed = DeltaTable.create(spark).tableName("managed").addColumn("a", "INT").execute()
     assert managed.toDF().columns == spark.table("managed").columns == ["a"]
     delta_pyds.drop_table(spark, "managed", data=True)
+
+
+def test_a_name_is_pointed_at_another_table(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.write(spark.range(3), table="here")
+    old = find(spark, "here")
+    assert old is not None and old.managed
+    there, other = make(spark, tmp_path / "the re", 5), str(tmp_path / "other")
+    delta_pyds.write(spark.range(2).selectExpr("id AS x", "id AS y"), other, partition_by="y")
+
+    with pytest.raises(UserError, match="DELTA_SET_LOCATION_SCHEMA_MISMATCH"):
+        delta_pyds.sql(spark, f"ALTER TABLE here SET LOCATION '{other}'")
+    with pytest.raises(TableNotFoundError):
+        delta_pyds.sql(spark, f"ALTER TABLE here SET LOCATION '{tmp_path}/nothing'")
+    with pytest.raises(UserError, match="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER"):
+        delta_pyds.sql(spark, f"ALTER TABLE delta.`{there}` SET LOCATION '{other}'")
+    assert find(spark, "here") == old
+
+    delta_pyds.sql(spark, f"ALTER TABLE here SET LOCATION '{there}'")
+    assert (spark.table("here").count(), delta_pyds.read(spark, table="here").count()) == (5, 5)
+    spark.conf.set("spark.databricks.delta.alterLocation.bypassSchemaCheck", "true")
+    try:
+        delta_pyds.sql(spark, f"ALTER TABLE here SET LOCATION '{other}'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
+    assert spark.table("here").columns == ["x", "y"]
+    assert len(entries(spark)) == 2
+    # the name is nobody's reason to delete any of the three
+    delta_pyds.sql(spark, "DROP TABLE here")
+    assert entries(spark) == []
+    for path, rows in ((old.location, 3), (there, 5), (other, 2)):
+        assert delta_pyds.read(spark, path).count() == rows
 
 
 def test_sql_takes_a_name_wherever_it_takes_a_path(spark: SparkSession, tmp_path: Path) -> None:

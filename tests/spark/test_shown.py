@@ -66,7 +66,7 @@ def test_sql_has_functions_over_a_tables_log(spark: SparkSession, tmp_path: Path
     joined = "SELECT h.version, d.numFiles FROM (SELECT :path AS p) t, LATERAL delta_history(t.p, 2) h"
     joined += ", LATERAL delta_detail(t.p) d ORDER BY version"
     assert [tuple(row) for row in spark.sql(joined, {"path": path}).collect()] == [(1, 3), (2, 3)]
-    with pytest.raises(PySparkException, match="There is no directory") as raised:
+    with pytest.raises(PySparkException, match="there is no directory") as raised:
         spark.sql(f"SELECT * FROM delta_detail('{path}-nothing')").collect()
     assert type(delta_pyds.error_of(raised.value)) is TableNotFoundError
     for text in ("delta_history(NULL)", "delta_history('t')", f"delta_history('{path}', 'x')"):

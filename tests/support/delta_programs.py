@@ -364,6 +364,49 @@ def whole_names(spark: Any, directory: str) -> None:
             spark.sql(f"DROP SCHEMA {schema} CASCADE")
 
 
+def what_is_said(spark: Any, directory: str) -> None:
+    """Programs ask the words of an error what happened."""
+    from delta.tables import DeltaTable
+    from pyspark.errors import AnalysisException
+
+    path = f"{directory}/said"
+
+    def exists() -> bool:
+        try:
+            spark.read.load(path=path, format="delta")
+        except AnalysisException as error:
+            if "is not a Delta table" in str(error) or "Path does not exist" in str(error):
+                return False
+            raise
+        return True
+
+    assert not exists()
+    spark.range(3).selectExpr("id", "id AS p").write.format("delta").partitionBy("p").save(path)
+    assert exists()
+    table = DeltaTable.forPath(spark, path)
+    table.generate("SYMLINK_FORMAT_MANIFEST")
+    for call, words in (
+        (lambda: DeltaTable.forPath(spark, f"{directory}/nothing"), "is not a Delta table"),
+        (lambda: table.optimize().where("id = 1").executeCompaction(), "references non-partition column 'id'"),
+        (lambda: table.optimize().executeZOrderBy("p"), "Z-Ordering can only be performed on data columns"),
+        (lambda: table.restoreToTimestamp("05/04/1999"), "cannot be converted to a valid timestamp"),
+        (lambda: table.restoreToTimestamp(1), "timestamp needs to be a string but got '<class 'int'>'"),
+        (lambda: table.update(set={"id": 1}), "Values of dict in"),
+        (lambda: table.merge(1, "true"), "must be DataFrame"),
+    ):
+        said = refused(call, Exception)
+        assert words in said, said
+    spark.sql("CREATE TABLE said_once (a INT) USING delta")
+    try:
+        again = DeltaTable.create(spark).tableName("said_once").addColumn("a", "INT")
+        assert "already exists" in refused(again.execute, AnalysisException)
+        spark.range(2).selectExpr("CAST(id AS INT) AS a").write.format("delta").save(f"{directory}/elsewhere")
+        spark.sql(f"ALTER TABLE said_once SET LOCATION '{directory}/elsewhere'")
+        assert ids(spark.table("said_once"), "a") == [0, 1]
+    finally:
+        spark.sql("DROP TABLE said_once")
+
+
 PROGRAMS: Iterable[Program] = (
     quickstart,
     modes_and_partitions,
@@ -374,4 +417,5 @@ PROGRAMS: Iterable[Program] = (
     replace_using,
     by_name,
     whole_names,
+    what_is_said,
 )

@@ -58,7 +58,8 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
     except TableNotFoundError:
         if request.mode == "replace":
             raise TableNotFoundError(
-                f"there is no table at {request.table_root} to replace. DeltaTable.createOrReplace makes one.",
+                f"a table at {request.table_root} cannot be found, so none is replaced. "
+                "DeltaTable.createOrReplace makes one.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
                 table=request.table_root,
             ) from None
@@ -66,7 +67,7 @@ def existing_table(request: CreateRequest) -> Snapshot | None:
         return None
     if request.mode == "create":
         raise UserError(
-            f"there is a table at {request.table_root} already (version {snapshot.version}). Nothing was changed: "
+            f"the table at {request.table_root} already exists (version {snapshot.version}). Nothing was changed: "
             "DeltaTable.createIfNotExists leaves it, DeltaTable.createOrReplace puts another in its place.",
             code="TABLE_OR_VIEW_ALREADY_EXISTS",
             table=request.table_root,

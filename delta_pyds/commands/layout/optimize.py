@@ -255,8 +255,8 @@ def _zorder_columns(snapshot: Snapshot, columns: Sequence[str], options: Command
         path, data_type = found
         if path[0] in partitions:
             raise OptionError(
-                f"the table {root} is partitioned by {text}, so all rows of a file have the same value: Z-order by "
-                "data columns.",
+                f"{text} is a partition column of the table {root}, so all rows of a file have the same value. "
+                "Z-Ordering can only be performed on data columns.",
                 code="DELTA_ZORDERING_ON_PARTITION_COLUMN",
                 table=root,
                 column=text,

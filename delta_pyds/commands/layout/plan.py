@@ -15,11 +15,12 @@ from delta_pyds.commands.row_changes.condition import bind_condition
 from delta_pyds.commands.row_changes.plan import CommandOptions, TargetFiles, target_files
 from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.expr.logic import and_
-from delta_pyds.expr.nodes import TRUE, Expr
+from delta_pyds.expr.nodes import TRUE, Expr, references
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.redaction import Concealing
+from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files
-from delta_pyds.table.scan.partition_match import files_matching, is_partition_predicate
+from delta_pyds.table.scan.partition_match import files_matching
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.row_counts import row_counts
@@ -80,9 +81,10 @@ def bind_partition_filters(snapshot: Snapshot, filters: Sequence[str], options: 
         try:
             predicate = bind_condition(text, snapshot.schema, options)
         except ColumnNotFoundError as error:
-            raise _no_partition_filter(snapshot, text) from error
-        if not is_partition_predicate(predicate, partition_columns):
-            raise _no_partition_filter(snapshot, text)
+            raise _no_partition_filter(snapshot, text, str(error.parameters.get("column", text))) from error
+        others = sorted(show_path(path) for path in references(predicate) if path[0] not in partition_columns)
+        if others:
+            raise _no_partition_filter(snapshot, text, others[0])
         bound.append(predicate)
     return and_(bound) if bound else TRUE
 
@@ -120,11 +122,11 @@ def planned_target(snapshot: Snapshot, bins: Sequence[Bin], options: CommandOpti
     return target_files(snapshot, [file for some in bins for file in some.files], options)
 
 
-def _no_partition_filter(snapshot: Snapshot, text: str) -> UserError:
-    columns = ", ".join(snapshot.configuration.partition_columns) or "none"
+def _no_partition_filter(snapshot: Snapshot, text: str, column: str) -> UserError:
+    columns = ", ".join(snapshot.configuration.partition_columns)
     return UserError(
-        f"the filter {text} of optimize looks at columns that the table {snapshot.table_root} is not partitioned by: a "
-        f"filter chooses whole partitions. Its partition columns: {columns}.",
+        f"Predicate references non-partition column '{column}'. Only the partition columns may be referenced: "
+        f"[{columns}]. The filter {text} of optimize chooses whole partitions of the table {snapshot.table_root}.",
         code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
         table=snapshot.table_root,
         filter=text,

@@ -55,8 +55,8 @@ def open_target(request: WriteRequest) -> Snapshot | None:
             raise
         if request.create_mode == "replace":
             raise TableNotFoundError(
-                f"there is no table at {request.table_root} to replace. createMode=createOrReplace, or CREATE OR "
-                "REPLACE TABLE, makes one.",
+                f"a table at {request.table_root} cannot be found, so none is replaced. "
+                "createMode=createOrReplace, or CREATE OR REPLACE TABLE, makes one.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
                 table=request.table_root,
             ) from None
@@ -64,7 +64,7 @@ def open_target(request: WriteRequest) -> Snapshot | None:
         return None
     if request.create_mode == "errorIfExists":
         raise UserError(
-            f"there is a table at {request.table_root} already (version {snapshot.version}), and this write may only "
+            f"the table at {request.table_root} already exists (version {snapshot.version}), and this write may only "
             "create one (createMode is errorIfExists). Nothing was written: write to another path, or with "
             'mode="append" or mode="overwrite"; with the format leave the option createMode out.',
             code="DELTA_PATH_EXISTS",

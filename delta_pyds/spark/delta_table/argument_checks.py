@@ -35,12 +35,12 @@ def assignments(value: Any, name: str) -> dict[str, Column | str]:
     for column, new in value.items():
         if not isinstance(column, str):
             raise TypeError(
-                f"Keys of the dict in {name} must be strings, names of columns, but {column!r:.200} is a "
+                f"Keys of dict in {name} must contain only strings, names of columns, but {column!r:.200} is a "
                 f"{type(column)}."
             )
         if not isinstance(new, (Column, str)):
             raise TypeError(
-                f"Values of the dict in {name} must be Spark SQL Columns or strings (expressions in SQL), but "
+                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL), but "
                 f"{new!r:.200} is a {type(new)}."
             )
     return dict(value)
@@ -51,7 +51,7 @@ def source_frame(value: Any) -> DataFrame:
     if value is None:
         raise ValueError("'source' in merge cannot be None.")
     if not isinstance(value, DataFrame):
-        raise TypeError(f"'source' in merge must be a DataFrame, but is a {type(value)}.")
+        raise TypeError(f"Type of 'source' in merge must be DataFrame, but is {type(value)}.")
     return value
 
 
@@ -115,4 +115,4 @@ def properties(value: Any) -> dict[str, str]:
 
 def _of_type(value: Any, wanted: type, name: str, words: str) -> None:
     if not isinstance(value, wanted):
-        raise ValueError(f"{name} needs to be {words}, but is a {type(value)}.")
+        raise ValueError(f"{name} needs to be {words} but got '{type(value)}'.")

@@ -14,9 +14,10 @@ from delta_pyds.spark.arguments import flag_argument
 from delta_pyds.spark.delta_table.argument_checks import text
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.named_tables.lookup import find, require
-from delta_pyds.spark.named_tables.naming import full_name, give_name, mend, take_name
+from delta_pyds.spark.named_tables.naming import full_name, give_name, mend, point_at, take_name
 from delta_pyds.spark.named_tables.places import take_if_empty
 from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable
+from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.session import register
 from delta_pyds.storage.resolve import has_scheme, scheme_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = safe_logger(__name__)
+_BYPASS = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
 
 
 def create_table(
@@ -99,6 +101,33 @@ def drop_table(
         if deletes:
             _delete(root, storage_options)
             take_if_empty(spark, table)
+
+
+def change_location(spark: SparkSession, table: NamedTable, path: str) -> NamedTable:
+    """The name means the table at ``path``, which must have the same columns and partitions. No data is touched.
+
+    A table whose place Spark's schema chose belongs to the name no more: DROP TABLE leaves the data of both.
+
+    Raises: TableNotFoundError where one of the two tables is not there; UserError (DELTA_SET_LOCATION_SCHEMA_MISMATCH)
+        unless the session's ``spark.databricks.delta.alterLocation.bypassSchemaCheck`` is true.
+    """
+    location, new = open_at(spark, path, None)
+    if (spark.conf.get(_BYPASS, None) or "").lower() != "true":
+        _, old = open_at(spark, table.location, None)
+        now, then = _layout(old), _layout(new)
+        if now != then:
+            raise UserError(
+                f"the table {table.name} has the columns and partitions {now}, and the table at {location} has {then}. "
+                f"If the name shall mean it all the same, set {_BYPASS} to true.",
+                code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+                table=table.name,
+            )
+    return point_at(spark, table, location, new.schema)
+
+
+def _layout(snapshot: Snapshot) -> str:
+    columns = to_spark(snapshot.schema).simpleString()
+    return f"{columns}, ({', '.join(snapshot.configuration.partition_columns)})"
 
 
 def _delete(root: str, storage_options: Mapping[str, Any] | None) -> None:

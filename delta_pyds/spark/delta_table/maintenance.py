@@ -223,15 +223,15 @@ class MaintenanceMethods:
     def generate(self, mode: str) -> None:
         """Write manifests, which name the table's files for engines that read Parquet alone.
 
-        ``mode``: ``symlink_format_manifest``. They stand in ``_symlink_format_manifest`` below the table, one for each
-        partition, and are as old as this call: later commits do not change them.
+        ``mode``: ``symlink_format_manifest``, in any case. They stand in ``_symlink_format_manifest`` below the
+        table, one for each partition, and are as old as this call: later commits do not change them.
 
         >>> table.generate("symlink_format_manifest")
 
         Raises: OptionError (DELTA_MODE_NOT_SUPPORTED); UserError for a table with deletion vectors or column mapping.
         """
         with errors_of_spark():
-            if mode != MODE:
+            if not isinstance(mode, str) or mode.lower() != MODE:
                 raise OptionError(
                     f"the mode {mode!r:.100} of generate is not known; {MODE!r} is.",
                     code="DELTA_MODE_NOT_SUPPORTED",

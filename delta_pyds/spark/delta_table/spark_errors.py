@@ -43,7 +43,13 @@ _KINDS: tuple[tuple[type[DeltaError], type[PySparkException]], ...] = (
     (SqlSyntaxError, ParseException),
     (DeltaError, AnalysisException),
 )
-_UNSUPPORTED = frozenset({"DELTA_CANNOT_MODIFY_APPEND_ONLY", "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"})
+_UNSUPPORTED = frozenset(
+    {
+        "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+        "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+        "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+    }
+)
 # what a value of a row makes fail, where our own evaluator meets it, is no matter of analysis
 _OF_VALUES: dict[str, type[PySparkException]] = {
     **dict.fromkeys(
@@ -110,6 +116,11 @@ class _BothKinds:
         # the pair's class is made at run time: another process gets the DeltaError alone
         ours = next(base for base in type(self).__mro__[1:] if issubclass(base, DeltaError))
         return ours(self.message, code=self.code, multiline=self.multiline, **self.parameters).__reduce__()
+
+    @property
+    def desc(self) -> str:
+        """The sentence under the name that exceptions of Spark's JVM have for it."""
+        return str(self)
 
     def getCondition(self) -> str | None:
         return self.code

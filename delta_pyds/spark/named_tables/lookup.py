@@ -48,8 +48,9 @@ def require(spark: SparkSession, name: Name) -> NamedTable:
     shown = name if isinstance(name, str) else ".".join(name)
     if found is None:
         raise TableNotFoundError(
-            f"there is no table {shown!r:.200} in the session's catalog. delta_pyds.create_table(spark, name, path) "
-            "gives the table at a path a name; the name delta.`/data/events` holds the path itself.",
+            f"{shown!r:.200} is not a Delta table: the session's catalog has no table of that name. "
+            "delta_pyds.create_table(spark, name, path) gives the table at a path a name; the name "
+            "delta.`/data/events` holds the path itself.",
             code="DELTA_MISSING_DELTA_TABLE",
             table=shown,
         )

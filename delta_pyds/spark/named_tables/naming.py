@@ -148,26 +148,55 @@ def change_name(spark: SparkSession, table: NamedTable, name: tuple[str, str]) -
     _run(spark, f"ALTER VIEW {table.quoted} RENAME TO {quoted(name)}")
 
 
+def point_at(spark: SparkSession, table: NamedTable, location: str, schema: StructType) -> NamedTable:
+    """The name over the table at another location, whose data are not the name's to delete.
+
+    Raises: UnsupportedOperationError for a path or columns that no view can have; UserError where another process
+        changed the name meanwhile; Spark's exceptions.
+    """
+    columns = _columns(schema, location)
+    if table.managed:
+        # before the location, so that no process that dies here leaves data that a DROP TABLE would delete
+        _run(spark, f"ALTER VIEW {table.quoted} SET TBLPROPERTIES ('{MARK}' = 'external')")
+        table = replace(table, managed=False)
+    moved = _with_columns(spark, table, schema, columns, location)
+    if moved.location != location:
+        raise UserError(
+            f"the name {table.name} was changed by somebody else meanwhile, and means {moved.location}. Run the "
+            "statement again.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=table.name,
+        )
+    return moved
+
+
 def take_name(spark: SparkSession, table: NamedTable) -> None:
     """The catalog without the name. The table at the location is not touched."""
     _run(spark, f"DROP VIEW {table.quoted}")
     _drop_holder(spark, table)
 
 
-def _with_columns(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> NamedTable:
+def _with_columns(
+    spark: SparkSession, table: NamedTable, schema: StructType, columns: str, location: str | None = None
+) -> NamedTable:
     """The name over a new holder. Whoever reads meanwhile sees the old one or the new one.
 
     All who follow the same columns from the same holder make one new holder, also where one of them died over it.
+    ``location``: of another table, which the name means from then on.
     """
     whole = (SESSION_CATALOG, table.schema, table.table)
     found = find(spark, whole)
     if found != table:
         return found or table
-    new = replace(table, holder=next_holder(table.holder, table.table, columns))
+    if location is None:
+        new = replace(table, holder=next_holder(table.holder, table.table, columns))
+    else:
+        new = replace(table, holder=new_holder(table.table, columns), location=location)
+    select = new.select  # what is wrong with the location is said before anything is made
     _make_holder(spark, new, schema, columns)
     try:
         if find(spark, whole) == table:
-            _run(spark, f"ALTER VIEW {table.quoted} AS {new.select}")
+            _run(spark, f"ALTER VIEW {table.quoted} AS {select}")
     finally:
         found = find(spark, whole)
         if found is not None and found.holder == new.holder:

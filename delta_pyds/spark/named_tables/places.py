@@ -225,7 +225,7 @@ def refuse_existing(mode: str, name: str) -> None:
     """Raises: UserError where a table that has the name stands against the mode."""
     if mode == "create":
         raise UserError(
-            f"there is a table {name} already. DeltaTable.createIfNotExists leaves it as it is, "
+            f"the table {name} already exists. DeltaTable.createIfNotExists leaves it as it is, "
             "DeltaTable.createOrReplace makes it another.",
             code="TABLE_OR_VIEW_ALREADY_EXISTS",
             table=name,
@@ -234,7 +234,7 @@ def refuse_existing(mode: str, name: str) -> None:
 
 def no_table_to_replace(name: str) -> TableNotFoundError:
     return TableNotFoundError(
-        f"there is no table {name} to replace. DeltaTable.createOrReplace makes one.",
+        f"the table {name} cannot be found, so it is not replaced. DeltaTable.createOrReplace makes one.",
         code="TABLE_OR_VIEW_NOT_FOUND",
         table=name,
     )

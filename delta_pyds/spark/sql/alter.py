@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.delta_table.catalog_names import change_location
 from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import change_name, full_name
@@ -24,6 +25,7 @@ from delta_pyds.statements.kinds import (
     DropTable,
     RenameColumn,
     RenameTable,
+    SetLocation,
     SetProperties,
     UnsetProperties,
 )
@@ -53,6 +55,12 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
     named = require(context.spark, statement.target.parts)
     new = statement.new_name.parts
     change_name(context.spark, named, full_name(context.spark, (named.schema, *new) if len(new) == 1 else new))
+    return context.nothing()
+
+
+def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
+    """The name means another table. That which it meant stays where it is."""
+    change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()
 
 

@@ -212,7 +212,7 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
         return context.nothing()
     if statement.mode == "replace" and there is None:
         raise TableNotFoundError(
-            f"there is no table at {path} to replace. CREATE OR REPLACE TABLE makes one.",
+            f"a table at {path} cannot be found, so none is replaced. CREATE OR REPLACE TABLE makes one.",
             code="TABLE_OR_VIEW_NOT_FOUND",
             table=path,
         )

@@ -32,6 +32,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Clone: create.clone,
     kinds.DropTable: alter.drop_table,
     kinds.RenameTable: alter.rename_table,
+    kinds.SetLocation: alter.set_location,
     kinds.AddColumns: alter.add_columns_to,
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,
@@ -61,7 +62,7 @@ _OF_DELTA_ALONE = (
     kinds.DescribeHistory, kinds.DescribeDetail, kinds.DropFeature,
 )  # fmt: skip
 # these have the name for a subject, and not the table
-_MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable)
+_MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 # where Spark takes a query or a table to be read, so that a frame may stand for a table by path
 _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",

@@ -789,7 +789,7 @@ def test_a_table_on_disk(tmp_path: Path) -> None:
     assert caught.value.parameters["earliest"] == 10
     assert [one.version for one in tail.commits(15)] == []
     shutil.rmtree(table.path)
-    with pytest.raises(TableNotFoundError, match="There is no directory"):
+    with pytest.raises(TableNotFoundError, match="there is no directory"):
         list(CommitPoller(LocalStorage(), str(table.path)).commits(15))
 
 
