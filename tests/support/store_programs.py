@@ -17,7 +17,7 @@ from pathlib import Path
 
 INSTALLED = Path(__file__).parents[2] / ".stores"
 _AZURITE, _FAKE_GCS_SERVER, _S3PROXY = "3.35.0", "v1.56.1", "4.1.0"
-_INSTALL_S = 400.0
+_INSTALL_S = 240.0
 
 # Spark brings what hadoop-aws needs beside the SDK
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
