@@ -34,6 +34,25 @@ def test_a_program_for_delta_spark_needs_one_line(spark: SparkSession, tmp_path:
     program(spark, str(tmp_path))
 
 
+def test_a_builder_may_name_the_references_catalog_at_any_time(spark: SparkSession, tmp_path: Path) -> None:
+    """It sets that in the session that is there, where without the JAR no query would be understood any more."""
+    from pyspark.sql import SparkSession as Sessions
+
+    delta_pyds.install(spark, delta=True)
+    setting = "spark.sql.catalog.spark_catalog"
+    try:
+        for _ in range(2):
+            builder = Sessions.builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+            named = builder.config(setting, "org.apache.spark.sql.delta.catalog.DeltaCatalog").getOrCreate()
+            assert named.createDataFrame([(1,)], "a INT").join(named.range(3)).count() == 3
+        named.range(2).write.format("delta").save(str(tmp_path / "t"))
+        assert spark.newSession().read.format("delta").load(str(tmp_path / "t")).count() == 2
+        delta_pyds.uninstall()
+        assert spark.conf.get(setting).endswith("DeltaCatalog")
+    finally:
+        spark.conf.unset(setting)
+
+
 def test_what_is_not_ours_is_untouched_and_all_is_taken_back(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

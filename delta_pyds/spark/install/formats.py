@@ -41,10 +41,10 @@ def delta_is_ours(spark: SparkSession) -> bool:
     return _delta_wanted and not has_reference(spark)
 
 
-def prepare(spark: SparkSession) -> None:
+def prepare(spark: SparkSession, *, again: bool = False) -> None:
     """Programs for the reference name its catalog in the session's settings, and without its JAR no name is found
-    at all: then Spark's own catalog is set. Each session is looked at once."""
-    if not _delta_wanted or spark in _looked_at:
+    at all: then Spark's own catalog is set. Each session is looked at once, but for ``again``."""
+    if not _delta_wanted or (spark in _looked_at and not again):
         return
     _looked_at[spark] = True
     if (spark.conf.get(_CATALOG, None) or "") == _CATALOG_OF_REFERENCE and not has_reference(spark):

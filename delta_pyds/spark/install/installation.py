@@ -139,6 +139,8 @@ def _session_method(original: patches.Method) -> patches.Method:
         with _lock:
             if patches.are_put():
                 _put(is_remote(made))
+                # a builder sets what it was told also in a session that is there
+                formats.prepare(made, again=True)
         return made
 
     return session
@@ -172,7 +174,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, names.CATALOG),
-        (sessions.SparkSession, batch_reads.SESSION | statements.SESSION),
+        (sessions.SparkSession, batch_reads.SESSION | statements.SESSION | {"newSession": _session_method}),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
     ]
 
