@@ -18,7 +18,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-crashes fuzz check conformance interop bench bench-peers format bench-report setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -127,6 +127,9 @@ bench-peers: java python ## Time this project beside the reference and deltalake
 
 bench-report: setup ## Make the report of a table of a million files: seconds, memory, length of the page (ARGS='1000')
 	@$(BIN)/python -m tests.bench.report $(ARGS)
+
+bench-tasks: java setup ## Hand a million files out to 1,000 tasks: seconds, bytes and memory on the driver (ARGS='--quick')
+	@$(BIN)/python -m tests.bench.handed_out $(ARGS)
 
 setup: python $(READY)
 

@@ -37,6 +37,8 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
 # Footers wait for a disk or a store, and are decoded outside of Python's lock.
 _LOADERS = 16
+# So many are asked for at once: each takes some kilobytes while it waits for its turn.
+_AT_ONCE = 4_096
 # Layouts of files that are known to be in order; nearly every table has one.
 _MOST_LAYOUTS = 16
 # Files that are known to be in order, each some 300 bytes of memory: the columns, its path and size.
@@ -52,12 +54,13 @@ def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[S
     check = _FooterCheck(storage, state)
     unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in FILES_IN_ORDER]
     with ThreadPoolExecutor(_LOADERS) as pool:
-        found = pool.map(check.reason_against, unknown)
         try:
-            for file, reason in zip(unknown, found, strict=True):
-                if reason is not None:
-                    return reason
-                FILES_IN_ORDER.put((check.columns, file.path, file.size_bytes), True)
+            for start in range(0, len(unknown), _AT_ONCE):
+                some = unknown[start : start + _AT_ONCE]
+                for file, reason in zip(some, pool.map(check.reason_against, some), strict=True):
+                    if reason is not None:
+                        return reason
+                    FILES_IN_ORDER.put((check.columns, file.path, file.size_bytes), True)
         finally:
             pool.shutdown(cancel_futures=True)
     return None
