@@ -155,7 +155,9 @@ class _PartsOfS3:
         self._storage = storage
         self._path = path
         self._bucket, self._key = storage._place(path)
-        self._id = self._call("create_multipart_upload")["UploadId"]
+        begun = self._call("create_multipart_upload")
+        self._id = begun["UploadId"]
+        self._with_checksums = bool(begun.get("ChecksumAlgorithm"))
         self._parts: dict[int, dict[str, Any]] = {}
 
     def _call(self, operation: str, **request: Any) -> Any:
@@ -164,9 +166,9 @@ class _PartsOfS3:
 
     def part(self, number: int, data: bytes) -> None:
         answer = self._call("upload_part", UploadId=self._id, PartNumber=number, Body=data)
-        # one that has checksums for parts wants them again
-        sums = {name: value for name, value in answer.items() if name.startswith("Checksum") and name != "ChecksumType"}
-        self._parts[number] = {"PartNumber": number, "ETag": answer["ETag"], **sums}
+        # an upload that began with checksums wants each again, and another one none
+        sums = {n: v for n, v in answer.items() if n.startswith("Checksum") and n != "ChecksumType"}
+        self._parts[number] = {"PartNumber": number, "ETag": answer["ETag"], **(sums if self._with_checksums else {})}
 
     def finish(self) -> None:
         parts = [self._parts[number] for number in sorted(self._parts)]
