@@ -9,6 +9,7 @@ Spark, with the tables by path that are named in it.
 - ``kinds``: what a statement asks for, a value for each kind
 - ``completeness``: what a command cannot take: arguments without a value, variables of the session
 - ``tables``: tables as they are named, and where a query names them
+- ``plain_reads``: names that a query reads as tables, and that nothing in it gives another meaning
 - ``aggregates``: queries that ask one whole table for its number of rows, its smallest and its largest values
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
 - ``qualified_names``: columns that are called by the whole name of their table
@@ -20,6 +21,6 @@ Spark, with the tables by path that are named in it.
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
-- ``caching``: CACHE TABLE over a query, REFRESH TABLE
+- ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 - ``parse``: a text to its statement
 """

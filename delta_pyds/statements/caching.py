@@ -1,9 +1,9 @@
-"""CACHE TABLE over a query, and REFRESH TABLE."""
+"""CACHE TABLE over a query and without one, UNCACHE TABLE, REFRESH TABLE."""
 
 from __future__ import annotations
 
 from delta_pyds.statements import pieces
-from delta_pyds.statements.kinds import CachedView, Refresh
+from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table, target_table
 
@@ -24,13 +24,37 @@ def cached_view(reader: StatementReader) -> CachedView:
     return CachedView(name, found, lazy, options)
 
 
-def _option(reader: StatementReader) -> None:
-    if reader.token.kind == "string":
-        reader.take()  # two beside each other are a key and its value
-    else:
-        reader.path()
+def cache_table(reader: StatementReader) -> CacheTable | None:
+    """``CACHE [LAZY] TABLE t [OPTIONS (...)]``; None for one over a query, whose name is a new view."""
+    reader.expect("CACHE")
+    lazy = reader.accept("LAZY")
+    reader.expect("TABLE")
+    target = table(reader)
+    options: dict[str, str] = {}
+    if reader.accept("OPTIONS"):
+        options.update(reader.in_parentheses(lambda: _option(reader)))
+    if not (reader.token.kind == "end" or reader.token.is_symbol(";")):
+        return None
+    reader.expect_end()
+    reader.target = target
+    return CacheTable(target, True, lazy, options.get("storagelevel"))
+
+
+def uncache_table(reader: StatementReader) -> CacheTable:
+    """``UNCACHE TABLE [IF EXISTS] t``"""
+    reader.expect("UNCACHE", "TABLE")
+    reader.accept("IF", "EXISTS")
+    target = target_table(reader)
+    reader.expect_end()
+    return CacheTable(target, False)
+
+
+def _option(reader: StatementReader) -> tuple[str, str]:
+    """The key in lower case, and the value."""
+    # two strings beside each other are a key and its value
+    key = reader.take().value if reader.token.kind == "string" else ".".join(reader.path())
     reader.accept("=")
-    reader.take()
+    return key.lower(), reader.take().value
 
 
 def refresh(reader: StatementReader) -> Refresh:

@@ -29,16 +29,17 @@ def detail(reader: StatementReader) -> DescribeDetail:
 
 
 def describe(reader: StatementReader) -> Describe:
-    """``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]``"""
+    """``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column | AS JSON]``"""
     reader.expect("DESC|DESCRIBE")
     if reader.token.is_word(*_OTHERS):
         reader.fail("expected a table")
     reader.accept("TABLE")
     extended = reader.accept("EXTENDED|FORMATTED")
     target = target_table(reader)
-    column = reader.path() if reader.token.kind in ("word", "name") else None
+    as_json = reader.accept("AS", "JSON")
+    column = reader.path() if not as_json and reader.token.kind in ("word", "name") else None
     reader.expect_end()
-    return Describe(target, column, extended)
+    return Describe(target, column, extended, as_json)
 
 
 def show_properties(reader: StatementReader) -> ShowProperties:

@@ -84,7 +84,7 @@ class PassThrough:
 
     ``changed``: the tables by name whose entry in the catalog it changes, or expressions that give their names.
     ``immediate``: expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
-    ``changed_views``: the views that it changes or replaces.
+    ``changed_views``: the views that it changes or replaces. ``named``: names at no version that are plainly read.
     """
 
     verb: str
@@ -93,6 +93,7 @@ class PassThrough:
     immediate: tuple[SqlText, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
     changed_views: tuple[TableReference, ...] = ()
+    named: tuple[TableSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,6 @@ class CachedView:
     query: SqlText
     lazy: bool
     options: str
-
-
-# --- rows
 
 
 @dataclass(frozen=True)
@@ -179,9 +177,6 @@ class Insert(Statement):
     replace_where: SqlText | None = None
     replace_using: tuple[str, ...] | None = None
     evolves: bool = False
-
-
-# --- what a table is
 
 
 @dataclass(frozen=True)
@@ -312,9 +307,6 @@ class DropFeature(Statement):
     truncate_history: bool
 
 
-# --- files
-
-
 @dataclass(frozen=True)
 class Optimize(Statement):
     condition: SqlText | None
@@ -358,11 +350,17 @@ class Generate(Statement):
 
 
 @dataclass(frozen=True)
+class CacheTable(Statement):
+    """CACHE TABLE without a query, or UNCACHE TABLE. ``level``: as it is written in its options."""
+
+    keeps: bool
+    lazy: bool = False
+    level: str | None = None
+
+
+@dataclass(frozen=True)
 class Refresh(Statement):
     """REFRESH TABLE."""
-
-
-# --- questions
 
 
 @dataclass(frozen=True)
@@ -381,6 +379,7 @@ class Describe(Statement):
 
     column: tuple[str, ...] | None
     extended: bool
+    as_json: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ a table by name and is not understood here; so a statement of a later Spark pass
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from delta_pyds.statements.kinds import (
     TemporaryView,
     UnsetProperties,
 )
+from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, pass_through
 from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
@@ -64,6 +65,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("DESC|DESCRIBE",), describe.describe),
     (("SHOW", "TBLPROPERTIES"), describe.show_properties),
     (("SHOW", "COLUMNS"), describe.show_columns),
+    (("UNCACHE", "TABLE"), caching.uncache_table),
     (("REFRESH", "TABLE"), caching.refresh),
 )
 _VIEWS = (("TEMP|TEMPORARY", "VIEW"), ("GLOBAL", "TEMP|TEMPORARY", "VIEW"))
@@ -129,15 +131,38 @@ class ParsedStatement:
         """
         if self._reader is None or not piece.last:
             return ()
+        found = []
+        for span in find_tables(self._reader, piece.first, piece.last):
+            if _is_ours(span) or (is_ours is not None and _named(span, is_ours)):
+                check_read(self._reader, span)
+                found.append(span)
+        return self._placed(found, piece)
+
+    def reads_in(
+        self,
+        piece: SqlText,
+        is_ours: Callable[[TableReference], bool],
+        is_read: Callable[[TableReference], bool],
+    ) -> tuple[TableSpan, ...]:
+        """The same, with the names at no version for which ``is_read``, where only the table can be meant."""
+        if self._reader is None or not piece.last:
+            return ()
+        tables = self.tables_in(piece, is_ours)
+        plain = find_plain_reads(self._reader, piece.first, piece.last)
+        named = self._placed((span for span in plain if _named(span, is_read)), piece)
+        return tuple(sorted((*tables, *named), key=lambda span: span.start))
+
+    def calls_columns_by_schema(self, table: TableReference) -> bool:
+        return self._reader is not None and calls_columns_by_schema(self._reader, table)
+
+    def _placed(self, spans: Iterable[TableSpan], piece: SqlText) -> tuple[TableSpan, ...]:
+        """With their places in the piece: it is of the bound text, and so are these."""
+        assert self._reader is not None
         tokens = self._reader.tokens
         start = tokens[piece.first].start
         found = []
-        for span in find_tables(self._reader, piece.first, piece.last):
-            if not (_is_ours(span) or (is_ours is not None and _named(span, is_ours))):
-                continue
-            check_read(self._reader, span)
+        for span in spans:
             final = tokens[span.last - 1]
-            # the piece is of the bound text, and so are these places
             first, last = tokens[span.first].start - start, final.start + len(final.text) - start
             found.append(TableSpan(span.table, first, last, span.first, span.last))
         return tuple(found)
@@ -191,7 +216,7 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedVie
     if reader.at("CREATE") and any(reader.at("CREATE", *w) or reader.at("CREATE", "OR", "REPLACE", *w) for w in _VIEWS):
         return _view(reader, create.temporary_view)
     if reader.at("CACHE", "TABLE") or reader.at("CACHE", "LAZY", "TABLE"):
-        return _view(reader, caching.cached_view)
+        return _view(reader, caching.cached_view) or _tried(reader, caching.cache_table)
     if reader.at("COMMENT", "ON", "TABLE|COLUMN"):
         return _tried(reader, _comment)
     for words, read in _STATEMENTS:

@@ -15,6 +15,7 @@ from delta_pyds.statements.aggregates import aggregates_of
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.completeness import check_complete, variable_error
 from delta_pyds.statements.kinds import PassThrough, SqlText, TableChanges, TableReference, TableSpan
+from delta_pyds.statements.plain_reads import find_plain_reads
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import find_tables, table
 
@@ -25,6 +26,12 @@ _WRITTEN = (
 )  # fmt: skip
 # what a statement begins with that changes tables: Spark refuses most of it for a table of ours, but not in our words
 _CHANGES = ("ALTER", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "REPLACE")
+_TAKES_FRAMES = (
+    "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
+    "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "",
+)  # fmt: skip
+_EXPLAINED = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT")
 
 
 def pass_through(reader: StatementReader) -> PassThrough:
@@ -41,8 +48,32 @@ def pass_through(reader: StatementReader) -> PassThrough:
         check_read(reader, span)
     words = [token.text.upper() for token in reader.tokens[:4] if token.kind == "word"]
     changed, immediate = _changes(reader)
-    aggregates = aggregates_of(reader, tables)
-    return PassThrough(" ".join(words), tables, changed, immediate, aggregates, _changed_views(reader))
+    verb = " ".join(words)
+    named = _named(reader) if _only_reads_names(verb) else ()
+    aggregates = aggregates_of(reader, (*tables, *named))
+    return PassThrough(verb, tables, changed, immediate, aggregates, _changed_views(reader), named)
+
+
+def takes_frames(verb: str) -> bool:
+    """Whether Spark takes a query or a table to be read there, so that a frame may stand for one."""
+    if verb.startswith(("DESC ", "DESCRIBE ")):
+        return not {"EXTENDED", "FORMATTED"} & set(verb.split(" "))
+    return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
+
+
+def _only_reads_names(verb: str) -> bool:
+    """Not what would keep the text with the names in it."""
+    if verb.startswith("EXPLAIN "):
+        words = [word for word in verb.split(" ")[1:] if word not in _EXPLAINED]
+        return bool(words) and words[0] in _QUERIES
+    return takes_frames(verb) and not verb.startswith("DESC")
+
+
+def _named(reader: StatementReader) -> tuple[TableSpan, ...]:
+    try:
+        return find_plain_reads(reader)
+    except (SqlSyntaxError, UnsupportedOperationError):
+        return ()  # what is wrong with it, Spark says
 
 
 def _check_plain(reader: StatementReader, span: TableSpan) -> None:

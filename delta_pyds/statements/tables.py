@@ -173,6 +173,16 @@ def find_names(reader: StatementReader, first: int = 0, last: int | None = None)
     return tuple(table for table in found if isinstance(table, TableReference) and table.path is None)
 
 
+def find_named(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
+    """The places of the same names, without those that are read at a version or a time."""
+    found = _find(reader, first, last, names=True)
+    return tuple(
+        span
+        for span in found
+        if isinstance(span.table, TableReference) and span.table.path is None and not span.table.travels
+    )
+
+
 def find_tables(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
     """Every table by path among the tokens, and every one by name that is read at a version or a time."""
     return _find(reader, first, last, names=False)
@@ -211,6 +221,8 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
             groups[-1].expects = False
         elif token.text == ",":
             group.expects = group.in_from
+        elif token.text == "|" and reader.following.is_symbol(">"):
+            group.in_from = group.expects = False  # an operator of a pipe follows
         return
     if token.kind != "word" or (reader.index > first and reader.previous.is_symbol(".")):
         group.expects = False
@@ -222,7 +234,7 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
         group.expects = group.in_from = group.query
     elif word == "TABLE" or (len(groups) == 1 and _takes_table(reader, first, word)):
         group.expects = True
-    elif word in _AFTER_TABLES:
+    elif word in _AFTER_TABLES or (word == "VIEW" and reader.index > first and reader.previous.is_word("LATERAL")):
         group.in_from = group.expects = False
     elif word not in ("LATERAL", "IF", "NOT", "EXISTS"):
         group.expects = False

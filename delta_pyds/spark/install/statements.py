@@ -1,6 +1,8 @@
 """``spark.sql`` is ``delta_pyds.sql`` for what is about a table by its path, or about a name that is ours.
 
-Invariant: any other text goes to Spark as it is; a query that names neither path nor version is not parsed here.
+Invariant: any other text goes to Spark as it is; a query that names neither path nor version is not parsed here. On
+classic sessions the plan that Spark makes of it tells whether it reads a name of ours; on Spark Connect that would be
+a question to the server for each query, and Spark reads the name by its view.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.sql.run import is_about_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
@@ -23,10 +26,12 @@ _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/|\()*"
 # what may change a table, or ask what only Delta knows
 _COMMAND = re.compile(
     _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"
-    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|BEGIN|EXECUTE|CONVERT)\b",
+    r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b", re.IGNORECASE)
+_QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
+_CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"\bTABLE\b", re.IGNORECASE)
 _USING_DELTA = re.compile(r"\bUSING\s+`?delta\b", re.IGNORECASE)
@@ -39,7 +44,9 @@ def _sql_method(original: Method) -> Method:
         if not isinstance(sqlQuery, str) or not (
             _is_about_ours(self, sqlQuery) or _is_about_names(self, sqlQuery, args)
         ):
-            return original(self, sqlQuery, args, **kwargs)
+            frame = original(self, sqlQuery, args, **kwargs)
+            if kwargs or not _reads_names_of_ours(self, sqlQuery, frame):
+                return frame
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():
             return _formatted(self, sqlQuery, args, kwargs) if kwargs else run_sql(self, sqlQuery, args)
@@ -62,6 +69,13 @@ def creates_delta(text: str) -> bool:
     begun = _CREATES.match(text)
     table = begun and _TABLE.search(begun[0])
     return bool(begun and table and _USING_DELTA.search(begun[0], table.end()))
+
+
+def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
+    """Of a query, which has not run yet. ``frame``: what Spark made of it."""
+    if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
+        return False
+    return HOLDER_PREFIX in frame._jdf.queryExecution().analyzed().toString()
 
 
 def _is_about_ours(spark: SparkSession, text: str) -> bool:

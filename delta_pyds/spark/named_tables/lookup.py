@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.statements.spark_statements import name_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 Name = str | tuple[str, ...]
 # between two questions a name may go
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+_TEMPORARY = "a temporary view of this session"
+_TABLE = "a table that Spark knows by itself"
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,30 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
     Raises: Spark's ParseException for what is no name.
     """
     parts = name_of(name) if isinstance(name, str) else name
-    text = name if parts is None and isinstance(name, str) else quoted(parts or ())
     with plain_calls():
-        if not spark.catalog.tableExists(text):
+        if parts is None:
+            spark.catalog.tableExists(str(name))  # Spark says what is wrong with it
             return None
+        text = quoted(parts)
         try:
-            kind = spark.catalog.getTable(text).tableType
-            if kind == "TEMPORARY":
-                return Foreign("a temporary view of this session")
+            if not spark.catalog.tableExists(text):
+                return None
+            kind = _kind(spark, text)
             if kind != "VIEW":
-                return Foreign("a table that Spark knows by itself")
+                return Foreign(_TEMPORARY if kind == "TEMPORARY" else _TABLE)
             (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {text} AS JSON").collect()
         except PySparkException as error:
             if (error.getCondition() or "").startswith(_GONE):
                 return None
             raise
     return _table_of(json.loads(row[0])) or Foreign("a view of somebody's")
+
+
+def _kind(spark: SparkSession, text: str) -> str:
+    if is_remote(spark):
+        return spark.catalog.getTable(text).tableType
+    # PySpark's own getTable asks the JVM once for each field of what it finds
+    return str(spark.catalog._jcatalog.getTable(text).tableType())
 
 
 def _table_of(described: dict[str, Any]) -> NamedTable | None:

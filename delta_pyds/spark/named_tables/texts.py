@@ -19,9 +19,10 @@ from delta_pyds.errors import UnsupportedOperationError
 SESSION_CATALOG = "spark_catalog"
 # of the view: "external", or "managed" where dropping the name deletes the data
 MARK = "deltapy.table"
-_PREFIX = "_deltapy_"
+# of the names of holders
+HOLDER_PREFIX = "_deltapy_"
 _READABLE = 60
-_HOLDER = re.compile(_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_HOLDER = re.compile(HOLDER_PREFIX + r"\w{1,128}_[0-9a-f]{12}_[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _VIEW = re.compile(
     r"SELECT \* FROM `spark_catalog`\.`(\w+)`\.`(_deltapy_\w+)` WITH \(path = (r'[^']+'|r\"[^\"]+\")\)", re.DOTALL
 )
@@ -91,12 +92,12 @@ def holder_and_location(view_text: str) -> tuple[str, str] | None:
 
 def new_holder(table: str, columns: str) -> str:
     """A name that no other holder has. It tells whose it is, and of which columns."""
-    return f"{_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
+    return f"{HOLDER_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{uuid.uuid4().hex[:12]}"
 
 
 def next_holder(holder: str, table: str, columns: str) -> str:
     """The one that all make who have the name go from this holder to these columns."""
-    return f"{_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
+    return f"{HOLDER_PREFIX}{table[:_READABLE]}_{_digest(columns)}_{_digest(holder + columns)}"
 
 
 def is_holder(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions
+- ``kept_rows``: rows of whole tables that CACHE TABLE keeps
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
 - ``places``: what Spark cannot parse of an expression, with its place in the statement
@@ -14,5 +15,5 @@
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
-- ``caching``: CACHE TABLE over a query, REFRESH TABLE
+- ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

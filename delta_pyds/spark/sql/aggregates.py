@@ -5,6 +5,7 @@ Invariant: names and types of the answer are Spark's, and so is the answer where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.row_changes.expressions import plain_text
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.statements.kinds import PassThrough, TableReference
+from delta_pyds.statements.kinds import Aggregate, TableReference
 from delta_pyds.table.scan.log_answers import log_answers
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ _TYPES: dict[type[spark_types.DataType], pa.DataType] = {
 }
 
 
-def answered(context: StatementContext, statement: PassThrough, frame: DataFrame) -> DataFrame:
+def answered(
+    context: StatementContext, table: TableReference, aggregates: Sequence[Aggregate], frame: DataFrame
+) -> DataFrame:
     """``frame``: what Spark would compute, and what is returned where it must."""
-    table = statement.tables[0].table
-    assert isinstance(table, TableReference)
     schema = frame.schema
     types = [_TYPES.get(type(field.dataType)) for field in schema.fields]
     names = [field.name for field in schema.fields]
@@ -41,7 +42,7 @@ def answered(context: StatementContext, statement: PassThrough, frame: DataFrame
     if plain_text(context.spark, "count(1) + min(1) + max(1)") is None:
         return frame
     try:
-        found = log_answers(context.snapshot(table), [(one.kind, one.column) for one in statement.aggregates])
+        found = log_answers(context.snapshot(table), [(one.kind, one.column) for one in aggregates])
     except DeltaError:
         return frame
     if found is None:

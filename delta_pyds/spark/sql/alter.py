@@ -12,6 +12,7 @@ from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import change_name, full_name
 from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import (
     AddColumns,
@@ -46,6 +47,7 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
             table=statement.target.text,
         )
     named = require(context.spark, statement.target.parts)
+    kept_rows.forget(context.spark, context.root(statement.target))
     drop_name(context.spark, quoted(statement.target.parts), named.managed)
     return context.nothing()
 

@@ -59,24 +59,33 @@ class StatementContext:
             the same on the server.
         """
         path, remote = self.names.by_path(reference).path or "", is_remote(self.spark)
-        root = absolute_table_path(path, remote=remote)
+        root = self.root(reference)
         if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
             require_same_files(self.spark, root)
             self._proved.add(root)
         return open_snapshot(resolve_storage(root), root, reference.version)
 
+    def root(self, reference: TableReference) -> str:
+        """Where the table is. Raises: TableNotFoundError."""
+        return absolute_table_path(self.names.by_path(reference).path or "", remote=is_remote(self.spark))
+
     def command(self, path: str) -> TableHandle:
         """What the session says of one command."""
         return for_one_command(TableHandle(self.spark, path))
 
-    def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = ()) -> DataFrame:
+    def query(self, piece: SqlText, replaced: Sequence[tuple[int, int, str]] = (), *, stays: bool = True) -> DataFrame:
         """The rows of a query of the statement. What is no query is a syntax error, and is not run.
 
         ``replaced``: from where to where in its text another text stands, in order, outside of names of tables.
+        ``stays``: whether the rows are those of now; else names mean what they mean when somebody looks.
         """
         self.names.follow(self.parsed.names_in(piece))
         before, after = QUERY_ALONE
-        text, spans = piece.text, self.parsed.tables_in(piece, self.names.is_ours)
+        text = piece.text
+        if stays:
+            spans = self.parsed.reads_in(piece, self.names.is_ours, self.names.is_read)
+        else:
+            spans = self.parsed.tables_in(piece, self.names.is_ours)
         for start, end, value in reversed(replaced):
             text = text[:start] + value + text[end:]
             longer = len(value) - (end - start)
@@ -88,10 +97,11 @@ class StatementContext:
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
-            if source.travels:
-                return self.frames.of(source).alias(source.parts[-1])
-            # Spark reads it, of ours too: its view is the table as it is now
             self.names.follow((source,))
+            # an alias has no schema
+            plain = self.names.is_read(source) and not self.parsed.calls_columns_by_schema(source)
+            if source.travels or plain:
+                return self.frames.of(source).alias(source.parts[-1])
             return self.spark.table(source.text)
         return self.frames.of(source)
 
@@ -102,7 +112,7 @@ class StatementContext:
 
         def text_of(piece: SqlText) -> str:
             text = self.parsed.expression(piece)
-            spans = self.parsed.tables_in(piece, self.names.is_ours)
+            spans = self.parsed.reads_in(piece, self.names.is_ours, self.names.is_read)
             shift = text.find(piece.text)
             for span in reversed(spans):
                 frame = self.frames.of(span.table)

@@ -235,7 +235,7 @@ def temporary_view(context: StatementContext, statement: TemporaryView) -> DataF
             f"a temporary view has a name without dots, and {statement.name.text!r:.200} is another.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
-    frame = context.query(statement.query)
+    frame = context.query(statement.query, stays=False)
     if statement.columns is not None:
         if len(statement.columns) != len(frame.columns):
             raise UserError(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructField
+from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import (
@@ -41,8 +42,11 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
     """Returns: ``col_name``, ``data_type`` and ``comment``, what the table is partitioned by and, if it is asked for,
     what it is; of one column ``info_name`` and ``info_value``.
 
-    Raises: ColumnNotFoundError; UnsupportedOperationError for a field of a struct, as in the reference.
+    Raises: ColumnNotFoundError; UnsupportedOperationError for a field of a struct, and for JSON of a table by path, as
+        in the reference.
     """
+    if statement.as_json:
+        return _as_json(context, statement)
     context.table(statement.target)
     snapshot = context.snapshot(statement.target)
     if statement.column is not None:
@@ -58,6 +62,35 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
         rows += [(name, value, "") for name, value in _information(snapshot).items()]
     return _text_rows(context, _DESCRIBED, rows)
+
+
+def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
+    """Returns: ``json_metadata``: what Spark says of the name, and of the table what it is."""
+    named = context.names.find(statement.target)
+    if named is None:
+        raise UnsupportedOperationError(
+            f"DESCRIBE ... AS JSON does not take {statement.target.text!r:.200}, a table by path. Give the table a "
+            "name by delta_pyds.create_table, or leave AS JSON out.",
+            code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+        )
+    follow_now(context.spark, named)
+    words = "EXTENDED " if statement.extended else ""  # without it Spark says that it has to be there
+    (row,) = context.spark.sql(f"DESCRIBE TABLE {words}{named.quoted} AS JSON").collect()
+    snapshot = context.snapshot(statement.target)
+    described = {key: value for key, value in json.loads(row[0]).items() if not key.startswith("view_")}
+    for column in described["columns"]:
+        field = snapshot.schema.find(column["name"])
+        column["nullable"] = field is None or field.nullable
+    found = {
+        **described,
+        **({"comment": snapshot.metadata.description} if snapshot.metadata.description else {}),
+        "type": "MANAGED" if named.managed else "EXTERNAL",
+        "provider": "delta",
+        "location": snapshot.table_root,
+        "partition_columns": list(snapshot.configuration.partition_columns),
+        "table_properties": _properties(snapshot),
+    }
+    return _text_rows(context, ("json_metadata",), [(json.dumps(found, ensure_ascii=False),)])
 
 
 def _one_column(snapshot: Snapshot, names: tuple[str, ...]) -> StructField:

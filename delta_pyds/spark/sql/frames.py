@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.identifiers import path_if_in_name
 from delta_pyds.spark.session import read, register
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.spark.sql import kept_rows
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
+from delta_pyds.storage.table_path import absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +38,8 @@ _NO_ALIAS = frozenset((
     "LATERAL", "LEFT", "LIMIT", "MINUS", "NATURAL", "OFFSET", "ON", "ORDER", "PIVOT", "RIGHT", "SELECT", "SEMI", "SET",
     "SORT", "UNION", "UNPIVOT", "USING", "WHEN", "WHERE", "WINDOW",
 ))  # fmt: skip
+# the query TABLE t takes no alias
+_IS_WHOLE_QUERY = re.compile(r"\s*TABLE\s+", re.IGNORECASE)
 _WHOLE = re.compile(r"-?\d{1,18}")
 
 
@@ -52,7 +57,8 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 
 class Frames:
     """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
-    of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path."""
+    of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path.
+    """
 
     def __init__(
         self,
@@ -72,8 +78,9 @@ class Frames:
         key = _key(table)
         if key not in self._read:
             found = self._changes(table) if isinstance(table, TableChanges) else self._rows(table)
-            # into a selection nothing can be inserted; into what reads files Spark would write files
-            self._read[key] = found.select("*")
+            # into what is filtered nothing can be inserted; into what reads files Spark would write files. And it is
+            # another plan than a user's own: as the view of one statement goes, Spark forgets what it keeps of its plan
+            self._read[key] = found.filter("true")
         return self._read[key]
 
     def run(self, text: str, spans: Sequence[TableSpan], args: Any = None) -> DataFrame:
@@ -87,8 +94,11 @@ class Frames:
         for number, span in enumerate(spans):
             name = f"table_{number}"
             frames[name] = self.of(span.table)
-            done, before = span.end, text[done : span.start]
-            pieces += [_doubled(before), _doubled(stand_in("\0", span.table, text[done:])).replace("\0", f"{{{name}}}")]
+            pieces.append(_doubled(text[done : span.start]))
+            done = span.end
+            rest = text[done:]
+            standing = "\0" if _IS_WHOLE_QUERY.fullmatch(text[: span.start]) else stand_in("\0", span.table, rest)
+            pieces.append(_doubled(standing).replace("\0", f"{{{name}}}"))
         whole = "".join([*pieces, _doubled(text[done:])])
         for name in given:
             whole = whole.replace(name, f"{{{name}}}")
@@ -119,6 +129,10 @@ class Frames:
 
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
+        if not table.travels and kept_rows.are_kept(self._spark):
+            root = absolute_table_path(table.path, remote=is_remote(self._spark))
+            if kept_rows.are_kept(self._spark, root):
+                return kept_rows.kept_rows(self._spark, root)
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
         return read(self._spark, table.path, version=table.version, timestamp=timestamp)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.lookup import find, require
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
@@ -52,6 +53,16 @@ class Names:
     def is_ours(self, reference: TableReference) -> bool:
         return reference.path is not None or self.find(reference) is not None
 
+    def is_read(self, reference: TableReference) -> bool:
+        """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does.
+
+        On Spark Connect Spark reads it by its view: there each look at the catalog is a question to the server.
+        """
+        try:
+            return not is_remote(self._spark) and self.is_ours(reference)
+        except PySparkException:
+            return False  # what is wrong with the name, Spark says
+
     def follow(self, references: Iterable[TableReference]) -> None:
         """Have Spark see the columns that these tables have now, where they are ours: others may have added some."""
         for reference in references:
@@ -66,7 +77,7 @@ class Names:
 
     def refresh(self, named: NamedTable) -> None:
         """Have Spark forget rows that CACHE TABLE kept of a table that may have others now."""
-        if self._spark.catalog.isCached(named.quoted):
+        if not _keeps_nothing(self._spark) and self._spark.catalog.isCached(named.quoted):
             self._spark.catalog.refreshTable(named.quoted)
 
     def by_path(self, reference: TableReference) -> TableReference:
@@ -80,6 +91,11 @@ class Names:
         found = at_path(reference, named.location)
         self._found[found.parts] = named
         return found
+
+
+def _keeps_nothing(spark: SparkSession) -> bool:
+    """Whether Spark keeps no rows at all: to ask for those of a name it resolves the view, which takes 80 calls."""
+    return not is_remote(spark) and bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
 
 
 def at_path(reference: TableReference, location: str) -> TableReference:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.reference import has_reference
-from delta_pyds.spark.sql import aggregates, alter, caching, create, describe, insert, maintenance, names, row_changes
+from delta_pyds.spark.sql import (
+    aggregates,
+    alter,
+    caching,
+    create,
+    describe,
+    insert,
+    kept_rows,
+    maintenance,
+    names,
+    row_changes,
+)
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds
 from delta_pyds.statements.parse import parse_statement
+from delta_pyds.statements.spark_statements import takes_frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +67,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Describe: describe.describe,
     kinds.ShowProperties: describe.show_properties,
     kinds.ShowColumns: describe.show_columns,
+    kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
 # Spark has none of these; Convert takes the name of a directory of Parquet files
@@ -63,16 +77,14 @@ _OF_DELTA_ALONE = (
 )  # fmt: skip
 # these have the name for a subject, and not the table
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
-# where Spark takes a query or a table to be read, so that a frame may stand for a table by path
-_TAKES_FRAMES = (
-    "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
-    "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "",
-)  # fmt: skip
 _QUESTIONS = (
     kinds.DescribeHistory, kinds.DescribeDetail, kinds.Describe, kinds.ShowProperties, kinds.ShowColumns, kinds.Refresh,
+    kinds.CacheTable,
 )  # fmt: skip
 # what may read a table by name, and nothing else
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
+# in a text that may have done something before it failed
+_CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.IGNORECASE)
 
 
 def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
@@ -114,6 +126,8 @@ def run(
             if parsed.refused is not None and context.names.find(parsed.refused[0]) is not None:
                 raise parsed.refused[1]
             return _pass_through(context, statement)
+        if isinstance(statement, kinds.CacheTable) and is_remote(spark):
+            return _pass_through(context, parsed.as_pass_through())
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
             if not _is_ours_by_name(context, statement):
                 return _pass_through(context, parsed.as_pass_through())
@@ -140,7 +154,13 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
             about = [parsed.refused[0]] if parsed.refused is not None else []
             about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
             about += statement.changed_views
-            about += [span.table for span in statement.tables if isinstance(span.table, kinds.TableReference)]
+            about += [
+                span.table
+                for span in (*statement.tables, *statement.named)
+                if isinstance(span.table, kinds.TableReference)
+            ]
+            if statement.verb == "CLEAR CACHE":
+                return kept_rows.are_kept(spark)
             changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
             return changes or any(map(context.names.is_ours, about))
         if isinstance(statement, kinds.Clone) and context.names.find(statement.source) is None:
@@ -149,9 +169,12 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
             return True  # Spark does not know the words
         if isinstance(statement, kinds.Convert):
             return False
-        return _is_ours_by_name(context, statement) or any(
+        if _is_ours_by_name(context, statement):
+            return True
+        of_spark = parsed.as_pass_through()
+        return any(
             isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
-            for span in parsed.as_pass_through().tables
+            for span in (*of_spark.tables, *of_spark.named)
         )
     except (DeltaError, PySparkException):
         return False
@@ -177,13 +200,15 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 
 def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> DataFrame:
     """Spark's own statement."""
+    if statement.verb == "CLEAR CACHE":
+        kept_rows.forget_all(context.spark)
     names.refuse_changes_of_ours(context.spark, statement, context.args)
     spans = tuple(
         span
         for span in statement.tables
         if not isinstance(span.table, kinds.TableReference) or context.names.is_ours(span.table)
     )
-    if spans and not _takes_frames(statement.verb):
+    if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(
             f"{statement.verb.split(' ')[0]} does not take a table by path such as {named!r:.200} in this version of "
@@ -193,17 +218,31 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
     if statement.verb.startswith(_QUERIES) and not is_remote(context.spark):
         # on Spark Connect each look at the catalog is a question to the server
         context.names.follow(context.parsed.names_in(None))
-    frame = context.frames.run(context.text, spans, _remaining(context, spans))
-    return aggregates.answered(context, statement, frame) if statement.aggregates else frame
+    by_name = tuple(span for span in statement.named if context.names.is_read(cast("kinds.TableReference", span.table)))
+    frame = _answer(context, spans, by_name)
+    if not statement.aggregates or len(spans) + len(by_name) != 1:
+        return frame
+    table = (*spans, *by_name)[0].table
+    assert isinstance(table, kinds.TableReference)
+    return aggregates.answered(context, table, statement.aggregates, frame)
 
 
-def _takes_frames(verb: str) -> bool:
-    if verb.startswith(("DESC ", "DESCRIBE ")):
-        return not {"EXTENDED", "FORMATTED"} & set(verb.split(" "))
-    return any(verb == taken or verb.startswith(f"{taken} ") for taken in _TAKES_FRAMES)
+def _answer(
+    context: StatementContext, spans: tuple[kinds.TableSpan, ...], named: tuple[kinds.TableSpan, ...]
+) -> DataFrame:
+    """Spark's answer. What it cannot resolve of a query whose names are tables, it gets as it was written: it says what
+    is wrong with the user's text, or finds more than we saw.
+    """
+    every = sorted((*spans, *named), key=lambda span: span.start)
+    try:
+        return context.frames.run(context.text, every, _remaining(context, every))
+    except (AnalysisException, ParseException) as error:
+        if not named or isinstance(error, DeltaError) or _CHANGING.search(context.text):
+            raise
+    return context.frames.run(context.text, spans, _remaining(context, spans))
 
 
-def _remaining(context: StatementContext, spans: tuple[kinds.TableSpan, ...]) -> Any:
+def _remaining(context: StatementContext, spans: Sequence[kinds.TableSpan]) -> Any:
     """The arguments that the text still has, once the tables are taken out of it."""
     if not isinstance(context.args, (list, tuple)):
         return context.args

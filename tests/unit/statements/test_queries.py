@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -79,6 +80,65 @@ def test_tables_are_found_where_spark_takes_one(text: str, wanted: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM <t>",
+        "SELECT t FROM <`t`> AS x, <s.t> y JOIN <spark_catalog.s.`T`> ON x.t = t",
+        "SELECT * FROM (<t> JOIN (<u>) USING (t, u)), LATERAL explode(a) AS t(u), <v>",
+        "SELECT * FROM <IDENTIFIER('s.t')> WHERE id IN (SELECT u FROM <u> WHERE EXISTS (FROM <v>))",
+        "SELECT (SELECT max(x) FROM <t>) UNION ALL SELECT t FROM <u> ORDER BY 1, u",
+        "EXPLAIN FORMATTED SELECT * FROM <t>",
+        "FROM <t> |> WHERE x |> EXTEND 1 AS a, t AS b |> JOIN <u> ON y |> SELECT a, u",
+        "FROM <t> SELECT x",
+        "TABLE <t>",
+        "INSERT INTO t SELECT * FROM <t>",
+        "CREATE OR REPLACE TABLE t USING parquet AS SELECT * FROM <t>",
+        "UPDATE parquet.`/a` SET a = (SELECT max(t) FROM <t>)",
+        # read at a version: taken in any case
+        "SELECT * FROM t VERSION AS OF 3, <u>",
+        # another meaning: of WITH, of a part of a name, of words that belong to the name
+        "WITH t AS (SELECT 1), u (SELECT * FROM <v>) SELECT * FROM T, `u`, <s.t>",
+        "WITH RECURSIVE t MAX RECURSION LEVEL 3 AS (SELECT 1) SELECT * FROM t JOIN <u>",
+        "WITH IDENTIFIER('t') AS (SELECT 1) SELECT * FROM t",
+        'WITH "t" AS (SELECT 1) SELECT * FROM t, <u>',
+        "WITH ${names} SELECT * FROM t",
+        "SELECT s.t.id, u.x FROM s.t JOIN <u>",
+        "SELECT s.T.* FROM t, <u>",
+        "FROM t INSERT INTO u SELECT t INSERT INTO v SELECT u",
+        "SELECT * FROM t TABLESAMPLE (5 PERCENT), u WITH (a = 1), <v>",
+        # no tables
+        "SELECT t, extract(day FROM t), x IS NOT DISTINCT FROM u, trim(BOTH 'x' FROM v) FROM <w>",
+        "SELECT * FROM <s> LATERAL VIEW OUTER explode(m) t AS k, t LATERAL VIEW explode(n) u AS v WHERE k IN (t, u)",
+        "SELECT extended t, f(t), t.u FROM <v> GROUP BY t, u WINDOW t AS (ORDER BY u)",
+        "SELECT * FROM t(1), `t`(2), VALUES (1), u",
+        # what keeps the name, writes it, or says something of it
+        "CREATE VIEW v AS SELECT * FROM t",
+        "EXPLAIN CREATE VIEW v AS SELECT * FROM t",
+        "CREATE FUNCTION f() RETURN SELECT max(id) FROM t",
+        "ALTER VIEW v AS SELECT * FROM t",
+        "EXPLAIN DELETE FROM t",
+        "WITH u AS (SELECT 1) DELETE FROM t WHERE id IN (TABLE u)",
+        "EXPLAIN UPDATE t SET a = 1",
+        "INSERT INTO TABLE t TABLE u",
+        "CREATE TABLE t LIKE u",
+        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "CACHE TABLE t",
+        "SHOW COLUMNS FROM t",
+        "DESCRIBE QUERY SELECT * FROM t",
+        "BEGIN SELECT * FROM t; END",
+    ],
+)
+def test_names_are_read_where_only_the_table_can_be_meant(text: str) -> None:
+    plain = text.replace("<", "").replace(">", "") if "|>" not in text else re.sub(r"<(\w+)>", r"\1", text)
+    found = parse_statement(plain).statement
+    statement = found if isinstance(found, PassThrough) else parse_statement(plain).as_pass_through()
+
+    named = [plain[span.start : span.end] for span in statement.named]
+
+    assert named == re.findall(r"<([^<>]+)>", text)
+
+
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
         (f"SELECT count(*) FROM {PATH}", [("count", None)]),
@@ -96,7 +156,8 @@ def test_tables_are_found_where_spark_takes_one(text: str, wanted: int) -> None:
         (f"SELECT count(*) FROM {PATH} GROUP BY ALL", []),
         (f"SELECT count(*) FROM {PATH} LIMIT 0", []),
         (f"SELECT count(*) FROM {PATH} t (a, b)", []),
-        ("SELECT count(*) FROM x", []),
+        ("SELECT count(*) FROM x", [("count", None)]),
+        ("WITH x AS (SELECT 1) SELECT count(*) FROM x", []),
         ("SELECT count(*) FROM table_changes('/a', 1)", []),
         (f"EXPLAIN SELECT count(*) FROM {PATH}", []),
     ],

@@ -7,6 +7,7 @@ import pytest
 from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements.kinds import (
     AlterColumn,
+    CacheTable,
     Create,
     Delete,
     DropTable,
@@ -118,7 +119,19 @@ def test_other_tables_are_dropped_by_spark() -> None:
         assert isinstance(found.statement, DropTable) and found.statement.view == ("VIEW" in text)
         assert found.as_pass_through().tables == ()
     with pytest.raises(UnsupportedOperationError):
-        parse_statement(f"UNCACHE TABLE IF EXISTS {PATH}")
+        parse_statement(f"ANALYZE TABLE {PATH} COMPUTE STATISTICS")
+
+
+def test_whole_tables_are_kept() -> None:
+    assert parsed("CACHE TABLE s.t;", CacheTable).level is None
+    lazy = parsed(f"CACHE LAZY TABLE {PATH} OPTIONS ('storageLevel' 'DISK_ONLY', a.b = 1)", CacheTable)
+    assert (lazy.target.path, lazy.lazy, lazy.level) == ("/data/t", True, "DISK_ONLY")
+    assert lazy.keeps
+    assert not parsed(f"UNCACHE TABLE IF EXISTS {PATH}", CacheTable).keeps
+    # over a query the name is that of a new view
+    for text in ("CACHE TABLE t AS SELECT 1", "CACHE TABLE t OPTIONS (a = 1) SELECT * FROM u", "CLEAR CACHE"):
+        assert parsed(text, PassThrough).changed == ()
+        assert parse_statement(text).refused is None
 
 
 @pytest.mark.parametrize(
