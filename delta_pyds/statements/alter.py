@@ -76,7 +76,8 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
         return _drop(reader, target)
     if reader.accept("ALTER|CHANGE"):
         changes = reader.previous.is_word("CHANGE")
-        reader.accept("COLUMN")
+        if not _is_called_column(reader):
+            reader.accept("COLUMN")
         return _alter_column(reader, target, changes)
     if reader.accept("SET", "TBLPROPERTIES"):
         return SetProperties(target, properties(reader))
@@ -91,6 +92,14 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
     if reader.at("CLUSTER"):
         return ClusterBy(target, cluster_by(reader))
     return _other(reader)
+
+
+def _is_called_column(reader: StatementReader) -> bool:
+    """Whether the word COLUMN is the column's own name."""
+    if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT"):
+        return True
+    behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+    return reader.at("COLUMN", "COMMENT") and behind.kind == "string"
 
 
 def _other(reader: StatementReader) -> NoReturn:

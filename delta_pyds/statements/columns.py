@@ -34,7 +34,7 @@ def column(reader: StatementReader, *, nested: bool = False, placed: bool = Fals
     seen: set[str] = set()
     while (option := reader.token.text.upper()) in (*_OPTIONS, "NOT", "!", "NULL") and reader.token.kind != "name":
         if option in seen:
-            reader.fail(f"{option} is said twice of one column")
+            reader.refuse_at_end(f"{option} is said twice of one column", "CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE")
         seen.add(option)
         found = _with_option(reader, found, placed)
     return found
@@ -122,7 +122,7 @@ def properties(reader: StatementReader) -> dict[str, str]:
         # those of Delta are the same in small and large letters
         same = key.lower() if key.lower().startswith("delta.") else key
         if same in seen:
-            reader.fail(f"the property '{key}' is given twice", start)
+            reader.refuse_at_end(f"the property '{key}' is given twice", "DUPLICATE_KEY", start)
         seen.add(same)
         reader.accept("=|==")
         found[key] = _value(reader)
@@ -133,7 +133,7 @@ def properties(reader: StatementReader) -> dict[str, str]:
 
 def property_key(reader: StatementReader) -> str:
     """A string, or names with dots."""
-    return reader.string() if reader.token.kind == "string" else ".".join(reader.path())
+    return reader.take().value if reader.token.kind == "string" else ".".join(reader.path())
 
 
 def _value(reader: StatementReader) -> str:

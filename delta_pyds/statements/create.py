@@ -45,7 +45,7 @@ def _columns_or_query(reader: StatementReader, found: Create) -> Create:
     try:
         return _with_columns(reader, found)
     except SqlSyntaxError:
-        reader.index = first
+        reader.index, reader.senseless = first, None
         if pieces.at_query(reader):
             return found
         raise
@@ -93,7 +93,7 @@ def _with_clauses(reader: StatementReader, found: Create) -> Create:
     while (name := reader.token.text.upper()) in _CLAUSES and reader.token.kind == "word":
         field, read = _CLAUSES[name]
         if field in given:
-            reader.fail(f"{name} is said twice")
+            reader.refuse_at_end(f"{name} is said twice", "DUPLICATE_CLAUSES")
         given[field] = read(reader)
     columns = found.columns
     if "partition_by" in given:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from delta_pyds.expr.parser.lexer import Token
 
@@ -12,6 +13,10 @@ _CLAUSES = (
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "LIMIT", "OFFSET", "WINDOW",
     "LATERAL", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY",
 )  # fmt: skip
+
+
+# a query of these is no list of values to Spark
+_OTHER_QUERIES = ("GROUP", "HAVING", "UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY")
 
 
 @dataclass(frozen=True)
@@ -23,19 +28,15 @@ class DefaultValue:
     end: int
 
 
-def default_values(tokens: Sequence[Token]) -> tuple[tuple[DefaultValue, ...], int]:
-    """The words DEFAULT that are values of rows, and how many more stand where a value could.
+def default_values(tokens: Sequence[Token]) -> tuple[DefaultValue, ...]:
+    """The words DEFAULT that are values of rows.
 
-    ``tokens``: of the query. They are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT`` without FROM:
-    behind FROM a column may have this name.
+    ``tokens``: of the query. They are values in ``VALUES (1, DEFAULT), ...`` and in ``SELECT 1, DEFAULT``, as for
+    Spark: not in a query that is grouped, distinct or united with another.
     """
     if tokens[0].is_word("VALUES"):
-        found = tuple(_of_rows(tokens))
-    elif tokens[0].is_word("SELECT"):
-        found = tuple(_of_selection(tokens))
-    else:
-        found = ()
-    return found, sum(_is_alone(tokens, index) for index in range(len(tokens))) - len(found)
+        return tuple(_of_rows(tokens))
+    return tuple(_of_selection(tokens)) if tokens[0].is_word("SELECT") else ()
 
 
 def _is_alone(tokens: Sequence[Token], index: int) -> bool:
@@ -65,17 +66,37 @@ def _of_rows(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
 
 
 def _of_selection(tokens: Sequence[Token]) -> Iterator[DefaultValue]:
+    if tokens[min(1, len(tokens) - 1)].is_word("DISTINCT"):
+        return
     depth = column = 0
+    listed = True
     found = []
     for index, token in enumerate(tokens):
         if token.is_symbol("(", "["):
             depth += 1
         elif token.is_symbol(")", "]"):
             depth -= 1
-        elif depth == 0 and token.is_symbol(","):
-            column += 1
-        elif depth == 0 and token.is_word(*_CLAUSES):
+        elif depth or (index and tokens[index - 1].is_symbol(".")):
+            continue
+        elif token.is_word(*_OTHER_QUERIES):
             return
-        elif depth == 0 and _is_alone(tokens, index):
+        elif token.is_word(*_CLAUSES):
+            listed = False
+        elif listed and token.is_symbol(","):
+            column += 1
+        elif listed and _is_alone(tokens, index):
             found.append(DefaultValue(column, token.start, token.start + len(token.text)))
     yield from found
+
+
+def has_star(tokens: Sequence[Token]) -> bool:
+    """Whether a SELECT has a star, behind which the number of a value is not its number in the row."""
+    return any(
+        token.is_symbol("*") and (before.is_symbol(",", ".") or before.is_word("SELECT", "ALL"))
+        for before, token in pairwise(tokens)
+    )
+
+
+def reads(tokens: Sequence[Token]) -> bool:
+    """Whether the query reads anything, of which a column may be called DEFAULT."""
+    return any(token.is_word("FROM") for token in tokens)

@@ -24,6 +24,8 @@ def insert(reader: StatementReader) -> Insert:
         found = replace(found, partition=_partitions(reader))
     if reader.at("IF", "NOT", "EXISTS"):
         reader.refuse("INSERT ... IF NOT EXISTS", "Look first, and then insert.")
+    if not overwrite and _at_alias(reader):
+        _alias(reader)
     if reader.accept("BY", "NAME"):
         found = replace(found, by_name=True)
     elif reader.token.is_symbol("(") and not pieces.at_query(reader):
@@ -31,6 +33,22 @@ def insert(reader: StatementReader) -> Insert:
     if not overwrite and reader.at("REPLACE", "WHERE|USING|ON"):
         found = _replacing(reader, found)
     return replace(found, query=_query(reader))
+
+
+def _at_alias(reader: StatementReader) -> bool:
+    """Whether ``[AS] name`` stands before REPLACE."""
+    behind = reader.tokens[reader.index + 1 + reader.at("AS") :][:2]
+    is_name = reader.token.kind in ("word", "name")
+    return is_name and len(behind) == 2 and behind[0].is_word("REPLACE") and behind[1].is_word("WHERE", "USING", "ON")
+
+
+def _alias(reader: StatementReader) -> None:
+    start = reader.token
+    reader.accept("AS")
+    reader.identifier()
+    if reader.at("REPLACE", "WHERE"):
+        code = "INSERT_REPLACE_WHERE_TABLE_ALIAS_NOT_ALLOWED"
+        reader.refuse_at_end("a table gets no other name before REPLACE WHERE", code, start)
 
 
 def _replacing(reader: StatementReader, found: Insert) -> Insert:
@@ -56,7 +74,7 @@ def _partitions(reader: StatementReader) -> tuple[tuple[str, SqlText | None], ..
     names = [name.lower() for name, _ in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        reader.fail(f"PARTITION names the column '{twice}' twice", start)
+        reader.refuse_at_end(f"PARTITION names the column '{twice}' twice", "DUPLICATE_KEY", start)
     return found
 
 

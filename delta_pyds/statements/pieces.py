@@ -29,6 +29,7 @@ _BETWEEN_VALUES = (
     "AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "ESCAPE", "BETWEEN", "DIV", "THEN", "ELSE",
     "WHEN", "FROM", "DISTINCT",
 )  # fmt: skip
+_BEGINS = ("(", "-", "+", "?", ":")
 _NO_FUNCTION = ("NULL", "TRUE", "FALSE", "UNKNOWN", "END", "AS")
 _QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
 
@@ -299,4 +300,8 @@ def begins_query(reader: StatementReader) -> bool:
         return ends_value(before) and before.kind != "word" and at_query(reader)
     if token.is_word("FROM"):
         return not before.is_word("DISTINCT")
+    if token.is_word("TABLE") and reader.following.kind not in ("word", "name"):
+        return False  # a column of this name
+    if token.is_word("VALUES") and reader.following.kind == "symbol" and not reader.following.is_symbol(*_BEGINS):
+        return False
     return token.is_word("SELECT", "WITH", "VALUES", "TABLE")

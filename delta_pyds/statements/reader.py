@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from delta_pyds.errors import DeltaError, ExpressionError, SqlSyntaxError, UnsupportedOperationError
-from delta_pyds.expr.parser.lexer import Token, marked_place, shortened, tokenize
+from delta_pyds.expr.parser.lexer import Token, behind_hints, marked_place, shortened, tokenize
 from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
 
@@ -17,7 +17,7 @@ class StatementReader:
     """The tokens of a statement and the place of the next one.
 
     ``target``: the table that the statement is about. ``failure``: why it is no statement of Delta, if it is one of
-    Spark's then.
+    Spark's then. ``senseless``: what the grammar takes and Spark's parser refuses: an error behind it goes first.
     """
 
     def __init__(self, bound: BoundText) -> None:
@@ -27,6 +27,7 @@ class StatementReader:
         self.index = 0
         self.target: TableReference | None = None
         self.failure: DeltaError | None = None
+        self.senseless: SqlSyntaxError | None = None
 
     @property
     def token(self) -> Token:
@@ -70,6 +71,16 @@ class StatementReader:
             pass
         if self.token.kind != "end":
             self.fail("the statement should end here")
+        for number in behind_hints(self.text, self.tokens) if "/*+" in self.text else ():
+            if not (number and self.tokens[number - 1].is_word("SELECT")):
+                self.fail("a hint stands behind SELECT alone", self.tokens[number])
+        if self.senseless is not None:
+            raise self.senseless
+
+    def refuse_at_end(self, reason: str, code: str, token: Token | None = None) -> None:
+        """The first such error is raised by ``expect_end``. ``code``: Spark's."""
+        if self.senseless is None:
+            self.senseless = syntax_error(self.bound, token or self.token, reason, code)
 
     def fail(self, reason: str, token: Token | None = None) -> NoReturn:
         raise syntax_error(self.bound, token or self.token, reason)
@@ -166,18 +177,19 @@ def tokens_of(bound: BoundText) -> list[Token]:
         raise _error(bound, position, str(reason)) from None
 
 
-def syntax_error(bound: BoundText, token: Token, reason: str) -> SqlSyntaxError:
+def syntax_error(bound: BoundText, token: Token, reason: str, code: str | None = None) -> SqlSyntaxError:
     """With the place in the user's text."""
     near = "end of the text" if token.kind == "end" else f"'{shortened(token.text)}'"
-    return _error(bound, token.start, f"near {near}: {reason}")
+    return _error(bound, token.start, f"near {near}: {reason}", code)
 
 
-def _error(bound: BoundText, position: int, reason: str) -> SqlSyntaxError:
+def _error(bound: BoundText, position: int, reason: str, code: str | None = None) -> SqlSyntaxError:
     text = bound.original
     place = bound.original_position(position)
     line_start = text.rfind("\n", 0, place) + 1
     return SqlSyntaxError(
         f"the statement is not SQL of Spark or Delta: syntax error {reason} {marked_place(text, place)}",
+        code=code,
         multiline=True,
         position=place,
         line=text.count("\n", 0, place) + 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from delta_pyds.statements import pieces
@@ -20,7 +21,11 @@ from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
 # in the order that Spark's grammar has them in
-_KINDS = ("matched", "not_matched", "not_matched_by_source")
+_KINDS = {
+    "matched": "MATCHED",
+    "not_matched": "NOT MATCHED BY TARGET",
+    "not_matched_by_source": "NOT MATCHED BY SOURCE",
+}
 
 
 def delete(reader: StatementReader) -> Delete:
@@ -56,14 +61,19 @@ def truncate(reader: StatementReader) -> Truncate:
 
 
 def alias(reader: StatementReader, *following: str) -> str | None:
-    """``[AS] name`` before any of these words. Raises: SqlSyntaxError for names of columns behind it."""
+    """``[AS] name`` before any of these words. Names of columns behind it are refused at the end."""
     token = reader.token
+    if reader.at("AS") and reader.following.is_word(*following):
+        behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+        if not behind.is_word(*following):
+            return reader.identifier()  # the word AS itself, as for Spark
     if reader.accept("AS") or token.kind == "name" or (token.kind == "word" and not token.is_word(*following)):
         named = reader.identifier()
     else:
         return None
     if reader.token.is_symbol("("):
-        reader.fail("a table gets no names of columns here")
+        reader.refuse_at_end("a table gets no names of columns here", "COLUMN_ALIASES_NOT_ALLOWED")
+        reader.in_parentheses(reader.identifier)
     return named
 
 
@@ -92,15 +102,29 @@ def merge(reader: StatementReader) -> Merge:
     reader.expect("ON")
     condition = pieces.expression(reader, _at_when)
     clauses: list[MergeClauseText] = []
+    order = list(_KINDS)
     while reader.at("WHEN"):
         start = reader.token
         clauses.append(_clause(reader))
-        if len(clauses) > 1 and _KINDS.index(clauses[-1].kind) < _KINDS.index(clauses[-2].kind):
+        if len(clauses) > 1 and order.index(clauses[-1].kind) < order.index(clauses[-2].kind):
             reader.fail("MATCHED comes before NOT MATCHED, and that before NOT MATCHED BY SOURCE", start)
-    if not clauses:
+    if not clauses and not any(t.is_word("WHEN", "MATCHED", "THEN") for t in reader.tokens[condition.first :]):
+        reader.refuse_at_end("expected WHEN MATCHED or WHEN NOT MATCHED", "MERGE_WITHOUT_WHEN")
+    elif not clauses:
         reader.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
+    _check_conditions(reader, clauses)
     reader.expect_end()
     return Merge(target, named, source, source_named, condition, tuple(clauses), evolves)
+
+
+def _check_conditions(reader: StatementReader, clauses: Sequence[MergeClauseText]) -> None:
+    """Of the clauses of one kind the last alone takes every row."""
+    for kind, words in _KINDS.items():
+        if any(clause.condition is None for clause in [c for c in clauses if c.kind == kind][:-1]):
+            reader.refuse_at_end(
+                f"of the WHEN {words} clauses only the last may lack a condition",
+                f"NON_LAST_{words.replace(' ', '_')}_CLAUSE_OMIT_CONDITION",
+            )
 
 
 def _source(reader: StatementReader) -> TableReference | TableChanges | SqlText:
@@ -156,5 +180,7 @@ def _insert_action(reader: StatementReader) -> tuple[Assignment, ...] | None:
     reader.expect("VALUES")
     values = reader.in_parentheses(lambda: pieces.expression(reader))
     if len(columns) != len(values):
-        reader.fail(f"{len(columns)} columns are to get {len(values)} values", start)
+        reader.refuse_at_end(
+            f"{len(columns)} columns are to get {len(values)} values", "MERGE_INSERT_VALUE_COUNT_MISMATCH", start
+        )
     return tuple(map(Assignment, columns, values))

@@ -6,7 +6,6 @@ What a statement says is tested without Spark in ``tests/unit/statements``.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,52 +17,14 @@ from delta_pyds import DeltaTable
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import Frames
-from delta_pyds.statements.kinds import Delete, Insert, PassThrough, SqlText, TableReference, TableSpan, Truncate
+from delta_pyds.statements.kinds import SqlText, TableReference, TableSpan
 from delta_pyds.statements.parse import parse_statement
 from tests.spark.test_frames_are_only_read import contents
-from tests.unit.statements.parsed import PATH
-from tests.unit.statements.test_row_changes import EXPRESSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
-
-
-OTHERS = [
-    f"CREATE TABLE {PATH} (a INT NOT NULL COMMENT 'x', b STRUCT<c: ARRAY<MAP<STRING, INT>>, d: STRUCT<>>) USING delta",
-    f"CREATE TABLE {PATH} (a BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 1 INCREMENT BY -2), b INT DEFAULT 1 + 2)",
-    f"CREATE TABLE {PATH} (a DATE, b DATE GENERATED ALWAYS AS (a + INTERVAL 1 DAY)) PARTITIONED BY (b) LOCATION '/x'",
-    f"CREATE OR REPLACE TABLE {PATH} USING delta CLUSTER BY (a, b.c) TBLPROPERTIES (a.b = 'c', 'd' = 1) AS SELECT 1",
-    f"CREATE TABLE {PATH} (a INT) AS",
-    f"CREATE TABLE {PATH} (a)",
-    f"CREATE TABLE {PATH} (a INT,)",
-    f"CREATE TABLE {PATH} (a ARRAY<INT)",
-    f"ALTER TABLE {PATH} ADD COLUMNS (a.b INT COMMENT 'x' AFTER c, d STRING FIRST)",
-    f"ALTER TABLE {PATH} ADD COLUMN a",
-    f"ALTER TABLE {PATH} RENAME COLUMN a.b TO c",
-    f"ALTER TABLE {PATH} RENAME COLUMN a.b TO c.d",
-    f"ALTER TABLE {PATH} DROP COLUMNS IF EXISTS (a, b.c)",
-    f"ALTER TABLE {PATH} ALTER COLUMN a.b SET NOT NULL",
-    f"ALTER TABLE {PATH} ALTER COLUMN a TYPE DECIMAL(10, 2)",
-    f"ALTER TABLE {PATH} ALTER COLUMN a SET DEFAULT 1 + 2",
-    f"ALTER TABLE {PATH} SET TBLPROPERTIES (a = 'b', c.d = true)",
-    f"ALTER TABLE {PATH} UNSET TBLPROPERTIES IF EXISTS ('a', b.c)",
-    f"ALTER TABLE {PATH} FROB",
-    f"INSERT INTO {PATH} (a, b) VALUES (1, 2), (3, 4)",
-    f"INSERT OVERWRITE TABLE {PATH} PARTITION (p = 1, q) SELECT 1",
-    f"INSERT INTO {PATH} BY NAME SELECT 1 AS a",
-    f"INSERT INTO {PATH} (a, b)",
-    f"INSERT {PATH} SELECT 1",
-    f"TRUNCATE TABLE {PATH}",
-    f"TRUNCATE {PATH}",
-    f"UPDATE {PATH} SET a = 1,",
-    f"MERGE INTO {PATH} t USING (SELECT 1) s ON a WHEN MATCHED THEN INSERT *",
-    f"MERGE INTO {PATH} t USING (SELECT 1 s ON a WHEN MATCHED THEN DELETE",
-    f"SHOW COLUMNS IN {PATH}",
-    f"SHOW TBLPROPERTIES {PATH} (a.b)",
-    f"COMMENT ON TABLE {PATH} IS NULL",
-]
 
 
 @pytest.fixture
@@ -163,8 +124,14 @@ def test_values_that_are_left_out_are_defaults(sql: Callable[..., DataFrame]) ->
         (7, "nobody", 7),
         (8, "nobody", None),
     ]
-    with pytest.raises(UnsupportedOperationError, match="DEFAULT"):
-        sql("INSERT INTO <T> SELECT id, DEFAULT, p FROM <T>")
+    sql("INSERT INTO <T> SELECT id + 10, DEFAULT, p FROM <T> WHERE id = 6")
+    sql("INSERT INTO <T> SELECT id + 10, DEFAULT, p FROM (SELECT 7 AS id, 'own' AS default, 7 AS p)")
+    assert rows(sql("SELECT id, name FROM <T> WHERE id > 10")) == [(16, "nobody"), (17, "own")]
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        sql("INSERT INTO <T> SELECT DISTINCT id, DEFAULT, p FROM <T>")
+    with pytest.raises(UnsupportedOperationError, match="beside a star"):
+        sql("INSERT INTO <T> SELECT x.*, DEFAULT FROM (SELECT 1) x")
+    sql("DELETE FROM <T> WHERE id > 10")
     sql("CACHE LAZY TABLE kept AS SELECT id FROM <T> WHERE id > 3")
     try:
         sql("REFRESH TABLE <T>")
@@ -331,64 +298,3 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     assert isinstance(found.value, ParseException)
     assert found.value.message.endswith("any_name\n---------------------^^^")
     assert rows(sql("SELECT count(*) FROM <T>")) == [(3,)]
-
-
-def test_what_spark_takes_is_taken_and_cut_where_spark_cuts_it(spark: SparkSession) -> None:
-    """Spark's own parser is asked for nothing but syntax."""
-    parser = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[union-attr]
-    merge = (
-        "MERGE INTO {t} USING s ON {e} WHEN MATCHED AND {e} THEN UPDATE SET a = {e} "
-        "WHEN NOT MATCHED THEN INSERT (a, b) VALUES ({e}, 1) WHEN NOT MATCHED BY SOURCE THEN DELETE"
-    )
-    beginnings = [
-        "DELETE FROM {t} AS t WHERE {e}",
-        "UPDATE {t} SET a = {e}, b.c = {e} WHERE {e}",
-        merge,
-        "INSERT INTO {t} REPLACE WHERE {e} SELECT {e}",
-    ]
-    expressions = [*EXPRESSIONS, "a = (1", "a = 1)", "", "a = 1 AND", "CASE WHEN a THEN 1", "a b c", "a = 1 WHERE b"]
-    texts = [text.format(t=PATH, e=e) for text in beginnings for e in expressions] + OTHERS
-    different = []
-    for text in texts:
-        plan = _of_jvm(parser.parsePlan, text)
-        try:
-            found = parse_statement(text).statement
-        except UnsupportedOperationError:
-            found = Truncate(TableReference((), ""))  # taken, and refused by its name
-        except SqlSyntaxError:
-            found = None
-        if isinstance(found, PassThrough):
-            continue  # Spark decides
-        # what is wrong within a piece, Spark says when it gets the piece
-        if found is not None and not all(_of_jvm(parser.parseExpression, f"({p.text})") for p in _pieces(found)):
-            found = None
-        if isinstance(found, Insert) and _of_jvm(parser.parsePlan, found.query.text) is None:
-            found = None
-        if (plan is None) != (found is None):
-            different.append(text)
-        elif plan is not None and isinstance(found, Delete) and found.condition is not None:
-            alone = parser.parseExpression(found.condition.text)
-            if _without_ids(alone) != _without_ids(plan.condition()):
-                different.append(f"{alone.toString()} / {plan.condition().toString()}")
-    assert different == []
-
-
-def _of_jvm(parse: Callable[[str], Any], text: str) -> Any:
-    """What the parser made of the text; None where it is none."""
-    try:
-        return parse(text)
-    except ParseException:
-        return None
-
-
-def _without_ids(expression: Any) -> str:
-    return re.sub(r"#\d+", "", expression.toString())
-
-
-def _pieces(statement: Any) -> list[SqlText]:
-    names = ("condition", "replace_where", "value")
-    found = [getattr(statement, name) for name in names if getattr(statement, name, None) is not None]
-    for name in ("clauses", "assignments"):
-        for inner in getattr(statement, name, None) or ():
-            found += _pieces(inner)
-    return found

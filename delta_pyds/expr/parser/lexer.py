@@ -8,6 +8,7 @@ backticks, and numbers with a suffix for their type.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -168,6 +169,18 @@ def _skip_blank(text: str, position: int) -> int:
             position = _skip_comment(text, position)
         else:
             return position
+
+
+def behind_hints(text: str, tokens: Sequence[Token]) -> Iterator[int]:
+    """The numbers of the tokens before which a hint stands: ``/*+ BROADCAST(t) */``."""
+    end = 0
+    for number, token in enumerate(tokens):
+        position, end = end, token.start + len(token.text)
+        while position < token.start:
+            match = _BLANK.match(text, position)
+            if match is None and text.startswith("/*+", position):
+                yield number
+            position = _skip_comment(text, position) if match is None else match.end()
 
 
 def _skip_comment(text: str, start: int) -> int:

@@ -99,6 +99,7 @@ def _resolved(name: str, schema: StructType, alias: str | None, table: str) -> t
             raise ColumnNotFoundError(
                 f"the update sets '{name}', and the table {table} has no such column: it has "
                 f"{', '.join(schema.names)}.",
+                code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
                 column=name,
             )
         path.append(field.name)

@@ -56,6 +56,7 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
     builder = _builder(context, statement)
     if statement.like is not None:
         _like(context, statement, builder)
+    _check_names(statement)
     for column in statement.columns:
         _add_column(context, builder, column)
     if statement.partition_by:
@@ -70,6 +71,18 @@ def create(context: StatementContext, statement: Create) -> DataFrame:
         builder.property(key, value)
     builder.execute()
     return context.nothing()
+
+
+def _check_names(statement: Create) -> None:
+    """Raises: UserError for two columns of one name, as Spark says it."""
+    names = [column.path[0].lower() for column in statement.columns]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"the table {statement.target.text} is to have two columns '{twice}'. Choose another name for one.",
+            code="COLUMN_ALREADY_EXISTS",
+            column=twice,
+        )
 
 
 def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:

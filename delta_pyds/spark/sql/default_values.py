@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.features import Feature, supported_features
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
 from delta_pyds.spark.row_changes.stored_values import spark_field
-from delta_pyds.statements.default_values import default_values
+from delta_pyds.statements.default_values import default_values, has_star, reads
 from delta_pyds.statements.kinds import SqlText
 from delta_pyds.table.snapshot import Snapshot
 
@@ -30,27 +31,35 @@ def default_text(snapshot: Snapshot, field: StructField | None, column: str) -> 
     return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"
 
 
-def default_pieces(
-    snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None
-) -> tuple[tuple[int, int, str], ...]:
-    """What stands for each DEFAULT in the query of an INSERT: from where to where in its text, and the value's text.
+@dataclass(frozen=True)
+class Defaults:
+    """``pieces``: what stands for each DEFAULT in the query of an INSERT: from where to where in its text, and the
+    value's text. ``may_be_columns``: a column of what the query reads may have the name, and goes first."""
+
+    pieces: tuple[tuple[int, int, str], ...] = ()
+    may_be_columns: bool = False
+
+
+def defaults_of(snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None) -> Defaults:
+    """Of a DEFAULT that is no value of a row, Spark says that it knows no such column.
 
     ``columns``: of the table, which the columns of the query are for; None where they go by their names.
     Raises: UnsupportedOperationError for a DEFAULT of which no column can be told.
     """
     tokens = tokenize(query.text, statement=True)
-    found, others = default_values(tokens)
-    if others or (found and columns is None):
+    found = default_values(tokens)
+    if not found or columns is None:
+        return Defaults()
+    if has_star(tokens):
         raise UnsupportedOperationError(
-            "DEFAULT as a value of INSERT is not supported by this version of delta_pyds but in VALUES (...) and in "
-            "SELECT without FROM, by the places of the columns. Leave the column out of the list of columns: it gets "
-            "its default then.",
+            "DEFAULT beside a star is not supported by this version of delta_pyds as values of INSERT. Write the "
+            "columns out, or leave the column out of the list of columns: it gets its default then.",
             feature="DEFAULT",
         )
     pieces = []
     for one in found:
         # one too many is refused with all others
-        if columns is None or one.column >= len(columns):
+        if one.column >= len(columns):
             value = "NULL"
         else:
             field = snapshot.schema.find(columns[one.column])
@@ -58,4 +67,4 @@ def default_pieces(
             assert field is not None
             value = text if text == "NULL" else f"CAST(({text}) AS {spark_field(field).dataType.simpleString()})"
         pieces.append((one.start, one.end, value))
-    return tuple(pieces)
+    return Defaults(tuple(pieces), reads(tokens))

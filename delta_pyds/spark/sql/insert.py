@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
@@ -19,7 +20,7 @@ from delta_pyds.spark.row_changes.assignment import StoreAssignment
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.default_values import default_pieces
+from delta_pyds.spark.sql.default_values import defaults_of
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
@@ -38,7 +39,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     snapshot = context.snapshot(statement.target)
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
-    rows = context.query(statement.query, default_pieces(snapshot, statement.query, wanted))
+    rows = _rows(context, snapshot, statement.query, wanted)
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
         _check_places(statement, rows, wanted)
@@ -62,6 +63,19 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     if statement.evolves:
         table._handle.followed()
     return context.nothing()
+
+
+def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted: list[str] | None) -> DataFrame:
+    defaults = defaults_of(snapshot, query, wanted)
+    if defaults.may_be_columns:
+        try:
+            found = context.query(query)
+            _ = found.schema  # on Spark Connect a query asks the server nothing by itself
+            return found
+        except PySparkException as error:
+            if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+                raise
+    return context.query(query, defaults.pieces)
 
 
 def _shared(table: DeltaTable, path: str) -> str:
@@ -158,6 +172,7 @@ def _column(snapshot: Snapshot, name: str) -> StructField:
     if found is None:
         raise ColumnNotFoundError(
             f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
+            code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
             column=name,
         )
     return found

@@ -10,6 +10,8 @@ from delta_pyds.statements.arguments import bind
 from delta_pyds.statements.kinds import Merge, PassThrough
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.reader import tokens_of
+from tests.support.drawn_statements import OF_DELTA, STATEMENTS, drawn
+from tests.support.sampling import exhaustive, seed
 from tests.unit.statements.parsed import PATH
 
 WORDS = [
@@ -50,6 +52,14 @@ def test_every_outcome_is_a_statement_or_a_sentence(
     if isinstance(found, PassThrough):
         ends = [place for span in found.tables for place in (span.start, span.end)]
         assert ends == sorted(ends) and all(0 <= place <= len(text) for place in ends)
+
+
+def test_what_is_drawn_out_of_statements_ends_in_one_or_in_a_sentence() -> None:
+    for text in drawn(50_000 if exhaustive() else 1_500, seed(), (*STATEMENTS, *OF_DELTA)):
+        try:
+            parse_statement(text)
+        except DeltaError as error:
+            assert error.message.strip() and error.code, text
 
 
 @given(

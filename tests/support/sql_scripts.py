@@ -1,0 +1,298 @@
+"""Scripts of SQL, each text with ``<T>``, ``<U>``, ``<V>`` and ``<W>`` for tables and ``<P>`` for the path of ``<T>``.
+
+Who runs them says what the tables are: by path or by name, by the reference or by us.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import delta_pyds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# T and U are tables, and SKIP before a text runs it without a look at its answer, which has times, sizes or paths
+SKIP, COLUMNS = "skip:", "columns:"
+PEOPLE = [
+    "CREATE TABLE <T> (id BIGINT NOT NULL, name STRING, p INT) USING delta PARTITIONED BY (p)",
+    "INSERT INTO <T> VALUES (1, 'a', 0), (2, 'b', 1), (3, NULL, 1)",
+]
+SCRIPTS: dict[str, list[str]] = {
+    "queries": [
+        *PEOPLE,
+        "SELECT * FROM <T>",
+        "SELECT t.p, count(*) AS n FROM <T> AS t WHERE t.id > 1 GROUP BY t.p HAVING count(*) > 0",
+        "WITH few AS (SELECT id FROM <T> WHERE p = 1) SELECT a.id, b.name FROM few a JOIN <T> b USING (id)",
+        "SELECT count(*), min(id), max(id), min(p) FROM <T>",
+        "SELECT * FROM <T> VERSION AS OF 0",
+        "SELECT * FROM delta.`<P>@v1` WHERE name IS NULL",
+        "SELECT * FROM <T> VERSION AS OF 9",
+        "SELECT nothing FROM <T>",
+        "SELECT * FROM <U>",
+        "SELECT * FROM <T> TIMESTAMP AS OF '2001-01-01'",
+        "SELECT (SELECT max(id) FROM <T>) AS most, x FROM VALUES (1), (2) AS v(x) WHERE x IN (SELECT id FROM <T>)",
+        "TABLE <T>",
+        "FROM <T> SELECT id WHERE p = 0",
+        "SELECT upper(name) FROM <T> LATERAL VIEW explode(array(1, 2)) e AS x WHERE x = 1",
+        "DESCRIBE <T>",
+        "DESC TABLE EXTENDED <T>",
+        "DESCRIBE <T> name",
+        "DESCRIBE <T> nothing",
+        "SHOW TBLPROPERTIES <T>",
+    ],
+    "insert": [
+        *PEOPLE,
+        "INSERT INTO <T> (p, id) VALUES (7, 4)",
+        "INSERT INTO <T> (id) SELECT 5",
+        "INSERT INTO <T> BY NAME SELECT 1 AS p, 6L AS id, 'six' AS name",
+        "INSERT INTO <T> PARTITION (p = 8) SELECT 7, 'seven'",
+        "INSERT INTO <T> PARTITION (p) SELECT 8, 'eight', 9",
+        "INSERT OVERWRITE <T> PARTITION (p = 8) VALUES (9, 'nine')",
+        "INSERT INTO <T> REPLACE WHERE p = 7 SELECT 10, 'ten', 7",
+        "INSERT INTO <T> REPLACE WHERE p = 7 SELECT 11, 'odd', 6",
+        "INSERT INTO TABLE <T> SELECT id + 100, name, p FROM <T> WHERE p = 1",
+        "INSERT INTO <T> VALUES (1)",
+        "INSERT INTO <T> VALUES (1, 2, 3, 4)",
+        "INSERT INTO <T> (nothing) VALUES (1)",
+        "INSERT INTO <T> VALUES (NULL, 'x', 1)",
+        "INSERT INTO <T> VALUES ('no number', 'x', 1)",
+        "INSERT INTO <T> VALUES (1L, 'x', 3000000000)",
+        "INSERT INTO <T> (id, id) VALUES (1, 2)",
+        "INSERT INTO <U> VALUES (1)",
+        "SELECT * FROM <T>",
+        "INSERT OVERWRITE <T> SELECT 1, 'all', 1",
+        "SELECT * FROM <T>",
+    ],
+    "defaults": [
+        ("CREATE TABLE <T> (id INT, name STRING DEFAULT 'nobody', n INT DEFAULT 1 + 1) USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"),
+        "INSERT INTO <T> VALUES (1, DEFAULT, DEFAULT), (2, 'b', 3)",
+        "INSERT INTO <T> (id) VALUES (3)",
+        "INSERT INTO <T> SELECT 4, DEFAULT, 4",
+        "INSERT INTO <T> SELECT id + 10, DEFAULT, n FROM <T> WHERE id = 2 ORDER BY id",
+        "INSERT INTO <T> SELECT id + 20, `default`, n FROM (SELECT id, n, 'own' AS default FROM <T> WHERE id = 2)",
+        "INSERT INTO <T> SELECT id + 30, DEFAULT, n FROM (SELECT id, n, 'own' AS default FROM <T> WHERE id = 2)",
+        "INSERT INTO <T> SELECT 5, DEFAULT, 1 UNION ALL SELECT 6, 'x', 2",
+        "INSERT INTO <T> SELECT DISTINCT 5, DEFAULT, 1",
+        "INSERT INTO <T> SELECT max(id), DEFAULT, 1 FROM <T> GROUP BY n",
+        "INSERT INTO <T> VALUES (7, concat(DEFAULT, 'x'), 1)",
+        "INSERT INTO <T> (n, id) VALUES (DEFAULT, DEFAULT)",
+        "UPDATE <T> SET n = DEFAULT WHERE id = 2",
+        "ALTER TABLE <T> ALTER COLUMN n SET DEFAULT 7",
+        "INSERT INTO <T> (id) VALUES (5)",
+        "ALTER TABLE <T> ALTER COLUMN name DROP DEFAULT",
+        "INSERT INTO <T> (id) VALUES (6)",
+        "SELECT * FROM <T>",
+    ],
+    "row changes": [
+        *PEOPLE,
+        "UPDATE <T> SET name = concat(name, '!'), p = p + 1 WHERE id < 3",
+        "DELETE FROM <T> WHERE id = 99",
+        "UPDATE <T> SET nothing = 1",
+        "UPDATE <T> SET id = NULL",
+        "UPDATE <T> SET name = 'x', name = 'y'",
+        "DELETE FROM <T> WHERE p = 2",
+        "DELETE FROM <T> WHERE nothing = 1",
+        "DELETE FROM <T> WHERE id",
+        "DELETE FROM <U>",
+        "SELECT * FROM <T>",
+        "TRUNCATE TABLE <T>",
+        "SELECT count(*) FROM <T>",
+        "DELETE FROM <T>",
+    ],
+    "merge": [
+        *PEOPLE,
+        ("CREATE TABLE <U> USING delta AS "
+        "SELECT * FROM VALUES (1L, 'one', 0, true), (9L, 'nine', 5, false) AS s(id, name, p, vip)"),
+        ("MERGE INTO <T> t USING <U> s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.name = s.name "
+        "WHEN NOT MATCHED THEN INSERT (id, name, p) VALUES (s.id, s.name, s.p)"),
+        "MERGE INTO <T> t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        ("MERGE INTO <T> t USING <U> s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id > 2 THEN "
+        "UPDATE SET name = 'gone' WHEN NOT MATCHED BY SOURCE THEN DELETE"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO <T> t USING <U> s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
+        "WHEN NOT MATCHED THEN INSERT *"),
+        ("MERGE INTO <T> t USING (SELECT * FROM <U> UNION ALL SELECT * FROM <U>) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET t.name = concat(s.name, '2')"),
+        "MERGE INTO <T> t USING <U> s ON t.nothing = s.id WHEN MATCHED THEN DELETE",
+        "MERGE INTO <T> t USING <U> s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1",
+        "SELECT * FROM <T>",
+    ],
+    "create": [
+        ("CREATE TABLE <T> (a INT COMMENT 'one', b STRING NOT NULL) USING delta COMMENT 'a table' "
+        "TBLPROPERTIES (my = 'own', delta.appendOnly = false)"),
+        "CREATE TABLE <T> (a INT) USING delta",
+        "CREATE TABLE IF NOT EXISTS <T> (a INT) USING delta",
+        "SHOW COLUMNS IN <T>",
+        "SHOW TBLPROPERTIES <T> (my)",
+        "SHOW TBLPROPERTIES <T> (nothing)",
+        ("CREATE TABLE <W> (a INT, d DATE GENERATED ALWAYS AS (CAST(at AS DATE)), at TIMESTAMP) USING delta "
+        "CLUSTER BY (a)"),
+        "INSERT INTO <W> (a, at) VALUES (1, TIMESTAMP'2026-01-31 12:00:00')",
+        "INSERT INTO <W> VALUES (1, DATE'2020-01-01', TIMESTAMP'2026-01-31 12:00:00')",
+        "SELECT * FROM <W>",
+        "DESCRIBE EXTENDED <W>",
+        "CREATE TABLE <U> LIKE <T>",
+        "SELECT * FROM <U>",
+        "REPLACE TABLE <U> USING delta PARTITIONED BY (p) AS SELECT 1 AS a, 2 AS p",
+        "SELECT * FROM <U>",
+        "CREATE TABLE <V> (a INT, a STRING) USING delta",
+        "CREATE TABLE <V> (a INT) USING delta PARTITIONED BY (b)",
+        "CREATE TABLE <V> (a INT) USING delta TBLPROPERTIES (delta.nothing = 1)",
+        "REPLACE TABLE <V> (a INT) USING delta",
+    ],
+    "alter": [
+        *PEOPLE,
+        "ALTER TABLE <T> ADD COLUMNS (s STRUCT<x: INT> COMMENT 'inner', first INT FIRST)",
+        "ALTER TABLE <T> ADD COLUMN s.y STRING AFTER x",
+        "ALTER TABLE <T> ADD COLUMN id INT",
+        "ALTER TABLE <T> RENAME COLUMN name TO called",
+        "ALTER TABLE <T> DROP COLUMN name",
+        "ALTER TABLE <T> SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE <T> RENAME COLUMN name TO called",
+        "ALTER TABLE <T> DROP COLUMNS (first, s.x)",
+        "ALTER TABLE <T> ALTER COLUMN id COMMENT 'number'",
+        "ALTER TABLE <T> ALTER COLUMN id DROP NOT NULL",
+        "ALTER TABLE <T> ALTER COLUMN called AFTER p",
+        "ALTER TABLE <T> ADD CONSTRAINT positive CHECK (id > 0)",
+        "ALTER TABLE <T> ADD CONSTRAINT large CHECK (id > 100)",
+        "INSERT INTO <T> (id, p) VALUES (-1, 1)",
+        "ALTER TABLE <T> DROP CONSTRAINT positive",
+        "ALTER TABLE <T> DROP CONSTRAINT positive",
+        "ALTER TABLE <T> DROP CONSTRAINT IF EXISTS positive",
+        "ALTER TABLE <T> ALTER COLUMN id TYPE STRING",
+        "ALTER TABLE <T> DROP COLUMN nothing",
+        "ALTER TABLE <T> UNSET TBLPROPERTIES IF EXISTS ('my')",
+        "COMMENT ON TABLE <T> IS 'people'",
+        "SHOW COLUMNS FROM <T>",
+        "SELECT * FROM <T>",
+    ],
+    "maintenance": [
+        *PEOPLE,
+        "INSERT INTO <T> VALUES (4, 'd', 1)",
+        f"{COLUMNS}OPTIMIZE <T> WHERE p = 1",
+        f"{COLUMNS}OPTIMIZE <T> ZORDER BY (id, name)",
+        "OPTIMIZE <T> WHERE id = 1",
+        "OPTIMIZE <T> ZORDER BY (p)",
+        f"{COLUMNS}VACUUM <T> RETAIN 200 HOURS DRY RUN",
+        f"{COLUMNS}VACUUM <T> RETAIN 200 HOURS",
+        f"{COLUMNS}RESTORE TABLE <T> TO VERSION AS OF 1",
+        "RESTORE TABLE <T> TO VERSION AS OF 99",
+        f"{COLUMNS}CREATE TABLE <U> SHALLOW CLONE <T> VERSION AS OF 1",
+        f"{COLUMNS}REORG TABLE <T> APPLY (PURGE)",
+        f"{COLUMNS}DESCRIBE HISTORY <T>",
+        f"{COLUMNS}DESCRIBE DETAIL <T>",
+        "GENERATE symlink_format_manifest FOR TABLE <T>",
+        "OPTIMIZE <V>",
+        "DESCRIBE HISTORY <V>",
+        "SELECT * FROM <U>",
+        "SELECT * FROM <T>",
+    ],
+    "changes": [
+        "CREATE TABLE <T> (id INT, v STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "INSERT INTO <T> VALUES (1, 'a'), (2, 'b')",
+        "UPDATE <T> SET v = 'c' WHERE id = 1",
+        "DELETE FROM <T> WHERE id = 2",
+        "SELECT id, v, _change_type, _commit_version FROM table_changes_by_path('<P>', 0)",
+        "SELECT id, v, _change_type FROM table_changes_by_path('<P>', 2, 2)",
+        "SELECT * FROM table_changes_by_path('<P>', 9)",
+    ],
+    "syntax": [
+        *PEOPLE,
+        "UPDATE <T> WHERE id = 1",
+        "DELETE <T>",
+        "MERGE INTO <T> USING <T> s ON true",
+        "MERGE INTO <T> USING <T> s ON true WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE",
+        "MERGE INTO <T> USING <T> s ON true WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED THEN INSERT *",
+        ("MERGE INTO <T> USING <T> s ON true WHEN NOT MATCHED BY SOURCE THEN DELETE "
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE"),
+        "MERGE INTO <T> USING <T> s ON true WHEN NOT MATCHED THEN INSERT * WHEN MATCHED THEN DELETE",
+        "MERGE INTO <T> USING <T> s ON true WHEN NOT MATCHED THEN INSERT (id) VALUES (1, 2)",
+        "MERGE INTO <T> USING <T> s (a, b) ON true WHEN MATCHED THEN DELETE",
+        "MERGE INTO <T> USING <T> s ON true WHEN MATCHED THEN INSERT *",
+        "DELETE /*+ COALESCE(1) */ FROM <T>",
+        "DELETE FROM <T> t (a)",
+        "INSERT INTO <T> PARTITION (p = 1, p = 2) SELECT 1",
+        "CREATE TABLE <U> (a INT NOT NULL NOT NULL) USING delta",
+        "CREATE TABLE <U> (a INT) USING delta COMMENT 'a' COMMENT 'b'",
+        "ALTER TABLE <T> SET TBLPROPERTIES (a = 1, a = 2)",
+        "INSERT <T> VALUES (1)",
+        "OPTIMIZE <T> ZORDER (id)",
+        "VACUUM <T> RETAIN x HOURS",
+        "ALTER TABLE <T> FROB",
+        "SELECT * FROM <T> WHERE",
+        "DELETE FROM <T> WHERE id = = 1",
+    ],
+}  # fmt: skip
+
+# by the reference's public documentation
+DOCUMENTED: dict[str, list[str]] = {
+    "identity and defaults": [
+        ("CREATE TABLE <T> (id1 BIGINT GENERATED ALWAYS AS IDENTITY, id2 BIGINT GENERATED ALWAYS AS IDENTITY "
+        "(START WITH -1 INCREMENT BY 1), id3 BIGINT GENERATED BY DEFAULT AS IDENTITY, "
+        "id4 BIGINT GENERATED BY DEFAULT AS IDENTITY (START WITH 100 INCREMENT BY 10), v INT) USING delta"),
+        "INSERT INTO <T> (v) VALUES (1)",
+        "INSERT INTO <T> (id3, v) VALUES (7, 2)",
+        "INSERT INTO <T> (id1, v) VALUES (7, 2)",
+        "SELECT id1, id2, id3, v FROM <T> WHERE v = 1",
+        ("CREATE TABLE <U> (i INT, s STRING DEFAULT 'x', d DATE DEFAULT DATE'2024-01-01') USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'enabled')"),
+        "INSERT INTO <U> (i) VALUES (1)",
+        "INSERT INTO <U> VALUES (2, DEFAULT, DATE'2025-01-01')",
+        "ALTER TABLE <U> ALTER COLUMN s SET DEFAULT concat('y', 'z')",
+        "INSERT INTO <U> VALUES (3, DEFAULT, DEFAULT)",
+        "UPDATE <U> SET s = DEFAULT WHERE i = 1",
+        "ALTER TABLE <U> ALTER COLUMN s DROP DEFAULT",
+        "SELECT * FROM <U>",
+    ],
+    "merge": [
+        "CREATE TABLE <T> (uniqueId INT, date DATE, status STRING, lastSeen DATE) USING delta PARTITIONED BY (date)",
+        "CREATE TABLE <U> (uniqueId INT, date DATE, status STRING, lastSeen DATE) USING delta",
+        "INSERT INTO <U> VALUES (1, DATE'2024-01-02', 'a', NULL), (2, DATE'2024-01-03', 'b', DATE'2024-01-03')",
+        ("MERGE INTO <T> logs USING <U> newDedupedLogs ON logs.uniqueId = newDedupedLogs.uniqueId "
+        "AND logs.date > DATE'2024-01-01' WHEN NOT MATCHED AND newDedupedLogs.date > DATE'2024-01-01' THEN INSERT *"),
+        ("MERGE INTO <T> AS target USING <U> AS source ON source.uniqueId = target.uniqueId "
+        "WHEN MATCHED THEN UPDATE SET target.lastSeen = DATE'2024-02-01' "
+        "WHEN NOT MATCHED THEN INSERT (uniqueId, date, lastSeen) VALUES (source.uniqueId, source.date, source.date) "
+        "WHEN NOT MATCHED BY SOURCE AND target.lastSeen < DATE'2024-01-05' THEN UPDATE SET target.status = 'inactive'"),
+        ("MERGE INTO <T> USING (SELECT 1 AS mergeKey, u.* FROM <U> u UNION ALL SELECT NULL AS mergeKey, u.* FROM <U> u "
+        "WHERE u.uniqueId = 2) staged ON uniqueIdOf(mergeKey) WHEN MATCHED THEN DELETE"),
+        ("MERGE INTO <T> t USING (SELECT NULL AS mergeKey, u.* FROM <U> u) staged ON t.uniqueId = mergeKey "
+        "WHEN MATCHED AND t.status <> staged.status THEN UPDATE SET status = 'old' "
+        "WHEN NOT MATCHED THEN INSERT (uniqueId, date, status) VALUES (staged.uniqueId + 10, staged.date, 'new')"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO <T> t USING (SELECT 1 AS uniqueId, DATE'2024-01-02' AS date, 'e' AS extra) "
+        "s ON t.uniqueId = s.uniqueId WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+        "UPDATE <T> SET status = CASE WHEN status IS NULL THEN 'none' ELSE upper(status) END WHERE date IS NOT NULL",
+        "DELETE FROM <T> WHERE date < DATE'2024-01-03' AND status = 'NONE'",
+        "SELECT * FROM <T>",
+    ],
+}  # fmt: skip
+ALL = {**SCRIPTS, **{f"documented: {page}": texts for page, texts in DOCUMENTED.items()}}
+
+
+def outcome(
+    run: Callable[[str], DataFrame], text: str, root: Path, table: Callable[[str], str] | None = None
+) -> tuple[Any, ...]:
+    """``("rows", columns, rows)``, or ``("error", code)``. ``table``: the name of a table by its letter; by default
+    that of its path below ``root``."""
+    name = table or (lambda letter: f"delta.`{root / letter}`")
+    found = re.sub(r"<([TUVW])>", lambda m: name(m[1]), text.replace("<P>", str(root / "T")))
+    kind = next((k for k in (SKIP, COLUMNS) if found.startswith(k)), "")
+    try:
+        frame = run(found.removeprefix(kind))
+        answer = [] if kind else sorted(repr(tuple(row)) for row in frame.collect())
+    except Exception as e:
+        known = delta_pyds.error_of(e)
+        return "error", _condition(e) if known is None else known.code
+    return "rows", None if kind == SKIP else frame.columns, [line.replace(str(root), "<root>") for line in answer]
+
+
+def _condition(error: Exception) -> str | None:
+    given = error.getCondition() if hasattr(error, "getCondition") else None
+    if given is None:
+        named = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
+        given = named[1] if named else type(error).__name__
+    return str(given)
