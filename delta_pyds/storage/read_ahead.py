@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import os
 import queue
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +54,8 @@ class Expectation:
         self.pieces = ()
 
     def __del__(self) -> None:
-        self.close()
+        if not sys.is_finalizing():
+            self.close()
 
     def __enter__(self) -> Expectation:
         return self
