@@ -538,17 +538,17 @@ def test_what_was_read_already_may_be_cleaned_up() -> None:
 
 
 def test_a_commit_that_is_cleaned_up_before_its_turn_is_missed_by_name() -> None:
-    log = Log(40)
+    log = Log(90)  # more than are read ahead
     commits = log.tail.commits(2)
     assert [next(commits).version for _ in range(2)] == [2, 3]
-    log.checkpoint(30)
-    log.drop(*range(30))
+    log.checkpoint(80)
+    log.drop(*range(80))
     with pytest.raises(MissingLogFilesError) as caught:
-        for _ in range(30):
+        for _ in range(80):
             next(commits)
     assert caught.value.code == MISSING
-    assert caught.value.parameters["earliest"] == 30
-    assert 4 <= caught.value.parameters["version"] < 30
+    assert caught.value.parameters["earliest"] == 80
+    assert 4 <= caught.value.parameters["version"] < 80
 
 
 def test_a_listed_commit_that_is_gone_with_all_after_it_is_no_end() -> None:
