@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from delta_pyds.progress import advance_of_step, name_of_step
+from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.job_description import described
 from delta_pyds.spark.source.error_transport import leaves_worker
@@ -21,6 +22,8 @@ from delta_pyds.tasks.write_state import TaskOutput, WriteState
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+logger = safe_logger(__name__)
+_Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 T = TypeVar("T")
 # what a task answers; it can be pickled
 R = TypeVar("R")
@@ -58,7 +61,7 @@ class SparkRunner:
         rows = pa.table([range(len(tasks)), [pickle.dumps((function, task)) for task in tasks]], schema=_TASKS)
         advance = advance_of_step()
         outputs: list[R] = collected(
-            self._spark.createDataFrame(rows).mapInArrow(_run, OUTPUT_DDL),
+            map_in_arrow(self._spark.createDataFrame(rows), _run),
             name_of_step() or function.__name__.replace("_", " "),
         )
         advance(len(tasks))
@@ -81,7 +84,7 @@ class SparkRunner:
 
         # PySpark looks each column up by its name, and takes a dot in it for a nested field
         numbered = frame.toDF(*(f"c{n}" for n in range(len(names))))
-        return collected(numbered.mapInArrow(write_partition, OUTPUT_DDL), f"new files of {state.table_root}")
+        return collected(map_in_arrow(numbered, write_partition), f"new files of {state.table_root}")
 
 
 def session_parallelism(spark: SparkSession) -> int:
@@ -101,6 +104,32 @@ def _run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, task in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             function, argument = pickle.loads(task)
             yield output_row(number, function(argument))
+
+
+def map_in_arrow(frame: DataFrame, function: _Task) -> DataFrame:
+    """``frame.mapInArrow`` to rows of ``OUTPUT_DDL``, also where the program has no pandas.
+
+    PySpark 4.2 and 4.3 ask for pandas there, though neither side uses it: ``pandas_udf`` makes the function.
+    Raises: PySparkImportError where PySpark's inside is another, too.
+    """
+    try:
+        return frame.mapInArrow(function, OUTPUT_DDL)
+    except ImportError:
+        if is_remote(frame.sparkSession):
+            raise
+        try:
+            from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+            from pyspark.sql.udf import UserDefinedFunction
+            from pyspark.util import PythonEvalType
+
+            classic: Any = frame
+            task = UserDefinedFunction(function, OUTPUT_DDL, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+            columns: Any = task(*(classic[name] for name in classic.columns))
+            mapped = classic._jdf.mapInArrow(columns._jc, False, None)
+            return ClassicFrame(mapped, classic.sparkSession)
+        except (ImportError, AttributeError, TypeError):
+            logger.debug("PySpark's own way to mapInArrow is not known", exc_info=True)
+        raise
 
 
 def output_row(number: int, output: Any) -> pa.RecordBatch:

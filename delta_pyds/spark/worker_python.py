@@ -28,6 +28,10 @@ _ASK = (
     "import importlib.util as u, sys; "
     f"print(sys.version.split()[0], *[n for n in {_MODULES!r} if u.find_spec(n) is None])"
 )
+_SENT = (
+    " What --py-files and addPyFile send along is pure Python, as this package is; what it needs is not: send an "
+    "environment that has all of it by --archives."
+)
 # only a hang takes so long, and then Spark is left to find out
 _LIMIT_S = 120
 # (interpreter, search path) to why it will not do; a process asks each once
@@ -69,6 +73,13 @@ def _search_path(context: Any) -> str:
 
 def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonError | None:
     if found is None:
+        if os.path.dirname(interpreter) and not os.path.isabs(interpreter):
+            return WorkerPythonError(
+                f"Spark runs its workers with {interpreter}, and the driver runs some of them itself, to plan and to "
+                f"commit: there is no such program in its working directory, {os.getcwd()}. If it comes from an "
+                "archive for the executors, unpack that archive there, too, under the same name.",
+                interpreter=interpreter,
+            )
         return _refusal(interpreter, "there is no such program", interpreter)
     try:
         done = subprocess.run(
@@ -88,17 +99,18 @@ def _ask(interpreter: str, found: str | None, search_path: str) -> WorkerPythonE
         return None
     version, missing = words[0], words[1:]
     if missing:
-        return _refusal(interpreter, f"it has no {', '.join(missing)}", found)
+        more = "" if _MODULES[0] in missing else _SENT
+        return _refusal(interpreter, f"it has no {', '.join(missing)}", found, more)
     if version.split(".")[:2] != [str(part) for part in sys.version_info[:2]]:
         return _refusal(interpreter, f"it is Python {version}, and this is {sys.version.split()[0]}", found)
     return None
 
 
-def _refusal(interpreter: str, why: str, found: str) -> WorkerPythonError:
+def _refusal(interpreter: str, why: str, found: str, more: str = "") -> WorkerPythonError:
     said = "PYSPARK_PYTHON says so" if os.environ.get("PYSPARK_PYTHON") else "PYSPARK_PYTHON is not set"
     return WorkerPythonError(
         f"Spark runs its workers with {found} ({said}), and {why}. Set PYSPARK_PYTHON before the session starts, "
         f"with export PYSPARK_PYTHON={sys.executable} or os.environ['PYSPARK_PYTHON'] = sys.executable, and start "
-        "the session again; or install delta_pyds there.",
+        f"the session again; or install delta_pyds there.{more}",
         interpreter=interpreter,
     )

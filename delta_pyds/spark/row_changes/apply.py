@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.row_changes.target_frame import file_name
 from delta_pyds.spark.source.error_transport import leaves_worker
-from delta_pyds.spark.task_runner import OUTPUT_DDL, collected, output_row, session_parallelism
+from delta_pyds.spark.task_runner import collected, map_in_arrow, output_row, session_parallelism
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, NEW_PREFIX, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
 
@@ -58,7 +58,7 @@ def apply_rows(frame: DataFrame, state: ChangeState, *, read_bytes: int = 0) -> 
             yield output_row(session.partition_id, output)
 
     tasks = max(session_parallelism(frame.sparkSession), -(-read_bytes // _BYTES_PER_TASK))
-    arranged = _arranged(frame, state, tasks).mapInArrow(take, OUTPUT_DDL)
+    arranged = map_in_arrow(_arranged(frame, state, tasks), take)
     outputs = collected(arranged, f"rows that change in {state.write.table_root}")
     logger.debug("%s tasks changed rows of %s.", len(outputs), state.write.table_root)
     return outputs

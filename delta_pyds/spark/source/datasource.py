@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 # The process in which Spark runs pushFilters has loaded this module, and no other process has.
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+# The process of a stream's source looks for modules that the user sent along (--py-files, addArtifact) in a directory
+# that Spark 4.2 and 4.3 do not fill, "streaming_job". It runs on the machine of those that made the source.
+_PLACE = __file__.removesuffix(__name__.replace(".", os.sep) + ".py").rstrip(os.sep)
+_REVIVED = (
+    "(lambda sys, load: (sys.path.append(place) if place not in sys.path else None, "
+    "object.__new__(getattr(load(module), name)))[1])(__import__('sys'), __import__('importlib').import_module)"
+)
 
 
 class DeltaDataSource(DataSource):
@@ -70,6 +78,12 @@ class DeltaDataSource(DataSource):
         self._pinned_version = opened.snapshot.version
         self._table_id = opened.snapshot.metadata.id
         self._zone_used = opened.zone_used
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As ever, but that the process which unpickles it finds this package where this one did."""
+        kind = type(self)
+        names = {"place": _PLACE, "module": kind.__module__, "name": kind.__name__}
+        return eval, (_REVIVED, names), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pin the version before the instance leaves the process that made it.
