@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _PLACE = __file__.removesuffix(__name__.replace(".", os.sep) + ".py").rstrip(os.sep)
 _REVIVED = (
     "(lambda sys, load: (sys.path.append(place) if place not in sys.path else None, "
-    "object.__new__(getattr(load(module), name)))[1])(__import__('sys'), __import__('importlib').import_module)"
+    "object.__new__(load(module).DeltaDataSource))[1])(__import__('sys'), __import__('importlib').import_module)"
 )
 
 
@@ -81,9 +82,9 @@ class DeltaDataSource(DataSource):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As ever, but that the process which unpickles it finds this package where this one did."""
-        kind = type(self)
-        names = {"place": _PLACE, "module": kind.__module__, "name": kind.__name__}
-        return eval, (_REVIVED, names), self.__getstate__()
+        if type(self) is not DeltaDataSource:  # somebody's own, which may travel by value
+            return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
+        return eval, (_REVIVED, {"place": _PLACE, "module": __name__}), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pin the version before the instance leaves the process that made it.

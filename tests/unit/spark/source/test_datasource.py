@@ -7,6 +7,8 @@ import site
 import subprocess
 import sys
 
+from pyspark import cloudpickle
+
 from delta_pyds.spark.source.datasource import DeltaDataSource
 
 
@@ -20,3 +22,11 @@ def test_a_process_without_the_package_finds_it_where_the_maker_of_the_source_di
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=pickled, capture_output=True, check=True)
     assert done.stdout.decode().strip() == "{'options': {'path': '/nothing'}}"
     assert vars(pickle.loads(pickled)) == {"options": {"path": "/nothing"}}
+
+
+def test_a_source_of_somebodys_own_travels_as_ever() -> None:
+    class Mine(DeltaDataSource):
+        pass
+
+    again = pickle.loads(cloudpickle.dumps(Mine({"path": "/nothing"})))
+    assert type(again).__name__ == "Mine" and vars(again) == {"options": {"path": "/nothing"}}
