@@ -19,8 +19,9 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         # One in SQLite needs no settings. Others have a name, such as "prod", of which the environment says all that
-        # there is to know (DELTA_PYDS_CATALOG_PROD_URL), so that no option holds a secret.
+        # there is to know (DELTA_PYDS_CATALOG_PROD_URL), so that no option holds a secret; in SQL all have one.
         catalog = f"sqlite://{folder}/catalog.db"
+        os.environ["DELTA_PYDS_CATALOG_SHOP_URL"] = catalog
         spark = (
             SparkSession.builder.master("local[2]")
             .appName("deltapy catalog")
@@ -46,17 +47,20 @@ def main() -> None:
         delta_pyds.read(spark, table=NAME, catalog=catalog, version=0).orderBy("id").show()
         orders.history().select("version", "operation").show()
 
-        print("3. What the catalog says of it: every commit is in the log too, at once\n")
+        print("3. The same in SQL, where the name of the catalog stands before that of the table\n")
+        delta_pyds.sql(spark, f"SELECT city, sum(amount) AS total FROM shop.{NAME} GROUP BY city ORDER BY city").show()
+
+        print("4. What the catalog says of it: every commit is in the log too, at once\n")
         known = open_catalog(catalog).load_table(NAME)
         print(f"latest version {known.latest_version}, {len(known.unpublished)} commits wait to be published\n")
 
-        print("4. Opened by its path it is refused, for only the catalog knows the newest commits\n")
+        print("5. Opened by its path it is refused, for only the catalog knows the newest commits\n")
         try:
             delta_pyds.read(spark, known.location)
         except delta_pyds.DeltaError as error:
             print(error.message.replace(folder, "..."), "\n")
 
-        print("5. Check the table, and what its catalog says, against the protocol\n")
+        print("6. Check the table, and what its catalog says, against the protocol\n")
         print(delta_pyds.verify(table=NAME, catalog=catalog))
         spark.stop()
 

@@ -49,6 +49,11 @@ class CatalogSettings(Mapping[str, str]):
         raise TypeError("the settings of a catalog hold secrets and do not leave their process.")
 
 
+def any_known() -> bool:
+    """Whether there may be catalogs that have a name: without any a name is asked for nowhere."""
+    return any(key.startswith(PREFIX) for key in os.environ) or _file().exists()
+
+
 def is_known(catalog: str) -> bool:
     """Whether the file or the environment says anything of a catalog.
 

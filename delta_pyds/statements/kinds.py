@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from delta_pyds.redaction import Concealing
 
 
 @dataclass(frozen=True)
@@ -20,15 +22,19 @@ class SqlText:
     last: int = field(default=0, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class TableReference:
-    """A table as a statement names it, with the version or the time it is to be read at."""
+@dataclass(frozen=True, repr=False)
+class TableReference(Concealing):
+    """A table as a statement names it, with the version or the time it is to be read at.
+
+    ``storage_options``: what names a table of a catalog there, once it is known where it lies.
+    """
 
     parts: tuple[str, ...]
     text: str
     position: int = 0
     version: int | None = None
     timestamp: SqlText | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def path(self) -> str | None:

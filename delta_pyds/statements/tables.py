@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from delta_pyds.catalog.settings import is_known
 from delta_pyds.errors import SqlSyntaxError, UnsupportedOperationError
 from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import BoundText
@@ -66,6 +67,14 @@ def _refuse_options(reader: StatementReader) -> None:
             "WITH (options) behind a table by path",
             "Name a version with VERSION AS OF, read changes with table_changes, or use delta_pyds.read.",
         )
+
+
+def may_be_managed(parts: tuple[str, ...]) -> bool:
+    """Whether a name begins with that of a catalog of ours. Two parts are a schema and a table of Spark's catalog.
+
+    Raises: OptionError for a file of catalogs that cannot be read.
+    """
+    return len(parts) > 2 and is_known(parts[0])
 
 
 def table_or_path(reader: StatementReader) -> TableReference:
@@ -174,17 +183,20 @@ def find_names(reader: StatementReader, first: int = 0, last: int | None = None)
 
 
 def find_named(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
-    """The places of the same names, without those that are read at a version or a time."""
+    """The places of the same names, without those that ``find_tables`` finds."""
     found = _find(reader, first, last, names=True)
     return tuple(
         span
         for span in found
-        if isinstance(span.table, TableReference) and span.table.path is None and not span.table.travels
+        if isinstance(span.table, TableReference)
+        and not (span.table.path or span.table.travels or may_be_managed(span.table.parts))
     )
 
 
 def find_tables(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[TableSpan, ...]:
-    """Every table by path among the tokens, and every one by name that is read at a version or a time."""
+    """Every table by path among the tokens, and of those by name what is read at a version or a time, and what a
+    catalog may manage.
+    """
     return _find(reader, first, last, names=False)
 
 
@@ -284,7 +296,7 @@ def _table_here(reader: StatementReader, names: bool) -> TableSpan | None:
             return None
         raise
     last = reader.previous
-    if isinstance(found, TableReference) and found.path is None and not (names or found.travels):
+    if not (names or isinstance(found, TableChanges) or found.path or found.travels or may_be_managed(found.parts)):
         # a name is a token like any other
         reader.index = begin
         return None

@@ -43,6 +43,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     names_of_jobs(spark)
     statements(spark, f"delta.`file://{path}-stated`", f"delta.`{path}`")
     stream(spark, written, path)
+    managed(spark, f"prod.main.{wanted_client}.t")
     print("all is well", flush=True)
     spark.stop()
 
@@ -65,6 +66,20 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+def managed(spark: Any, name: str) -> None:
+    """A table of a catalog, by the name that SQL has for both."""
+    delta_pyds.sql(spark, f"CREATE TABLE {name} AS SELECT id, 'a' AS s FROM range(3)")
+    delta_pyds.sql(spark, f"UPDATE {name} SET s = 'b' WHERE id = 1")
+    found = delta_pyds.sql(spark, f"SELECT a.s FROM {name} a JOIN {name} VERSION AS OF 0 o USING (id) WHERE a.s <> o.s")
+    assert found.collect() == [("b",)], found.collect()
+    delta_pyds.install(spark)
+    try:
+        assert spark.sql(f"SELECT count(*) AS n FROM {name}").collect() == [(3,)]
+        assert [row.version for row in spark.sql(f"DESCRIBE HISTORY {name}").collect()] == [1, 0]
+    finally:
+        delta_pyds.uninstall()
 
 
 def names_of_jobs(spark: Any) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 import delta_pyds
 from delta_pyds import DeltaTable, DeltaTableBuilder
@@ -125,3 +126,101 @@ def test_unity_catalog_and_how_far_its_token_gets(spark: SparkSession, tmp_path:
     forget_catalogs()
     files = [file for file in tmp_path.rglob("*.json") if file.is_file()]
     assert files and not [file for file in files if token in file.read_text()]
+
+
+@pytest.fixture(params=["prod"])
+def prod(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A table as SQL calls it. The processes of Spark remember where a catalog of that name is."""
+    settings = Path(os.environ["DELTA_PYDS_CATALOGS"])
+    settings.write_text(json.dumps({request.param: {"url": f"sqlite://{tmp_path}/catalog.db"}}))
+    yield f"{request.param}.{NAME}"
+    settings.unlink()
+    forget_catalogs()
+
+
+def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_sql_by_a_catalogs_name(spark: SparkSession, prod: str) -> None:
+    def sql(text: str, args: dict[str, object] | None = None) -> DataFrame:
+        return delta_pyds.sql(spark, text.format(t=prod, u="prod.main.db.`other`"), args)
+
+    sql("CREATE TABLE {t} (id BIGINT NOT NULL, s STRING) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    sql("CREATE TABLE {u} AS SELECT id + 1 AS id, upper(s) AS s FROM {t}")
+    sql("MERGE INTO {t} USING {u} u ON orders.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    sql("UPDATE {t} SET s = 'x' WHERE {t}.id = :id", {"id": 1})
+    sql("DELETE FROM {t} WHERE id IN (SELECT max(id) FROM {u})")
+    expected = [(1, "x"), (2, "A"), (3, "B")]
+    assert rows_of(sql("SELECT * FROM {t}")) == expected
+    assert rows_of(sql("SELECT orders.id, s FROM {t} VERSION AS OF 1")) == [(1, "a"), (2, "b"), (3, "c")]
+    assert rows_of(sql("WITH c AS (SELECT * FROM {t}) SELECT a.id, b.s FROM c a JOIN {u} b USING (id)")) == [
+        (2, "A"),
+        (3, "B"),
+    ]
+    changes = sql("SELECT id, _change_type FROM table_changes('{t}', 3, 3)")
+    assert rows_of(changes) == [(1, "update_postimage"), (1, "update_preimage")]
+    counted = sql("SELECT count(*) AS n FROM {t}")
+    assert rows_of(counted) == [(3,)] and "LocalRelation" in counted._jdf.queryExecution().toString()
+    assert "parquet" in sql("EXPLAIN SELECT id FROM {t}").collect()[0][0].lower()
+    sql("INSERT INTO {u} SELECT id + 100, s FROM {t} WHERE id = 1")
+    sql("INSERT OVERWRITE {u} TABLE {t}")
+    assert rows_of(sql("SELECT * FROM {u}")) == expected
+    assert rows_of(sql("SELECT * FROM {u}@v1")) == [(2, "A"), (3, "B"), (4, "C"), (101, "x")]
+    sql("CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {u}")
+    assert rows_of(spark.table("seen")) == expected
+    sql("ALTER TABLE {t} ADD COLUMNS (note STRING)")
+    sql("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')")
+    sql("COMMENT ON TABLE {t} IS 'what was ordered'")
+    assert rows_of(sql("SHOW COLUMNS IN {t}")) == [("id",), ("note",), ("s",)]
+    assert rows_of(sql("SHOW TBLPROPERTIES {t} ('a')")) == [("a", "b")]
+    described = dict(row[:2] for row in rows_of(sql("DESCRIBE EXTENDED {t}")))
+    assert (described["Catalog"], described["Database"], described["Table"]) == ("prod", "main.db", "orders")
+    assert [row.operation for row in sql("DESCRIBE HISTORY {t} LIMIT 1").collect()] == ["SET TBLPROPERTIES"]
+    assert sql("DESCRIBE DETAIL {t}").collect()[0].description == "what was ordered"
+    sql("RESTORE TABLE {t} TO VERSION AS OF 1")
+    sql("OPTIMIZE {t}")
+    assert sql("VACUUM {t}").count() == 1
+    assert rows_of(sql("SELECT id FROM {t}")) == [(1,), (2,), (3,)]
+    assert delta_pyds.verify(table=NAME, catalog="prod").ok
+    sql("CREATE OR REPLACE TABLE {u} AS SELECT 7 AS seven")
+    assert rows_of(sql("SELECT * FROM {u}")) == [(7,)]
+    for text, code in (
+        ("DROP TABLE {t}", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"),
+        ("ALTER TABLE {t} RENAME TO prod.main.db.o", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"),
+        ("CACHE TABLE {t}", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"),
+        ("ALTER TABLE {t} SET LOCATION '/data'", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"),
+        ("CREATE TABLE delta.`/data/copy` SHALLOW CLONE {t}", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"),
+        ("CREATE TABLE {t} (id INT)", "TABLE_OR_VIEW_ALREADY_EXISTS"),
+        ("CREATE TABLE prod.main.db.p (id INT) USING parquet", "DELTA_INVALID_PROVIDER"),
+        ("CREATE TABLE prod.main.db.p (id INT) LOCATION '/data'", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH"),
+        ("CREATE TABLE prod.main.db.p LOCATION '/d' AS SELECT 1", "DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH"),
+        ("REPLACE TABLE prod.main.db.p AS SELECT 1 AS one", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM prod.main.db.p", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("DELETE FROM prod.main.db.p", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("SELECT * FROM prod.main.`a.b`", "INVALID_SCHEMA_OR_RELATION_NAME"),
+        ("CREATE VIEW v AS SELECT * FROM {t}", "DELTA_OPERATION_NOT_ALLOWED"),
+    ):
+        with pytest.raises(delta_pyds.DeltaError) as error:
+            sql(text)
+        assert error.value.code == code, text
+    assert rows_of(sql("SELECT id FROM {t}")) == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("prod", ["shop"], indirect=True)
+def test_after_install_spark_takes_it_and_its_own_catalogs_go_first(spark: SparkSession, prod: str) -> None:
+    delta_pyds.install(spark)
+    try:
+        spark.sql(f"CREATE TABLE {prod} AS SELECT id FROM range(3)")
+        spark.sql(f"DELETE FROM {prod} WHERE id = 0")
+        assert rows_of(spark.sql(f"SELECT o.id FROM {prod} o JOIN {{more}} USING (id)", more=spark.range(2))) == [(1,)]
+        # of two parts the first is a schema of Spark's
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.sql("SELECT * FROM shop.orders")
+        spark.conf.set("spark.sql.catalog.shop", "no.such.Catalog")
+        with pytest.raises(Exception, match=r"no\.such\.Catalog"):
+            spark.sql(f"SELECT * FROM {prod}").collect()
+    finally:
+        spark.conf.unset("spark.sql.catalog.shop")
+        delta_pyds.uninstall()

@@ -22,8 +22,12 @@ THIN_PACKAGES = "pyspark-client>=4.2\npandas<3\npyarrow>=18\nmsgspec>=0.19\npyro
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with connect_server(tmp_path_factory.mktemp("server")) as address:
-        yield address
+    directory = tmp_path_factory.mktemp("server")
+    with pytest.MonkeyPatch.context() as patch:
+        # the server and its clients know it by this name
+        patch.setenv("DELTA_PYDS_CATALOG_PROD_URL", f"sqlite://{directory}/catalog.db")
+        with connect_server(directory) as address:
+            yield address
 
 
 def whole_client() -> str:

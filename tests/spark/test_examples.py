@@ -63,9 +63,10 @@ def test_maintenance(run: Callable[[str], str]) -> None:
 def test_catalog(run: Callable[[str], str]) -> None:
     out = run("catalog.py")
 
-    now, before = out.partition("2. Change")[2].partition("3. What")[0].split("+---+----+------+\n\n")
+    now, before = out.partition("2. Change")[2].partition("3. The same in SQL")[0].split("+---+----+------+\n\n")
     assert "|  1|Bern|   121|" in now and "Basel" not in now
     assert "|  2|Basel|    40|" in before and "|      3|   DELETE|" in before
+    assert "|Bern|  137|" in out
     assert "latest version 3, 0 commits wait to be published" in out
     assert "is managed by a catalog" in out
     assert "ok, 0 errors, 0 warnings" in out

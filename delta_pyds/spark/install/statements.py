@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.sql.run import is_about_names_of_ours
@@ -56,6 +57,10 @@ def _sql_method(original: Method) -> Method:
 
 def _is_about_names(spark: SparkSession, text: str, args: Any) -> bool:
     """A query of a name at no version is Spark's: it finds a view, and that the table as it is."""
+    if may_name_managed(text):
+        with plain_calls():
+            if is_about_names_of_ours(spark, text, args):
+                return True
     if not (_COMMAND.match(text) or _VERSIONS.search(text)):
         return False
     if creates_delta(text):

@@ -9,4 +9,5 @@ Connect too.
 - ``naming``: names given, followed, changed and taken away
 - ``places``: where a table by name is, or shall be
 - ``orphans``: holders that a process left behind when it died
+- ``managed``: tables by the name of the catalog that manages them
 """

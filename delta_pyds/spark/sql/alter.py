@@ -14,6 +14,7 @@ from delta_pyds.spark.named_tables.naming import change_name, full_name
 from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.sql import kept_rows
 from delta_pyds.spark.sql.context import StatementContext
+from delta_pyds.spark.sql.names import refuse_in_catalog
 from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
 
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
-    """The name goes, and the data with it where Spark's schema chose the place, as in the reference."""
+    """The name goes, and the data with it where Spark's schema chose the place, as in the reference.
+
+    Raises: UnsupportedOperationError for a table that a catalog manages.
+    """
+    refuse_in_catalog(context.names, statement.target, "DROP VIEW" if statement.view else "DROP TABLE")
     if statement.view:
         raise UserError(
             f"{statement.target.text} is a Delta table, and no view of a user's. Write DROP TABLE.",
@@ -53,7 +58,8 @@ def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
 
 
 def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame:
-    """The table stays where it is, under another name."""
+    """The table stays where it is, under another name. Raises: as ``drop_table``."""
+    refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... RENAME TO")
     named = require(context.spark, statement.target.parts)
     new = statement.new_name.parts
     change_name(context.spark, named, full_name(context.spark, (named.schema, *new) if len(new) == 1 else new))
@@ -61,7 +67,8 @@ def rename_table(context: StatementContext, statement: RenameTable) -> DataFrame
 
 
 def set_location(context: StatementContext, statement: SetLocation) -> DataFrame:
-    """The name means another table. That which it meant stays where it is."""
+    """The name means another table. That which it meant stays where it is. Raises: as ``drop_table``."""
+    refuse_in_catalog(context.names, statement.target, "ALTER TABLE ... SET LOCATION")
     change_location(context.spark, require(context.spark, statement.target.parts), statement.location)
     return context.nothing()
 

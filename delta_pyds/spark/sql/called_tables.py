@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.kinds import Delete, Merge, SqlText, TableReference, Update
@@ -63,6 +64,10 @@ class CalledTables:
         return by_alias(name, self._target_alone, is_target=True)
 
     def _target(self, reference: TableReference, table: DeltaTable) -> QualifiedTable | None:
+        in_catalog = reference.storage_options
+        if in_catalog is not None:
+            parts = (in_catalog[CATALOG_NAME], *in_catalog[TABLE_NAME].split("."))
+            return self._named(_of_parts(parts, _columns(table)))
         named = self._context.names.find(reference)
         if named is None:
             return self._at_path(reference, _columns(table))
@@ -78,8 +83,7 @@ class CalledTables:
             before = [self._context.spark.catalog.currentDatabase()]
         if len(before) < 2:
             return self._named(QualifiedTable.of_schema("".join(before), name, lambda: frame.columns))
-        qualifiers = tuple((part.lower(),) for part in reversed(before))
-        return self._named(QualifiedTable(name, qualifiers, name, lambda: frame.columns))
+        return self._named(_of_parts(reference.parts, lambda: frame.columns))
 
     def _named(self, table: QualifiedTable) -> QualifiedTable:
         """A whole name may stand in a subquery, where its last part may be something else."""
@@ -90,6 +94,11 @@ class CalledTables:
     def _at_path(self, reference: TableReference, columns: Callable[[], list[str]]) -> QualifiedTable | None:
         called = QualifiedTable.at_path(reference.path or "", columns)
         return called if called.is_in(self._context.text) else None
+
+
+def _of_parts(parts: tuple[str, ...], columns: Callable[[], list[str]]) -> QualifiedTable:
+    *before, name = parts
+    return QualifiedTable(name, tuple((part.lower(),) for part in reversed(before)), name, columns)
 
 
 def _whole(table: QualifiedTable) -> QualifiedTable:

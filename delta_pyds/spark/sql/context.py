@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from delta_pyds.catalog.opening import table_storage
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
@@ -16,7 +17,7 @@ from delta_pyds.spark.sql.frames import Frames, stand_in
 from delta_pyds.spark.sql.names import Names
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
-from delta_pyds.storage.resolve import has_scheme, resolve_storage, scheme_of
+from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
@@ -50,7 +51,8 @@ class StatementContext:
         named = self.names.find(reference)
         if named is not None:
             return DeltaTable._of_named(self.spark, named, {})
-        return DeltaTable.forPath(self.spark, self.names.by_path(reference).path or "")
+        found = self.names.by_path(reference)
+        return DeltaTable.forPath(self.spark, found.path or "", storage_options=found.storage_options)
 
     def snapshot(self, reference: TableReference) -> Snapshot:
         """The table as it is now, or at the version that the reference names.
@@ -58,12 +60,13 @@ class StatementContext:
         Raises: TableNotFoundError; UnsupportedOperationError on Spark Connect for a path without a scheme that is not
             the same on the server.
         """
-        path, remote = self.names.by_path(reference).path or "", is_remote(self.spark)
-        root = self.root(reference)
+        found = self.names.by_path(reference)
+        path, remote = found.path or "", is_remote(self.spark)
+        root = absolute_table_path(path, remote=remote)
         if remote and not has_scheme(path) and scheme_of(root) == "file" and root not in self._proved:
             require_same_files(self.spark, root)
             self._proved.add(root)
-        return open_snapshot(resolve_storage(root), root, reference.version)
+        return open_snapshot(table_storage(root, found.storage_options), root, reference.version)
 
     def root(self, reference: TableReference) -> str:
         """Where the table is. Raises: TableNotFoundError."""
@@ -97,6 +100,8 @@ class StatementContext:
         if isinstance(source, SqlText):
             return self.query(source)
         if isinstance(source, TableReference) and source.path is None:
+            if self.names.in_catalog(source) is not None:
+                return self.frames.of(source).alias(source.parts[-1])
             self.names.follow((source,))
             # an alias has no schema
             plain = self.names.is_read(source) and not self.parsed.calls_columns_by_schema(source)
@@ -119,8 +124,8 @@ class StatementContext:
                 if id(frame) not in views:
                     views[id(frame)] = f"_deltapy_{uuid.uuid4().hex}"
                     frame.createOrReplaceTempView(views[id(frame)])
-                rest = text[shift + span.end :]
-                text = text[: shift + span.start] + stand_in(views[id(frame)], span.table, rest) + rest
+                before, rest = text[: shift + span.start], text[shift + span.end :]
+                text = before + stand_in(views[id(frame)], span.table, before, rest) + rest
             return text
 
         try:

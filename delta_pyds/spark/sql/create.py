@@ -19,7 +19,7 @@ from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, pla
 from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.spark.sql.names import at_path
+from delta_pyds.spark.sql.names import at_path, refuse_in_catalog
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
@@ -39,6 +39,7 @@ _OF_ONE_TABLE = (
     "delta.columnMapping.maxColumnId",
     "delta.rowTracking.materialized",
     "delta.inCommitTimestampEnablement",
+    "io.unitycatalog.",
 )
 
 
@@ -87,8 +88,12 @@ def _check_names(statement: Create) -> None:
 
 def _builder(context: StatementContext, statement: Create) -> DeltaTableBuilder[DeltaTable]:
     builder = _BUILDERS[statement.mode](context.spark)
+    managed = context.names.in_catalog(statement.target)
     path = statement.target.path
-    builder.tableName(quoted(statement.target.parts) if path is None else f"delta.{quoted((path,))}")
+    if managed is not None:
+        builder.tableName(managed[1], catalog=managed[0])
+    else:
+        builder.tableName(quoted(statement.target.parts) if path is None else f"delta.{quoted((path,))}")
     return builder if statement.location is None else builder.location(statement.location)
 
 
@@ -149,10 +154,14 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         _as_select(context, replace(statement, target=target, location=None))
         settle(context.spark, place)
         return context.nothing()
+    managed = context.names.in_catalog(statement.target)
+    if managed is not None and statement.mode == "replace":
+        context.names.by_path(statement.target)  # there must be one
     path = statement.target.path or ""
     if statement.location not in (None, path):
+        where = f"at '{path}'" if managed is None else "where its catalog puts it"
         raise UserError(
-            f"the name says that the table is at '{path}', and the location '{statement.location}'. Give one.",
+            f"the name says that the table is {where}, and the location '{statement.location}'. Give one.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
         )
     modes: dict[str, tuple[Mode, str | None]] = {
@@ -164,9 +173,12 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
     mode, replaces = modes[statement.mode]
     handle = context.command(path)
     given = {"comment": statement.comment, "createMode": replaces}
+    catalog, table = managed or (None, None)
     write(
         context.query(statement.query),
-        path,
+        path or None,
+        table=table,
+        catalog=catalog,
         mode=mode,
         partition_by=list(statement.partition_by) or None,
         cluster_by=list(statement.cluster_by) or None,
@@ -178,12 +190,12 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
 
 
 def _place(context: StatementContext, statement: Create | Clone) -> Place | None:
-    """Where a table by name is or shall be; None for a path.
+    """Where a table by name is or shall be; None for a path, and for a catalog that finds a place itself.
 
     Raises: UserError where the name stands against the mode.
     """
     target = statement.target
-    if target.path is not None:
+    if target.path is not None or context.names.in_catalog(target) is not None:
         return None
     place = place_of(context.spark, target.parts, statement.location)
     if place.table is not None:
@@ -204,7 +216,9 @@ def _existing(context: StatementContext, reference: TableReference) -> Snapshot 
 
 
 def clone(context: StatementContext, statement: Clone) -> DataFrame:
-    """Raises: what ``DeltaTable.clone`` raises."""
+    """Raises: what ``DeltaTable.clone`` raises; UnsupportedOperationError for a table that a catalog manages."""
+    for reference in (statement.target, statement.source):
+        refuse_in_catalog(context.names, reference, "SHALLOW CLONE")
     place = _place(context, statement)
     if place is not None:
         if place.table is not None and statement.mode == "create_if_not_exists":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.named_tables.places import follow_now
@@ -60,7 +61,7 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
         rows += [_described(field) for field in partitioned if field is not None]
     if statement.extended:
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-        rows += [(name, value, "") for name, value in _information(snapshot).items()]
+        rows += [(name, value, "") for name, value in _information(snapshot, statement.target).items()]
     return _text_rows(context, _DESCRIBED, rows)
 
 
@@ -114,16 +115,18 @@ def _described(field: StructField) -> tuple[str | None, ...]:
     return field.name, spark_field(field).dataType.simpleString(), None if comment is None else str(comment)
 
 
-def _information(snapshot: Snapshot) -> dict[str, str]:
-    """As the reference says it of a table by path."""
+def _information(snapshot: Snapshot, table: TableReference) -> dict[str, str]:
+    """As the reference says it of a table by path, or of one that a catalog manages."""
     root = snapshot.table_root
+    named = {"Catalog": "spark_catalog", "Namespace": "delta", "Database": "delta", "Table": root}
+    if table.storage_options is not None:
+        *schema, name = str(table.storage_options[TABLE_NAME]).split(".")
+        catalog, database = str(table.storage_options[CATALOG_NAME]), ".".join(schema)
+        named = {"Catalog": catalog, "Namespace": database, "Database": database, "Table": name}
     described = {"Comment": snapshot.metadata.description} if snapshot.metadata.description else {}
     properties = ",".join(f"{key}={value}" for key, value in sorted(_properties(snapshot).items()))
     return {
-        "Catalog": "spark_catalog",
-        "Namespace": "delta",
-        "Database": "delta",
-        "Table": root,
+        **named,
         "Type": "MANAGED",
         **described,
         "Location": root,
@@ -157,7 +160,7 @@ def show_properties(context: StatementContext, statement: ShowProperties) -> Dat
 
 
 def _with_catalog(table: TableReference) -> str:
-    return table.text if len(table.parts) > 2 else f"spark_catalog.{table.text}"
+    return table.text if len(table.parts) > 2 or table.storage_options else f"spark_catalog.{table.text}"
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.delta_table.identifiers import path_if_in_name
 from delta_pyds.spark.session import read, register
 from delta_pyds.spark.source.datasource import DeltaDataSource
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 _EPOCH = dt.datetime(1970, 1, 1)
+# before a table that takes no alias: TABLE t, f(TABLE (t))
+_TABLE_WORD = re.compile(r"\bTABLE[\s(]*\Z", re.IGNORECASE)
 # behind a table: its alias, or one of these
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(`|\"|\w*)", re.DOTALL)
 _NO_ALIAS = frozenset((
@@ -38,8 +41,6 @@ _NO_ALIAS = frozenset((
     "LATERAL", "LEFT", "LIMIT", "MINUS", "NATURAL", "OFFSET", "ON", "ORDER", "PIVOT", "RIGHT", "SELECT", "SEMI", "SET",
     "SORT", "UNION", "UNPIVOT", "USING", "WHEN", "WHERE", "WINDOW",
 ))  # fmt: skip
-# the query TABLE t takes no alias
-_IS_WHOLE_QUERY = re.compile(r"\s*TABLE\s+", re.IGNORECASE)
 _WHOLE = re.compile(r"-?\d{1,18}")
 
 
@@ -94,11 +95,9 @@ class Frames:
         for number, span in enumerate(spans):
             name = f"table_{number}"
             frames[name] = self.of(span.table)
-            pieces.append(_doubled(text[done : span.start]))
-            done = span.end
-            rest = text[done:]
-            standing = "\0" if _IS_WHOLE_QUERY.fullmatch(text[: span.start]) else stand_in("\0", span.table, rest)
-            pieces.append(_doubled(standing).replace("\0", f"{{{name}}}"))
+            done, before = span.end, text[done : span.start]
+            shown = _doubled(stand_in("\0", span.table, before, text[done:]))
+            pieces += [_doubled(before), shown.replace("\0", f"{{{name}}}")]
         whole = "".join([*pieces, _doubled(text[done:])])
         for name in given:
             whole = whole.replace(name, f"{{{name}}}")
@@ -129,12 +128,18 @@ class Frames:
 
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
-        if not table.travels and kept_rows.are_kept(self._spark):
+        if not (table.travels or table.storage_options) and kept_rows.are_kept(self._spark):
             root = absolute_table_path(table.path, remote=is_remote(self._spark))
             if kept_rows.are_kept(self._spark, root):
                 return kept_rows.kept_rows(self._spark, root)
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
-        return read(self._spark, table.path, version=table.version, timestamp=timestamp)
+        return read(
+            self._spark,
+            table.path,
+            version=table.version,
+            timestamp=timestamp,
+            storage_options=table.storage_options,
+        )
 
     def _changes(self, table: TableChanges) -> DataFrame:
         options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(_TIME_ZONE) or "UTC"}
@@ -142,24 +147,29 @@ class Frames:
             kind, value = self._bound(bound)
             options[f"{name}{kind}"] = value
         register(self._spark)
+        path, storage_options = self._place_of_changes(table)
+        stored = json_argument("storage_options", storage_options)
+        if stored is not None:
+            options["storageOptions"] = stored
         with errors_as_they_were():
-            frame = (
-                self._spark.read.format(DeltaDataSource.name()).options(**options).load(self._path_of_changes(table))
-            )
+            frame = self._spark.read.format(DeltaDataSource.name()).options(**options).load(path)
             _ = frame.schema  # on Spark Connect a load asks the server nothing by itself, and its errors belong here
         return frame
 
-    def _path_of_changes(self, table: TableChanges) -> str:
+    def _place_of_changes(self, table: TableChanges) -> tuple[str, Mapping[str, Any] | None]:
         """Raises: as ``by_path``; SqlSyntaxError for what is no name."""
         path = table.name if table.by_path else path_if_in_name(table.name)
         if path is None and "/" in table.name and "`" not in table.name:
-            return table.name
+            return table.name, None
         parts = name_of(table.name) if path is None else None
         if path is None and parts is None:
             raise SqlSyntaxError(
                 f"table_changes takes the name or the path of a table, and {table.name!r:.200} is none."
             )
-        return path or self._by_path(TableReference(parts or (), table.name)).path or ""
+        if path is not None:
+            return path, None
+        found = self._by_path(TableReference(parts or (), table.name))
+        return found.path or "", found.storage_options
 
     def _bound(self, text: SqlText) -> tuple[str, str]:
         if _WHOLE.fullmatch(text.text):
@@ -180,12 +190,17 @@ _TIME_ZONE_OPTION = "timeZone"
 def _key(table: TableReference | TableChanges) -> Any:
     if isinstance(table, TableChanges):
         return table.name, tuple(bound.text for bound in table.bounds)
-    return table.path, table.version, None if table.timestamp is None else table.timestamp.text
+    return (
+        table.path,
+        table.storage_options is None,
+        table.version,
+        None if table.timestamp is None else table.timestamp.text,
+    )
 
 
-def stand_in(text: str, table: TableReference | TableChanges, rest: str) -> str:
+def stand_in(text: str, table: TableReference | TableChanges, before: str, rest: str) -> str:
     """A text in the place of a table, which columns are called by its name where it has no other behind it."""
-    if isinstance(table, TableChanges) or table.path is not None:
+    if isinstance(table, TableChanges) or table.path is not None or _TABLE_WORD.search(before):
         return text
     following = _FIRST_WORD.match(rest)
     word = (following[1] or "").upper() if following is not None else ""

@@ -59,7 +59,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     else:
         arguments["mode"] = "append"
     path = statement.target.path or ""
-    write(rows, _shared(table, path), **arguments)
+    write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if statement.evolves:
         table._handle.followed()
     return context.nothing()

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.lookup import find, require
+from delta_pyds.spark.named_tables.managed import name_in_catalog
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
@@ -40,6 +42,7 @@ class Names:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._found: dict[tuple[str, ...], NamedTable | None] = {}
+        self._managed: dict[tuple[str, ...], tuple[str, str] | None] = {}
         self._followed: set[str] = set()
 
     def find(self, reference: TableReference) -> NamedTable | None:
@@ -47,11 +50,23 @@ class Names:
         if reference.path is not None:
             return self._found.get(reference.parts)
         if reference.parts not in self._found:
-            self._found[reference.parts] = find(self._spark, reference.parts)
+            managed = self.in_catalog(reference) is not None
+            self._found[reference.parts] = None if managed else find(self._spark, reference.parts)
         return self._found[reference.parts]
 
+    def in_catalog(self, reference: TableReference) -> tuple[str, str] | None:
+        """The catalog that manages the table, and its name there; None for any other reference, and for a path."""
+        if reference.path is not None:
+            return None
+        if reference.parts not in self._managed:
+            self._managed[reference.parts] = name_in_catalog(self._spark, reference.parts)
+        return self._managed[reference.parts]
+
+    def is_ours_by_name(self, reference: TableReference) -> bool:
+        return self.in_catalog(reference) is not None or self.find(reference) is not None
+
     def is_ours(self, reference: TableReference) -> bool:
-        return reference.path is not None or self.find(reference) is not None
+        return reference.path is not None or self.is_ours_by_name(reference)
 
     def is_read(self, reference: TableReference) -> bool:
         """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does.
@@ -59,7 +74,9 @@ class Names:
         On Spark Connect Spark reads it by its view: there each look at the catalog is a question to the server.
         """
         try:
-            return not is_remote(self._spark) and self.is_ours(reference)
+            # one of a catalog is found apart
+            managed = self.in_catalog(reference) is not None
+            return not (managed or is_remote(self._spark)) and self.is_ours(reference)
         except PySparkException:
             return False  # what is wrong with the name, Spark says
 
@@ -83,10 +100,14 @@ class Names:
     def by_path(self, reference: TableReference) -> TableReference:
         """The same table, named by its path.
 
-        Raises: TableNotFoundError; UnsupportedOperationError for what is not ours.
+        Raises: TableNotFoundError; UnsupportedOperationError for what is not ours; what the catalog raises.
         """
         if reference.path is not None:
             return reference
+        managed = self.in_catalog(reference)
+        if managed is not None:
+            address = locate(table=managed[1], catalog=managed[0])
+            return replace(at_path(reference, address.table_root), storage_options=address.storage_options)
         named = self.find(reference) or require(self._spark, reference.parts)
         found = at_path(reference, named.location)
         self._found[found.parts] = named
@@ -96,6 +117,19 @@ class Names:
 def _keeps_nothing(spark: SparkSession) -> bool:
     """Whether Spark keeps no rows at all: to ask for those of a name it resolves the view, which takes 80 calls."""
     return not is_remote(spark) and bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
+
+
+def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> None:
+    """Raises: UnsupportedOperationError for a table that a catalog manages. ``what``: the statement, in its words."""
+    managed = names.in_catalog(reference)
+    if managed is not None:
+        raise UnsupportedOperationError(
+            f"{what} is not supported for {reference.text!r:.200}: delta_pyds does not ask a catalog such as "
+            f"{managed[0]!r} for that. Nothing was changed; ask the catalog itself.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            table=reference.text,
+            operation=what,
+        )
 
 
 def at_path(reference: TableReference, location: str) -> TableReference:

@@ -93,7 +93,8 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
     ``text``: ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``. ``args``: values for
     ``:name`` (a dict) or ``?`` (a list). Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave
-    are taken like paths; other names are Spark's.
+    are taken like paths, and so is ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see
+    ``delta_pyds.catalog``) that the session has not itself; other names are Spark's.
 
     >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
     >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
@@ -123,11 +124,13 @@ def run(
                 return create.temporary_view(context, statement)
             return caching.cached_view(context, statement)
         if isinstance(statement, kinds.PassThrough):
-            if parsed.refused is not None and context.names.find(parsed.refused[0]) is not None:
+            if parsed.refused is not None and context.names.is_ours_by_name(parsed.refused[0]):
                 raise parsed.refused[1]
             return _pass_through(context, statement)
         if isinstance(statement, kinds.CacheTable) and is_remote(spark):
             return _pass_through(context, parsed.as_pass_through())
+        if isinstance(statement, kinds.CacheTable):
+            names.refuse_in_catalog(context.names, statement.target, "CACHE TABLE")
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
             if not _is_ours_by_name(context, statement):
                 return _pass_through(context, parsed.as_pass_through())
@@ -163,8 +166,8 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
                 return kept_rows.are_kept(spark)
             changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
             return changes or any(map(context.names.is_ours, about))
-        if isinstance(statement, kinds.Clone) and context.names.find(statement.source) is None:
-            return context.names.find(statement.target) is not None
+        if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
+            return context.names.is_ours_by_name(statement.target)
         if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
             return True  # Spark does not know the words
         if isinstance(statement, kinds.Convert):
@@ -185,7 +188,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 
     Raises: TableNotFoundError and UnsupportedOperationError for a statement that only Delta has.
     """
-    if context.names.find(statement.target) is not None:
+    if context.names.is_ours_by_name(statement.target):
         return True
     if isinstance(statement, kinds.Create):
         like = statement.like
@@ -211,8 +214,8 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
     if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(
-            f"{statement.verb.split(' ')[0]} does not take a table by path such as {named!r:.200} in this version of "
-            "delta_pyds. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
+            f"{statement.verb.split(' ')[0]} does not take a table by path or of a catalog of delta_pyds, such as "
+            f"{named!r:.200}, in this version. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
     if statement.verb.startswith(_QUERIES) and not is_remote(context.spark):

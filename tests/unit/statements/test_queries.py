@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from delta_pyds.errors import SqlSyntaxError, UserError
+from delta_pyds.errors import OptionError, SqlSyntaxError, UserError
+from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import (
     Delete,
@@ -77,6 +79,23 @@ def test_tables_are_found_where_spark_takes_one(text: str, wanted: int) -> None:
 
     assert len(named) == wanted
     assert spans(plain) == named
+
+
+def test_names_of_catalogs_are_found_where_there_are_any(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "SELECT prod.main.db.t.x FROM prod.main.db.t JOIN `prod`.a.b u, prod.t, spark_catalog.a.b, c -- prod.a.b"
+    monkeypatch.setenv("DELTA_PYDS_CATALOGS", str(tmp_path / "catalogs.json"))
+    assert spans(text) == [] and not may_name_managed(text)
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_URL", "sqlite:///c.db")
+    assert spans(text) == ["prod.main.db.t", "`prod`.a.b"]
+    assert spans("EXPLAIN SELECT count(*) FROM IDENTIFIER('prod.a.b')@v3") == ["IDENTIFIER('prod.a.b')@v3"]
+    for said in (text, "DELETE FROM `prod` . `a b` . `c.d`", "TABLE prod.a.b", "SELECT * FROM(prod.a.b)"):
+        assert may_name_managed(said)
+    for said in ("SELECT * FROM prod.t", "SELECT x.prod.a.b FROM t", "SELECT prod_a.b.c", "SELECT 'prod'.a.b"):
+        assert not may_name_managed(said)
+    (tmp_path / "catalogs.json").write_text('{"prod": {"url": "sqlite:///')
+    with pytest.raises(OptionError, match="must be JSON"):
+        parse_statement("SELECT * FROM other.a.b")
+    parse_statement("SELECT * FROM a.b")
 
 
 @pytest.mark.parametrize(
