@@ -2,7 +2,8 @@
 
 Invariant: only what can be nothing else gets an alias of ours for its qualifier: a chain of names that begins with the
 table's schema, or catalog and schema, and whose next name is a column of the table. So it is for Spark, which looks for
-such a column before it looks for fields of structs. What a subquery may call by the same name is left to Spark.
+such a column before it looks for fields of structs. What a subquery or a lambda function may call by the same name is
+left to Spark.
 """
 
 from __future__ import annotations
@@ -49,7 +50,14 @@ class QualifiedTable:
         """Whether a text can call a column by more of the table's name than its last part."""
         before = "|".join(re.escape(name.replace("`", "``")) for name in self.qualifiers[0])
         named = re.escape(self.table.replace("`", "``"))
-        return re.search(rf"\b(?:{before})`?\s*\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is not None
+        if re.search(rf"\b(?:{before})`?\s*\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is None:
+            return False
+        try:
+            tokens = tokenize(text, statement=True)
+        except ExpressionError:
+            return True
+        # not what stands in strings and comments
+        return any(first < number for first, number in _chains(tokens, self))
 
 
 def may_be_qualified(text: str, table: str) -> bool:
@@ -70,10 +78,11 @@ def by_alias(text: str, tables: Sequence[QualifiedTable], *, is_target: bool = F
     except ExpressionError:
         return text  # whoever reads it says what is wrong
     queries = any(token.is_word("SELECT", "FROM", "TABLE") for token in tokens)
+    lambdas = any(token.is_symbol("->") for token in tokens)
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
-        if queries and _is_another_named_so(tokens, table):
+        if (queries or lambdas) and _is_another_named_so(tokens, table):
             continue
         bare = not queries and names.count(table.table.lower()) == 1
         cuts += _cuts(tokens, table, is_target, bare)
@@ -118,7 +127,7 @@ def _is_before(tokens: list[Token], number: int, names: Collection[str]) -> bool
 
 
 def _is_another_named_so(tokens: list[Token], table: QualifiedTable) -> bool:
-    """Whether a subquery may read the table itself, or call another by its name."""
+    """Whether a subquery may read the table itself, or call another by its name, or a function its argument."""
     return any(table.is_named(token) and not following.is_symbol(".") for token, following in pairwise(tokens))
 
 

@@ -43,6 +43,8 @@ def test_of_a_path_all_that_stands_before_it_goes(text: str, found: str | None) 
         ("id = (SELECT max(sales.t.id) FROM hr.t)", None),
         ("id = (SELECT max(sales.t.id) FROM u AS t)", None),
         ("id IN (SELECT sales.t.id FROM t)", None),
+        ("exists(a, x -> x > sales.t.id)", "exists(a, x -> x > t.id)"),
+        ("aggregate(a, 0, (t, x) -> t.id + sales.t.id)", None),
     ],
 )
 def test_of_a_name_all_goes_that_can_be_nothing_else(text: str, found: str | None) -> None:
@@ -54,7 +56,10 @@ def test_the_alias_may_be_another_word() -> None:
     one = QualifiedTable("t", (("a",), ("spark_catalog",)), "a.t", lambda: ["id"])
     two = QualifiedTable("t", (("b",), ("spark_catalog",)), "b.t", lambda: ["id"])
     assert one.is_in("x = `A` . T .id") and not one.is_in("a.t = xa.t.id")
+    assert not one.is_in("UPDATE a.t SET s = 'a.t.id' -- a.t.id") and one.is_in("a.t.id = 'open")
     assert by_alias("a.t.id = 1 AND t.id = t.x", [one]) == "`a.t`.id = 1 AND `a.t`.id = t.x"
+    of_lambda = "a.t.id = 1 AND exists(x, t -> t.id = 2)"
+    assert by_alias(of_lambda, [one]) == of_lambda
     subquery = "EXISTS (SELECT 1 FROM u WHERE u.id = {} AND t.id = 1)"
     assert by_alias(subquery.format("a.t.id"), [one]) == subquery.format("`a.t`.id")
     assert by_alias("a.t.id = spark_catalog.b.t.id AND t.id > 0", [one, two]) == "`a.t`.id = `b.t`.id AND t.id > 0"
