@@ -117,15 +117,17 @@ def _pieces(files: Iterable[ScanFile], together: int) -> Iterator[_Piece]:
 
 
 def _parts(file: ScanFile) -> Iterator[ScanFile]:
-    """A long file in parts that cover it: row groups belong to the part in which their middle lies."""
-    number = min(-(-file.size_bytes // _PIECE_BYTES), _MOST_PIECES)
+    """A long file, or its long part, in parts that cover it: row groups belong to that in which their middle lies."""
+    end = file.size_bytes if file.length is None else file.start + file.length
+    number = min(-(-(end - file.start) // _PIECE_BYTES), _MOST_PIECES)
     if number <= 1:
         yield file
         return
-    length = -(-file.size_bytes // number)
-    for start in range(0, file.size_bytes, length):
-        # the last one reads to the end, whatever the log says of the size
-        yield replace(file, start=start, length=length if start + length < file.size_bytes else None)
+    length = -(-(end - file.start) // number)
+    for start in range(file.start, end, length):
+        # the last one reads as far as the whole: to the end of a file, whatever the log says of its size
+        is_last = start + length >= end
+        yield replace(file, start=start, length=length if not is_last else file.length and end - start)
 
 
 @dataclass(eq=False)

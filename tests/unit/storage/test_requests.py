@@ -23,6 +23,7 @@ from delta_pyds.spark.source.task_scan import TaskScan, to_stream
 from delta_pyds.storage import read_ahead
 from delta_pyds.storage.base import TAIL_BYTES
 from delta_pyds.storage.s3 import S3Storage
+from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from delta_pyds.tasks.write_state import TaskOutput
@@ -239,3 +240,23 @@ def test_a_task_asks_for_nothing_but_its_files(
     assert {request.method for request in requests} == {"GET"}
     assert sorted(Counter(request.url for request in requests).values()) == [2] * 4
     assert all(".parquet" in request.url for request in requests)
+
+
+def test_a_task_reads_its_part_of_a_file_and_no_other(
+    bucket: Path, store: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is cut for several tasks is cut once more by each."""
+    monkeypatch.setattr(concurrent, "_PIECE_BYTES", 4_000)
+    monkeypatch.setattr(concurrent, "_SHORT_FILE_BYTES", 1_000)
+    ids = list(range(10_000))
+    table = TableBuilder(bucket / "cut", IDS)
+    table.create()
+    table.append([{"id": n} for n in ids], row_group_size=100)
+    planned = plan_scan(load_snapshot("s3://bucket/cut", storage_options=store), storage_options=store)
+    packing = Packing(max_partition_bytes=30_000, open_cost_bytes=1, min_partitions=1)
+    task, parts = (
+        TaskScan(planned.state, None, None, ()),
+        [to_stream(batch) for batch in pack(planned.batches(), packing)],
+    )
+    found = [n for part in parts for batch in task.read(part) for n in batch.column("id").to_pylist()]
+    assert len(parts) > 1 and sorted(found) == ids
