@@ -99,7 +99,10 @@ def _is_called_column(reader: StatementReader) -> bool:
     if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT"):
         return True
     behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
-    return reader.at("COLUMN", "COMMENT") and behind.kind == "string"
+    if reader.at("COLUMN", "COMMENT"):
+        return behind.kind == "string"
+    following = reader.tokens[min(reader.index + 3, len(reader.tokens) - 1)]
+    return reader.at("COLUMN", "TYPE") and behind.kind == "word" and following.kind == "end"
 
 
 def _other(reader: StatementReader) -> NoReturn:

@@ -265,3 +265,9 @@ def test_what_is_no_statement_is_an_error(text: str) -> None:
 def test_what_is_of_spark_passes_on(text: str) -> None:
     found = parse_statement(text).statement
     assert isinstance(found, PassThrough) and found.tables == ()
+
+
+@pytest.mark.parametrize("change", ["SET NOT NULL", "DROP DEFAULT", "COMMENT 'x'", "TYPE BIGINT"])
+def test_a_column_may_be_called_column(change: str) -> None:
+    for text in (f"ALTER COLUMN {change}", f"ALTER COLUMN column {change}", f"ALTER column {change}"):
+        assert parsed(f"ALTER TABLE {PATH} {text}", AlterColumn).column.lower() == "column"
