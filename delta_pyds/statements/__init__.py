@@ -10,6 +10,7 @@ Spark, with the tables by path that are named in it.
 - ``completeness``: what a command cannot take: arguments without a value, variables of the session
 - ``tables``: tables as they are named, and where a query names them
 - ``plain_reads``: names that a query reads as tables, and that nothing in it gives another meaning
+- ``file_metadata``: the column ``_metadata``, where a query asks for it
 - ``aggregates``: queries that ask one whole table for its number of rows, its smallest and its largest values
 - ``spark_statements``: Spark's own statements: tables that they read, and tables by name that they change
 - ``qualified_names``: columns that are called by the whole name of their table

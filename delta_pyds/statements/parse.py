@@ -15,6 +15,7 @@ from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationEr
 from delta_pyds.statements import alter, caching, create, describe, insert, maintenance, pieces, row_changes
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
+from delta_pyds.statements.file_metadata import asks_for_files, stars
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
@@ -175,6 +176,23 @@ class ParsedStatement:
             return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
         except (SqlSyntaxError, UnsupportedOperationError):
             return ()  # what is wrong with it, whoever runs it says
+
+    @property
+    def asks_for_files(self) -> bool:
+        """Whether ``_metadata`` is named."""
+        return self._reader is not None and asks_for_files(self._reader)
+
+    def stars_in(self, piece: SqlText | None) -> tuple[int, ...]:
+        """Where in a query, or in the user's text, stars end that would show ``_metadata``.
+
+        Raises: UnsupportedOperationError where that is not known.
+        """
+        if self._reader is None or (piece is not None and not piece.last):
+            return ()
+        if piece is None:
+            return tuple(self._reader.bound.original_end(star.start + 1) for star in stars(self._reader))
+        start = self._reader.tokens[piece.first].start
+        return tuple(star.start + 1 - start for star in stars(self._reader, piece.first, piece.last))
 
     def expression(self, piece: SqlText) -> str:
         """The text of an expression, which Spark must not read as an expression with a name behind it."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.clientserver import JavaClient
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import CALL_COMMAND_NAME
 from pyspark.errors import AnalysisException, PySparkException
 
 import delta_pyds
@@ -225,6 +229,36 @@ def test_a_name_is_described_as_json(spark: SparkSession, tables: Path) -> None:
     delta_pyds.drop_table(spark, "told", data=True)
 
 
+def test_files_of_rows_are_told_where_spark_reads_them(spark: SparkSession, tables: Path) -> None:
+    """That they are the reference's is held in ``tests/interop/test_sql.py``."""
+    found = delta_pyds.sql(spark, "SELECT *, _metadata FROM t WHERE _metadata.file_size > 0 AND id > 3")
+    assert found.columns == ["id", "p", "_metadata"]
+    assert sorted(row.id for row in found.collect()) == [5, 6, 7, 8]
+    for row in found.collect():
+        path = Path(row._metadata.file_path.removeprefix("file:"))
+        assert (path.name, path.stat().st_size) == (row._metadata.file_name, row._metadata.file_size)
+        assert path.parent.name == f"p={row.p}"
+        [there] = [r for n, r in enumerate(spark.read.parquet(str(path)).collect()) if n == row._metadata.row_index]
+        assert there.id == row.id
+    by_path = f"delta.`{tables}/u`"
+    text = "SELECT count(DISTINCT x._metadata.file_name) FROM {} x JOIN t USING (id)"
+    assert rows(delta_pyds.sql(spark, text.format("u"))) == rows(delta_pyds.sql(spark, text.format(by_path))) != []
+    delta_pyds.sql(spark, f"CREATE TABLE delta.`{tables}/told` AS SELECT *, _metadata.row_index FROM t WHERE id < 3")
+    assert delta_pyds.read(spark, tables / "told").columns == ["id", "p", "row_index"]
+    with pytest.raises(UnsupportedOperationError, match="name the columns instead"):
+        delta_pyds.sql(spark, "SELECT * FROM (SELECT id, _metadata.row_index FROM t)")
+    with pytest.raises(UnsupportedOperationError, match="row_ids=True"):
+        delta_pyds.sql(spark, f"SELECT _metadata.row_id FROM {by_path}")
+    sources = "spark.sql.sources.useV1SourceList"
+    before = spark.conf.get(sources)
+    spark.conf.set(sources, "csv")
+    try:
+        with pytest.raises(UnsupportedOperationError, match=f"Spark's own Parquet reader.*{sources}"):
+            delta_pyds.sql(spark, f"SELECT _metadata.file_name FROM {by_path}")
+    finally:
+        spark.conf.set(sources, before)
+
+
 def test_documented_queries_have_these_rows_by_path_and_by_name(spark: SparkSession, tables: Path) -> None:
     def sql(text: str) -> DataFrame:
         return delta_pyds.sql(spark, text)
@@ -244,3 +278,45 @@ def test_documented_queries_have_these_rows_by_path_and_by_name(spark: SparkSess
     assert rows(sql("SELECT x FROM mapped")) == [("111gone",), ("1click",), ("2view",), ("3buy",), ("4view",)]
     assert sql("SELECT * FROM old").count() == 4
     spark.catalog.dropTempView("old")
+
+
+@pytest.mark.usefixtures("tables")
+def test_what_is_not_ours_costs_three_questions_to_the_jvm(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for client in (GatewayClient, JavaClient):
+        send = client.__dict__.get("send_command")
+        if send is not None:
+            monkeypatch.setattr(client, "send_command", _counted(send, asked))
+
+    def questions(call: Callable[[], Any]) -> int:
+        gc.collect()
+        gc.disable()  # what is collected is let go of in the JVM, too
+        try:
+            asked.clear()
+            call()
+            return len(asked)
+        finally:
+            gc.enable()
+
+    spark.range(1).createOrReplaceTempView("passing")
+    calls = [lambda: spark.table("passing"), lambda: spark.sql("DESCRIBE passing"), lambda: spark.sql("SELECT 1")]
+    before = [questions(call) for call in calls]
+    delta_pyds.install(spark)
+    try:
+        [questions(call) for call in calls]  # the first time looks at what the session is
+        after = [questions(call) for call in calls]
+    finally:
+        delta_pyds.uninstall()
+        spark.catalog.dropTempView("passing")
+    assert [b - a for a, b in zip(before, after, strict=True)] == [3, 3, 3]
+
+
+def _counted(send: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
+    def ask(self: Any, command: str, *args: Any, **named: Any) -> Any:
+        if command.startswith(CALL_COMMAND_NAME):
+            asked.append(command)
+        return send(self, command, *args, **named)
+
+    return ask

@@ -30,7 +30,8 @@ _COMMAND = re.compile(
     r"GENERATE|DESC|DESCRIBE|SHOW|REFRESH|EXPLAIN|CACHE|UNCACHE|CLEAR|BEGIN|EXECUTE|CONVERT)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b", re.IGNORECASE)
+# what Spark finds in no view
+_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)

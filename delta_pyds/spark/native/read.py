@@ -64,17 +64,23 @@ def describe(spark: SparkSession) -> SessionDescription:
 
 
 def read_natively(
-    spark: SparkSession, path: str, given: Mapping[str, str], *, insist: bool, sure_of_files: bool = False
+    spark: SparkSession,
+    path: str,
+    given: Mapping[str, str],
+    *,
+    insist: bool,
+    sure_of_files: bool = False,
+    with_metadata: bool = False,
 ) -> NativeAttempt:
     """Plan the read and give it to Spark's own reader, if that is certain to return the same rows.
 
     ``given``: options as the format takes them. ``insist``: the user demands it. ``sure_of_files``: the user's word
-    that a remote Spark sees the same files under this path.
+    that a remote Spark sees the same files under this path. ``with_metadata``: as ``native_frame`` has it.
     Raises: with ``insist`` UnsupportedOperationError naming the reasons, and any DeltaError of planning;
         without it nothing, for the Python source says better what is wrong.
     """
     try:
-        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files)
+        attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files, with_metadata)
     except DeltaError as e:
         if insist:
             raise
@@ -90,7 +96,7 @@ def read_natively(
     return attempt
 
 
-def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> NativeAttempt:
+def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, with_metadata: bool) -> NativeAttempt:
     session = describe(spark)
     opened = open_table(options)
     scan = plan(opened, options)
@@ -118,7 +124,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool) -> 
     if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
         return refused(foreign)
     try:
-        frame = native_frame(spark, scan, files, remote=session.remote)
+        frame = native_frame(spark, scan, files, remote=session.remote, with_metadata=with_metadata)
     except NativeScanError as e:
         return refused(str(e))
     except SPARK_ERRORS as e:

@@ -47,6 +47,19 @@ _PINNED = {
     # names are names: no star or brace in them means anything
     "__globPaths__": "false",
 }
+# Spark's name of it
+METADATA_COLUMN = "_metadata"
+_METADATA = spark_types.StructType(
+    [
+        spark_types.StructField("file_path", spark_types.StringType(), False),
+        spark_types.StructField("file_name", spark_types.StringType(), False),
+        spark_types.StructField("file_size", spark_types.LongType(), False),
+        spark_types.StructField("file_block_start", spark_types.LongType(), False),
+        spark_types.StructField("file_block_length", spark_types.LongType(), False),
+        spark_types.StructField("file_modification_time", spark_types.TimestampType(), False),
+        spark_types.StructField("row_index", spark_types.LongType()),
+    ]
+)
 _VERIFY = "parquet.page.verify-checksum.enabled"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _DEFAULT_LISTING = 32
@@ -57,18 +70,27 @@ class NativeScanError(Exception):
 
 
 def native_frame(
-    spark: SparkSession, scan: Scan, files: NativeFiles, *, remote: bool, located: bool = False
+    spark: SparkSession,
+    scan: Scan,
+    files: NativeFiles,
+    *,
+    remote: bool,
+    located: bool = False,
+    with_metadata: bool = False,
 ) -> DataFrame:
     """The rows of the scan. The caller made sure that nothing speaks against it.
 
     ``remote``: the session is one of Spark Connect. ``located``: two more columns say which row of which file each
-    row is: ``FILE_COLUMN``, the file as Spark's URI of it, and ``POSITION_COLUMN``.
+    row is: ``FILE_COLUMN``, the file as Spark's URI of it, and ``POSITION_COLUMN``. ``with_metadata``: and one that is
+    Spark's hidden column of that name.
     Raises: NativeScanError; what Spark raises when it cannot list the files; DeletionVectorError.
     """
     if not files.files:
         extra = [_field(FILE_COLUMN, STRING), _field(POSITION_COLUMN, LONG)] if located else []
+        if with_metadata:
+            extra.append(spark_types.StructField(METADATA_COLUMN, _METADATA))
         return spark.createDataFrame([], spark_types.StructType([*to_spark(scan.state.output).fields, *extra]))
-    source = _Source(spark, scan, files, remote, located)
+    source = _Source(spark, scan, files, remote, located, with_metadata)
     rows = reduce(lambda one, other: one.unionAll(other), map(source.rows, parts_of(files, scan.state)))
     fields = {f.name: f for f in source.fields}
 
@@ -87,7 +109,8 @@ def native_frame(
     if _as_they_are(scan, source, shown):
         # into a view of what reads files alone Spark would insert, and the log would know nothing of it
         return rows.select("*")
-    return rows.select(*_outputs(scan, fields, shown, column), *source.location)
+    hidden = (METADATA_COLUMN,) if with_metadata else ()
+    return rows.select(*_outputs(scan, fields, shown, column), *source.location, *hidden)
 
 
 def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.StructField]) -> bool:
@@ -98,7 +121,8 @@ def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.Struct
     """
     wanted = scan.state.output
     return (
-        source.names == [f.name for f in wanted]
+        not source.with_metadata
+        and source.names == [f.name for f in wanted]
         and not any(f.metadata for f in shown)
         and all(have.data_type == want.data_type for have, want in zip(source.fields, wanted, strict=True))
         and all(f.name in scan.state.partition_columns or is_plain(f.data_type) for f in wanted)
@@ -134,7 +158,10 @@ class _Source:
     then the partition columns. Every call to Spark's driver takes its time, so what parts share is made once.
     """
 
-    def __init__(self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool, located: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, scan: Scan, files: NativeFiles, remote: bool, located: bool, with_metadata: bool
+    ) -> None:
+        self.with_metadata = with_metadata
         self.location = (FILE_COLUMN, POSITION_COLUMN) if located else ()
         self._spark = spark
         self._scan = scan
@@ -152,7 +179,11 @@ class _Source:
     def rows(self, part: Part) -> DataFrame:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
-        frame = self._parquet(part, with_positions=bool(self.location) or first.deletion_vector is not None)
+        positions = bool(self.location) or first.deletion_vector is not None
+        # Spark reads positions of rows in one of two ways
+        frame = self._parquet(part, with_positions=positions and not self.with_metadata)
+        if self.with_metadata:
+            frame = frame.select("*", self._metadata, F.col(f"{METADATA_COLUMN}.row_index").alias(ROW))
         values: Mapping[str, Column] = {}
         if part.joined:
             side = side_table(
@@ -167,13 +198,26 @@ class _Source:
                 words = vectors(self._scan, self._files, part.chosen)
                 table = self._spark.createDataFrame(pa.table({VECTOR: words}))
                 frame = frame.filter(is_live(table.scalar()))
-        if not (self._hive or self._partition_names or self.location) and first.deletion_vector is None:
+        if (
+            not (self._hive or self._partition_names or self.location or self.with_metadata)
+            and first.deletion_vector is None
+        ):
             return frame  # it was asked for these columns, and has no others
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:
             file = self._column(FILE_COLUMN) if part.joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
             columns += [file, self._column(ROW).alias(POSITION_COLUMN)]
+        if self.with_metadata:
+            columns.append(self._column(METADATA_COLUMN))
         return frame.select(*columns)
+
+    @cached_property
+    def _metadata(self) -> Column:
+        """As the reference has it: positions of rows where there may be deletion vectors."""
+        column = F.col(METADATA_COLUMN)
+        if "deletionVectors" in (self._scan.snapshot.protocol.reader_features or ()):
+            return column
+        return column.dropFields("row_index").alias(METADATA_COLUMN)
 
     @cached_property
     def _column(self) -> Callable[[str], Column]:
@@ -231,7 +275,7 @@ class _Source:
 
     def _joined(self, frame: DataFrame, side: SideTable) -> DataFrame:
         wanted = {**side.metadata, **({"file_path": FILE_COLUMN} if self.location else {})}
-        metadata = [F.col(f"_metadata.{source}").alias(name) for source, name in wanted.items()]
+        metadata = [F.col(f"{METADATA_COLUMN}.{source}").alias(name) for source, name in wanted.items()]
         table = F.broadcast(self._spark.createDataFrame(side.table))
         return frame.select("*", *metadata).join(table, side.condition, "left").filter(side.is_live)
 

@@ -3,6 +3,7 @@
 - ``run``: a statement by its kind
 - ``context``: one statement in its session: its tables, its queries, its expressions
 - ``kept_rows``: rows of whole tables that CACHE TABLE keeps
+- ``file_metadata``: tables with the column ``_metadata``
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
 - ``places``: what Spark cannot parse of an expression, with its place in the statement

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.catalog.opening import table_storage
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
@@ -43,7 +44,7 @@ class StatementContext:
         self.parsed = parsed
         self.args = args
         self.names = Names(spark)
-        self.frames = Frames(spark, frames, self.names.by_path)
+        self.frames = Frames(spark, frames, self.names.by_path, with_metadata=parsed.asks_for_files)
         self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> DeltaTable:
@@ -93,7 +94,14 @@ class StatementContext:
             text = text[:start] + value + text[end:]
             longer = len(value) - (end - start)
             spans = tuple(_moved(span, longer) if span.start >= end else span for span in spans)
-        return self.frames.run(f"{before}{text}{after}", [_moved(span, len(before)) for span in spans])
+        stars = self.parsed.stars_in(piece) if spans and self.parsed.asks_for_files else ()
+        if stars and replaced:
+            raise UnsupportedOperationError("a star beside _metadata and DEFAULT is not supported: name the columns.")
+        return self.frames.run(
+            f"{before}{text}{after}",
+            [_moved(span, len(before)) for span in spans],
+            stars=[star + len(before) for star in stars],
+        )
 
     def source(self, source: TableReference | TableChanges | SqlText) -> DataFrame:
         """The rows that a statement takes: of a query, of a table by path, of whatever else has the name."""

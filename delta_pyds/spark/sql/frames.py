@@ -21,6 +21,8 @@ from delta_pyds.spark.session import read, register
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql.file_metadata import read_with_metadata
+from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
 from delta_pyds.storage.table_path import absolute_table_path
@@ -59,6 +61,7 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 class Frames:
     """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
     of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path.
+    ``with_metadata``: the tables have the column ``_metadata``, too.
     """
 
     def __init__(
@@ -66,9 +69,12 @@ class Frames:
         spark: SparkSession,
         given: Mapping[str, DataFrame] | None,
         by_path: Callable[[TableReference], TableReference],
+        *,
+        with_metadata: bool = False,
     ) -> None:
         self._spark = spark
         self._by_path = by_path
+        self._with_metadata = with_metadata
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
 
@@ -84,21 +90,33 @@ class Frames:
             self._read[key] = found.filter("true")
         return self._read[key]
 
-    def run(self, text: str, spans: Sequence[TableSpan], args: Any = None) -> DataFrame:
-        """Spark's answer to a text in which the spans are tables of ours."""
+    def run(self, text: str, spans: Sequence[TableSpan], args: Any = None, *, stars: Sequence[int] = ()) -> DataFrame:
+        """Spark's answer to a text in which the spans are tables of ours. ``stars``: where those end that leave
+        ``_metadata`` out.
+        """
         frames = {name: frame for name, frame in self._given.items() if name in text}
         if not spans and not frames:
             return self._spark.sql(text, args)
         given = tuple(frames)
         pieces: list[str] = []
         done = 0
+        left = list(stars) if spans else []
+
+        def plain(first: int, last: int) -> str:
+            found = ""
+            while left and left[0] <= last:
+                found, first = f"{found}{_doubled(text[first : left[0]])}{WITHOUT_IT}", left.pop(0)
+            return found + _doubled(text[first:last])
+
         for number, span in enumerate(spans):
             name = f"table_{number}"
             frames[name] = self.of(span.table)
-            done, before = span.end, text[done : span.start]
+            before = text[done : span.start]
+            pieces.append(plain(done, span.start))
+            done = span.end
             shown = _doubled(stand_in("\0", span.table, before, text[done:]))
-            pieces += [_doubled(before), shown.replace("\0", f"{{{name}}}")]
-        whole = "".join([*pieces, _doubled(text[done:])])
+            pieces.append(shown.replace("\0", f"{{{name}}}"))
+        whole = "".join([*pieces, plain(done, len(text))])
         for name in given:
             whole = whole.replace(name, f"{{{name}}}")
         return self._spark.sql(whole, args, **frames)
@@ -130,9 +148,11 @@ class Frames:
         assert table.path is not None
         if not (table.travels or table.storage_options) and kept_rows.are_kept(self._spark):
             root = absolute_table_path(table.path, remote=is_remote(self._spark))
-            if kept_rows.are_kept(self._spark, root):
+            if kept_rows.are_kept(self._spark, root) and not self._with_metadata:
                 return kept_rows.kept_rows(self._spark, root)
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
+        if self._with_metadata:
+            return read_with_metadata(self._spark, table.path, table.version, timestamp, table.storage_options)
         return read(
             self._spark,
             table.path,

@@ -237,10 +237,18 @@ def _answer(
     is wrong with the user's text, or finds more than we saw.
     """
     every = sorted((*spans, *named), key=lambda span: span.start)
+    asks_for_files = bool(every) and context.parsed.asks_for_files
+    stars = context.parsed.stars_in(None) if asks_for_files else ()
     try:
-        return context.frames.run(context.text, every, _remaining(context, every))
+        return context.frames.run(context.text, every, _remaining(context, every), stars=stars)
     except (AnalysisException, ParseException) as error:
-        if not named or isinstance(error, DeltaError) or _CHANGING.search(context.text):
+        if stars and not isinstance(error, DeltaError) and "`_metadata`" in str(error).split("SQLSTATE")[0]:
+            raise UnsupportedOperationError(
+                "the column _metadata and a star are in this query, of which Spark cannot leave the column out: name "
+                f"the columns instead. {str(error).splitlines()[0]:.500}",
+                feature="_metadata",
+            ) from error
+        if asks_for_files or not named or isinstance(error, DeltaError) or _CHANGING.search(context.text):
             raise
     return context.frames.run(context.text, spans, _remaining(context, spans))
 

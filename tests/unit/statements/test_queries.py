@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.errors import OptionError, SqlSyntaxError, UserError
+from delta_pyds.errors import OptionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import (
@@ -309,3 +309,41 @@ def test_literals(value: Any, text: str | None) -> None:
 def test_variables_of_the_session_are_refused_in_commands(text: str) -> None:
     with pytest.raises(UserError, match="holds a variable"):
         parse_statement(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT *|, _metadata.file_path FROM t",
+        "SELECT DISTINCT t.*|, 2 * a, count(*), count(t.a), x.*| FROM (SELECT *|, _metadata.row_index FROM t) t, x",
+        "SELECT a * _metadata.row_index, (SELECT count(*) FROM u) FROM t",
+        "INSERT INTO u SELECT a.*|, `_METADATA` FROM t a",
+        "SELECT a FROM t",
+    ],
+)
+def test_stars_are_found_that_would_show_the_files(text: str) -> None:
+    plain = text.replace("|", "")
+    found = parse_statement(plain)
+    assert found.asks_for_files == ("metadata" in text.lower())
+    places = found.stars_in(None)
+    assert [plain[place - 1] for place in places] == ["*"] * text.count("|")
+    assert [plain[:place] for place in places] == [
+        "".join(text.split("|")[: number + 1]) for number in range(text.count("|"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT struct(*), _metadata FROM t",
+        "SELECT * EXCEPT (a), _metadata FROM t",
+        "SELECT _metadata.file_name, * FROM t NATURAL JOIN u",
+        "SELECT * FROM t PIVOT (max(_metadata.row_index) FOR p IN (1, 2))",
+        "FROM t |> WHERE _metadata.row_index > 1",
+        "SELECT _metadata.row_id FROM t",
+        "SELECT t._metadata.`ROW_COMMIT_VERSION` FROM t",
+    ],
+)
+def test_what_would_show_the_files_in_another_way_is_refused(text: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="_metadata"):
+        parse_statement(text).stars_in(None)
