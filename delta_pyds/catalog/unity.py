@@ -241,7 +241,9 @@ class UnityCatalog(Catalog):
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
                 table=name,
             )
-        if loaded.uniform is not None:
+        if loaded.uniform is None:
+            self._converted.discard(loaded.metadata.table_uuid)
+        else:
             self._converted.add(loaded.metadata.table_uuid)
         return self._saw(managed_table(name, loaded, FORBIDDEN))
 

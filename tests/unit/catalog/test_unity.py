@@ -623,6 +623,10 @@ def test_a_table_for_readers_of_iceberg_is_only_read(prod: str, server: UnitySer
         write_rows(address.table_root, IDS, [{"id": 2}], storage_options=address.storage_options)
     assert delta_pyds.scan(table=NAME, catalog=prod).to_table().column("id").to_pylist() == [1]
     assert table.commits == [] and not list(Path(address.table_root, "_delta_log").glob(f"{1:020d}.json"))
+    # it was turned off again
+    del table.answer
+    write_rows(address.table_root, IDS, [{"id": 2}], storage_options=address.storage_options)
+    assert server.tables[NAME].commits[0]["version"] == 1
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
