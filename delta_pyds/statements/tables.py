@@ -18,6 +18,7 @@ from delta_pyds.statements.reader import StatementReader, syntax_error
 
 _VERSION = re.compile(r"[vV](\d{1,18})")
 _DIGITS = re.compile(r"\d{1,18}")
+_SESSION_CATALOG = "spark_catalog"
 _CHANGES = ("TABLE_CHANGES", "TABLE_CHANGES_BY_PATH")
 _QUERY = ("SELECT", "WITH", "VALUES", "FROM", "MAP", "REDUCE")
 # what ends the list of tables after FROM
@@ -74,7 +75,7 @@ def may_be_managed(parts: tuple[str, ...]) -> bool:
 
     Raises: OptionError for a file of catalogs that cannot be read.
     """
-    return len(parts) > 2 and is_known(parts[0])
+    return len(parts) > 2 and parts[0].lower() != _SESSION_CATALOG and is_known(parts[0])
 
 
 def table_or_path(reader: StatementReader) -> TableReference:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, DeltaTableBuilder
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
+from delta_pyds.errors import OptionError
 from tests.support.unity_server import UnityServer
 
 NAME = "main.db.orders"
@@ -170,6 +171,9 @@ def test_sql_by_a_catalogs_name(spark: SparkSession, prod: str) -> None:
     assert rows_of(sql("SELECT * FROM {u}@v1")) == [(2, "A"), (3, "B"), (4, "C"), (101, "x")]
     sql("CREATE OR REPLACE TEMPORARY VIEW seen AS SELECT * FROM {u}")
     assert rows_of(spark.table("seen")) == expected
+    sql("CREATE TABLE like_it LIKE {t}")
+    assert not [row for row in rows_of(sql("SHOW TBLPROPERTIES like_it")) if str(row[0]).startswith("io.")]
+    sql("DROP TABLE like_it")
     sql("ALTER TABLE {t} ADD COLUMNS (note STRING)")
     sql("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')")
     sql("COMMENT ON TABLE {t} IS 'what was ordered'")
@@ -210,6 +214,7 @@ def test_sql_by_a_catalogs_name(spark: SparkSession, prod: str) -> None:
 
 @pytest.mark.parametrize("prod", ["shop"], indirect=True)
 def test_after_install_spark_takes_it_and_its_own_catalogs_go_first(spark: SparkSession, prod: str) -> None:
+    known = Path(os.environ["DELTA_PYDS_CATALOGS"]).read_text()
     delta_pyds.install(spark)
     try:
         spark.sql(f"CREATE TABLE {prod} AS SELECT id FROM range(3)")
@@ -218,6 +223,16 @@ def test_after_install_spark_takes_it_and_its_own_catalogs_go_first(spark: Spark
         # of two parts the first is a schema of Spark's
         with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
             spark.sql("SELECT * FROM shop.orders")
+        # a file that cannot be read is in the way of nothing else
+        Path(os.environ["DELTA_PYDS_CATALOGS"]).write_text("{")
+        assert spark.sql("SELECT s.a.b FROM (SELECT named_struct('a', named_struct('b', 1)) AS s)").first()[0] == 1
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.sql("SELECT * FROM spark_catalog.default.nothing")
+        with pytest.raises(OptionError, match="file of catalogs"):
+            spark.sql(f"DELETE FROM {prod}")
+        with pytest.raises(OptionError, match="file of catalogs"):
+            spark.sql(f"SELECT * FROM {prod}")
+        Path(os.environ["DELTA_PYDS_CATALOGS"]).write_text(known)
         spark.conf.set("spark.sql.catalog.shop", "no.such.Catalog")
         with pytest.raises(Exception, match=r"no\.such\.Catalog"):
             spark.sql(f"SELECT * FROM {prod}").collect()

@@ -249,6 +249,15 @@ def test_files_of_rows_are_told_where_spark_reads_them(spark: SparkSession, tabl
         delta_pyds.sql(spark, "SELECT * FROM (SELECT id, _metadata.row_index FROM t)")
     with pytest.raises(UnsupportedOperationError, match="row_ids=True"):
         delta_pyds.sql(spark, f"SELECT _metadata.row_id FROM {by_path}")
+    # a column of the user's is one like any other
+    own = f"delta.`{tables}/own`"
+    delta_pyds.sql(spark, f"CREATE TABLE {own} AS SELECT 1L AS id, 'mine' AS _metadata")
+    for text in (f"SELECT * FROM {own} WHERE _metadata = 'mine'", f"SELECT o.* FROM {own} o WHERE o.`_metadata` > ''"):
+        assert rows(delta_pyds.sql(spark, text)) == [(1, "mine")]
+    delta_pyds.sql(spark, f"INSERT INTO {own} SELECT id + 1, _metadata FROM (SELECT * FROM {own})")
+    assert rows(delta_pyds.sql(spark, f"SELECT id, _metadata FROM {own}")) == [(1, "mine"), (2, "mine")]
+    with pytest.raises(UnsupportedOperationError, match="one of these tables has a column of this name"):
+        delta_pyds.sql(spark, f"SELECT o.*, t._metadata.file_name FROM {own} o JOIN t USING (id)")
     sources = "spark.sql.sources.useV1SourceList"
     before = spark.conf.get(sources)
     spark.conf.set(sources, "csv")

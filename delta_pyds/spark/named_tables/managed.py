@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.settings import any_known, is_known
-from delta_pyds.errors import UnsupportedOperationError
-from delta_pyds.spark.named_tables.texts import SESSION_CATALOG
+from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.statements.tables import may_be_managed
 
 if TYPE_CHECKING:
@@ -42,8 +41,11 @@ def name_in_catalog(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, s
 
 def may_name_managed(text: str) -> bool:
     """Whether a text holds what may be such a name. Without catalogs that costs microseconds."""
-    return any_known() and any(is_known(name) for name in {match[1] for match in _FIRST.finditer(text)})
+    try:
+        return any_known() and any(is_known(name) for name in {match[1] for match in _FIRST.finditer(text)})
+    except OptionError:
+        return True  # a field of a struct looks the same: who reads the statement says what is wrong with the file
 
 
 def _has_catalog(spark: SparkSession, name: str) -> bool:
-    return name.lower() == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+    return spark.conf.get(f"spark.sql.catalog.{name}", None) is not None

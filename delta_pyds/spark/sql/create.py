@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import TableNotFoundError, UserError
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
+from delta_pyds.protocol.properties import CATALOG_PREFIXES, CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import (
     IDENTITY_HIGH_WATER_MARK,
     StructField,
@@ -39,7 +39,7 @@ _OF_ONE_TABLE = (
     "delta.columnMapping.maxColumnId",
     "delta.rowTracking.materialized",
     "delta.inCommitTimestampEnablement",
-    "io.unitycatalog.",
+    *CATALOG_PREFIXES,
 )
 
 

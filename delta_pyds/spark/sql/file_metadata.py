@@ -26,14 +26,14 @@ def read_with_metadata(
     version: int | None,
     timestamp: str | None,
     storage_options: Mapping[str, Any] | None = None,
-) -> DataFrame:
-    """As ``read``, with the column, unless the table has one of this name.
+) -> tuple[DataFrame, bool]:
+    """As ``read``, with the column, unless the table has one of this name; and whether it has one.
 
     Raises: UnsupportedOperationError where Spark's own Parquet reader cannot read the table; what ``read`` raises.
     """
     plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
     if COLUMN in map(str.lower, plain.columns):
-        return plain
+        return plain, True
     register(spark)
     options: dict[str, Any] = {
         "versionAsOf": version,
@@ -50,4 +50,4 @@ def read_with_metadata(
             feature=COLUMN,
             table=root,
         )
-    return attempt.frame
+    return attempt.frame, False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import ExpressionError, SqlSyntaxError, UserError
+from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
@@ -75,6 +75,8 @@ class Frames:
         self._spark = spark
         self._by_path = by_path
         self._with_metadata = with_metadata
+        # whether tables have a column ``_metadata`` of their own, which stars show
+        self._own_metadata: set[bool] = set()
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
 
@@ -100,7 +102,15 @@ class Frames:
         given = tuple(frames)
         pieces: list[str] = []
         done = 0
-        left = list(stars) if spans else []
+        for span in spans:
+            self.of(span.table)
+        left = list(stars) if spans and self._own_metadata != {True} else []
+        if left and True in self._own_metadata:
+            raise UnsupportedOperationError(
+                "the column _metadata and a star are in this query, and one of these tables has a column of this name, "
+                "so nobody knows which of the two the star leaves out: name the columns instead.",
+                feature="_metadata",
+            )
 
         def plain(first: int, last: int) -> str:
             found = ""
@@ -152,7 +162,9 @@ class Frames:
                 return kept_rows.kept_rows(self._spark, root)
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
         if self._with_metadata:
-            return read_with_metadata(self._spark, table.path, table.version, timestamp, table.storage_options)
+            found, is_own = read_with_metadata(self._spark, table.path, table.version, timestamp, table.storage_options)
+            self._own_metadata.add(is_own)
+            return found
         return read(
             self._spark,
             table.path,

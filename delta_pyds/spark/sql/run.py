@@ -179,8 +179,9 @@ def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> 
             isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
             for span in (*of_spark.tables, *of_spark.named)
         )
-    except (DeltaError, PySparkException):
-        return False
+    except (DeltaError, PySparkException) as error:
+        # of a file of catalogs that cannot be read nobody knows which tables it has
+        return isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:
