@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
-from delta_pyds.errors import StorageError
+from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
 from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
@@ -159,6 +159,7 @@ class _PartsOfS3:
         self._id = begun["UploadId"]
         self._with_checksums = bool(begun.get("ChecksumAlgorithm"))
         self._parts: dict[int, dict[str, Any]] = {}
+        self._sizes: dict[int, int] = {}
 
     def _call(self, operation: str, **request: Any) -> Any:
         with self._storage._translated("written", self._path):
@@ -168,11 +169,17 @@ class _PartsOfS3:
         answer = self._call("upload_part", UploadId=self._id, PartNumber=number, Body=data)
         # an upload that began with checksums wants each again, and another one none
         sums = {n: v for n, v in answer.items() if n.startswith("Checksum") and n != "ChecksumType"}
+        self._sizes[number] = len(data)
         self._parts[number] = {"PartNumber": number, "ETag": answer["ETag"], **(sums if self._with_checksums else {})}
 
     def finish(self) -> None:
         parts = [self._parts[number] for number in sorted(self._parts)]
-        self._call("complete_multipart_upload", UploadId=self._id, MultipartUpload={"Parts": parts})
+        try:
+            self._call("complete_multipart_upload", UploadId=self._id, MultipartUpload={"Parts": parts})
+        except FileNotFoundInStorageError:
+            # there is no such upload any more: an attempt whose answer was lost has ended it
+            if self._storage.status(self._path).size_bytes != sum(self._sizes.values()):
+                raise
 
     def discard(self) -> None:
         self._call("abort_multipart_upload", UploadId=self._id)

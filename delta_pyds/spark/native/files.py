@@ -112,12 +112,19 @@ def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
         yield f"there is a colon in the name of the local file '{colons[0]}'"
     if strange := [path for path in paths if scheme_of(path) != scheme]:
         yield f"the file '{strange[0]}' is in another file system than the table"
+    elif scheme != "file" and (others := [p for p in paths if _bucket(p) != _bucket(scan.table_root)]):
+        # Spark's connector may go elsewhere for that one: what it sees was compared in the table's
+        yield f"the file '{others[0]}' is in another bucket than the table"
     for i in files.with_deletions:
         if i not in files.num_records:
             yield f"the log does not say how many rows the file '{paths[i]}' has, of which some are deleted"
             return
     if sum(files.num_records.values()) > MAX_ROWS_WITH_DELETIONS:
         yield "its deletion vectors are too large to be sent to every executor"
+
+
+def _bucket(path: str) -> str:
+    return path.partition("://")[2].partition("/")[0]
 
 
 def spark_path(path: str) -> str:

@@ -11,9 +11,11 @@ import s3fs
 
 from delta_pyds.errors import FileExistsInStorageError, FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.object_output import PART_BYTES
 from delta_pyds.storage.object_store import Page
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.s3 import S3Storage
+from tests.support.faulty_proxy import proxy
 from tests.support.s3_server import options, s3_server
 
 from .contract import ODD_NAMES, Put, WritingContract
@@ -211,3 +213,28 @@ def test_only_a_refusal_says_that_nothing_was_written(
 def test_a_bucket_that_does_not_exist_is_a_refusal(url: str) -> None:
     with pytest.raises(NothingWrittenError, match="s3://nowhere/t/"):
         resolve_storage("s3://nowhere/t", options(url)).put_if_absent("s3://nowhere/t/1.json", b"x")
+
+
+def test_a_long_file_whose_last_answer_is_lost_is_there(url: str) -> None:
+    """The client asks again, and stores say that there is no such upload: it ended."""
+    ends: list[str] = []
+
+    def lose(method: str, path: str) -> str | None:
+        if method == "POST" and "uploadId=" in path:
+            ends.append(path)
+            return "lost" if len(ends) == 1 else "refused"
+        return None
+
+    def write(path: str) -> None:
+        with resolve_storage(path, options(behind)).open_output(path) as file:
+            file.write(data)
+
+    data, root = bytes(PART_BYTES + 1), f"s3://bucket/{uuid.uuid4().hex}"
+    with proxy(url) as (behind, faults):
+        faults.choose = lose
+        faults.refusal = (404, [], b"<Error><Code>NoSuchUpload</Code><Message>None.</Message></Error>")
+        write(f"{root}/1")
+        assert len(ends) == 2 and resolve_storage(root, options(url)).read(f"{root}/1") == data
+        # one that somebody else has ended
+        with pytest.raises(StorageError, match=f"{root}/2"):
+            write(f"{root}/2")

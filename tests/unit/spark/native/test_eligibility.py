@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from delta_pyds.spark.native.eligibility import (
 from delta_pyds.spark.native.files import NativeFiles, list_files, reasons_against_files, spark_path
 from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.table_builder import TableBuilder
 
 
@@ -200,6 +202,17 @@ def test_a_file_elsewhere_is_a_reason_only_in_another_file_system(tmp_path: Path
     table.commit([table.add("s3://bucket/x.parquet", size=1)])
     scan = plan(table)
     assert "another file system" in next(reasons_against_files(files_of(scan), scan.state))
+
+
+def test_a_file_in_another_bucket_is_a_reason_because_its_connector_was_not_looked_at(tmp_path: Path) -> None:
+    state = replace(plan(build(tmp_path, {"id": "long"})).state, table_root="s3://bucket/t")
+    for path, reasons in (
+        ("s3://bucket/elsewhere/x.parquet", 0),
+        ("s3a://bucket/x.parquet", 0),
+        ("s3://bucket2/t/x.parquet", 1),
+    ):
+        found = list(reasons_against_files(NativeFiles((ScanFile(path, 1),), None), state))
+        assert len(found) == reasons and all("another bucket" in reason for reason in found)
 
 
 def test_a_colon_in_a_local_name_is_a_reason_because_hadoop_cannot_open_it(tmp_path: Path) -> None:
