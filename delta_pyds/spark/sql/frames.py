@@ -156,10 +156,11 @@ class Frames:
 
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
-        if not (table.travels or table.storage_options) and kept_rows.are_kept(self._spark):
-            root = absolute_table_path(table.path, remote=is_remote(self._spark))
-            if kept_rows.are_kept(self._spark, root) and not self._with_metadata:
-                return kept_rows.kept_rows(self._spark, root)
+        now = not (table.travels or table.storage_options or self._with_metadata)
+        if now and kept_rows.are_kept(self._spark):
+            kept = kept_rows.kept_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
+            if kept is not None:
+                return kept
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
         if self._with_metadata:
             found, is_own = read_with_metadata(self._spark, table.path, table.version, timestamp, table.storage_options)

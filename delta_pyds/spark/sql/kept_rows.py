@@ -41,18 +41,20 @@ def keep(spark: SparkSession, root: str, snapshot: Snapshot, level: StorageLevel
     return frame
 
 
-def are_kept(spark: SparkSession, root: str | None = None) -> bool:
-    """Whether rows are kept of the table, or of any."""
-    found = _kept.get(spark)
-    return bool(found) if root is None or not found else root in found
+def are_kept(spark: SparkSession) -> bool:
+    """Whether rows are kept of any table."""
+    return bool(_kept.get(spark))
 
 
-def kept_rows(spark: SparkSession, root: str) -> DataFrame:
-    """The rows of a table of which rows are kept; those of a later version are kept from now on.
+def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
+    """The rows of a table of which rows are kept, else None; those of a later version are kept from now on.
 
     Raises: what opening the table raises.
     """
-    found, snapshot = _kept[spark][root], open_snapshot(resolve_storage(root), root)
+    found = _kept.get(spark, {}).get(root)
+    if found is None:
+        return None
+    snapshot = open_snapshot(resolve_storage(root), root)
     return found.frame if found.state == _state(snapshot) else keep(spark, root, snapshot, found.level)
 
 
