@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -158,3 +162,39 @@ def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     with expect(file, [(500_000, 600_000)]):
         assert read(file, 500_000, 600_000) == CONTENT[500_000:600_000]
     assert store.asked[2:] == [(500_000, 600_000)]
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
+    """Python's daemon of Spark forks its workers; what the parent has asked for never comes to them."""
+    assert in_background(lambda: 1).result(20) == 1  # that thread waits for more
+    store = Store()
+    store.free.clear()
+    file = store.file()
+    with expect(file, [(0, 200_000)]):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                signal.alarm(20)  # one that waits for ever is ended
+                store.free.set()
+                status = int(read(file, 0, 200_000) != CONTENT[:200_000] or in_background(lambda: 2).result() != 2)
+            finally:
+                os._exit(status)
+        _, ended = os.waitpid(child, 0)
+        store.free.set()
+    assert ended == 0
+
+
+def test_a_process_that_ends_does_not_wait_for_a_store_that_is_silent() -> None:
+    program = (
+        "import threading\n"
+        "from delta_pyds.storage.object_file import ObjectFile\n"
+        "from delta_pyds.storage.read_ahead import expect\n"
+        "asked = threading.Event()\n"
+        "def fetch(offset, length):\n"
+        "    asked.set()\n"
+        "    threading.Event().wait()\n"
+        "expected = expect(ObjectFile(1000, b'', fetch), [(0, 1000)])\n"
+        "assert asked.wait(20)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
