@@ -82,9 +82,10 @@ def by_alias(text: str, tables: Sequence[QualifiedTable], *, is_target: bool = F
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
-        if (queries or lambdas) and _is_another_named_so(tokens, table):
+        another = (queries or lambdas) and _is_another_named_so(tokens, table)
+        if another and (queries or table.alias.lower() == table.table.lower()):
             continue
-        bare = not queries and names.count(table.table.lower()) == 1
+        bare = not (queries or another) and names.count(table.table.lower()) == 1
         cuts += _cuts(tokens, table, is_target, bare)
     for start, end, name in sorted(cuts, reverse=True):
         text = text[:start] + name + text[end:]
