@@ -255,8 +255,8 @@ def _zorder_columns(snapshot: Snapshot, columns: Sequence[str], options: Command
         path, data_type = found
         if path[0] in partitions:
             raise OptionError(
-                f"{text} is a partition column of the table {root}, so all rows of a file have the same value. "
-                "Z-Ordering can only be performed on data columns.",
+                f"{text} is a partition column. Z-Ordering can only be performed on data columns: in a file "
+                f"of the table {root} all rows have the same value of it.",
                 code="DELTA_ZORDERING_ON_PARTITION_COLUMN",
                 table=root,
                 column=text,
