@@ -97,7 +97,7 @@ def test_a_time_is_the_version_of_then(table: TableBuilder) -> None:
     with pytest.raises(TimeTravelError) as late:
         run(table, timestamp="2999-01-01")
     assert late.value.code == "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER"
-    with pytest.raises(OptionError, match="no timestamp"):
+    with pytest.raises(OptionError, match="cannot be converted to a valid timestamp"):
         run(table, timestamp="yesterday")
 
 
