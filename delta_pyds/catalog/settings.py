@@ -23,6 +23,7 @@ from delta_pyds.errors import OptionError
 PREFIX = "DELTA_PYDS_CATALOG_"
 FILE_VARIABLE = "DELTA_PYDS_CATALOGS"
 _DEFAULT_FILE = "~/.delta_pyds/catalogs.json"
+_PLACES = {"url", "factory"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 
 
@@ -55,11 +56,12 @@ def any_known() -> bool:
 
 
 def is_known(catalog: str) -> bool:
-    """Whether the file or the environment says anything of a catalog.
+    """Whether the file or the environment says where a catalog is.
 
     Raises: OptionError for a file that cannot be read: nobody knows what it says.
     """
-    return _NAME.fullmatch(catalog) is not None and bool(_values(catalog))
+    # PROD_EU_URL in the environment is the URL of prod-eu, and reads like a setting EU_URL of prod
+    return _NAME.fullmatch(catalog) is not None and not _PLACES.isdisjoint(_values(catalog))
 
 
 def read_settings(catalog: str) -> CatalogSettings:

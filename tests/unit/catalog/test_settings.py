@@ -210,3 +210,11 @@ def test_a_catalog_in_postgresql_needs_its_driver(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OptionError, match=r"install delta_pyds\[postgresql\]") as error:
         open_catalog("prod")
     assert SECRET not in str(error.value)
+
+
+def test_the_variables_of_another_catalog_make_none_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a name prod.db.t of Spark's would be looked for in a catalog that nobody has."""
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_EU_URL", "sqlite:///eu.db")
+    assert is_known("prod-eu") and not is_known("prod")
+    monkeypatch.setenv("DELTA_PYDS_CATALOG_PROD_FACTORY", "package.module:function")
+    assert is_known("prod")
