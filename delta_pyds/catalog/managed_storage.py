@@ -356,8 +356,8 @@ class CatalogStorage(ManagedStorage):
     def list_directory(self, directory: str) -> Iterator[DirectoryEntry]:
         return self.store.list_directory(directory)
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
-        return self.store.parquet_source(path, tail_bytes)
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
+        return self.store.parquet_source(path, tail_bytes, size_bytes)
 
     def require_put_if_absent(self, directory: str) -> None:
         self.store.require_put_if_absent(directory)

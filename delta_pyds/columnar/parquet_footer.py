@@ -89,6 +89,7 @@ def open_parquet(
     Raises: what Arrow raises; pa.ArrowInvalid.
     """
     try:
+        metadata = short_footer(source) if metadata is None else metadata
         parquet = pq.ParquetFile(
             source,
             pre_buffer=pre_buffer,
@@ -101,6 +102,19 @@ def open_parquet(
         raise pa.ArrowInvalid(f"its footer has a name that is not UTF-8 ({e.reason})") from e
     _check(parquet.metadata)
     return parquet
+
+
+def short_footer(source: Any) -> Any:
+    """The footer of an object of which less than Arrow would look at has come; None for any other file.
+
+    Raises: what Arrow raises; what reading raises.
+    """
+    told = getattr(source, "short_footer", None)
+    footer = None if told is None else told()
+    if footer is None:
+        return None
+    source = pa.BufferReader(footer)
+    return pq.ParquetFile(source, **_OPTIONS).metadata
 
 
 def _check(metadata: Any) -> None:

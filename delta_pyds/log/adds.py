@@ -74,7 +74,7 @@ class PartScan:
     def begin_ahead(self) -> None:
         """Open the file and ask for its first row group, in the background, where a store would be waited for."""
         if self._beginning is None and self._part.waits:
-            self._beginning = in_background(self._begin)
+            self._beginning = in_background(self._part.path, self._begin)
 
     def close(self) -> None:
         for ahead in self._ahead:

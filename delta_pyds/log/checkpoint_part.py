@@ -70,7 +70,7 @@ class CheckpointPart:
 
     ``referred_by``: the file that names it, for messages. ``content``: what the file holds, by a name that no other
     content will ever have; None where that is not certain. What is known of it is kept for the next that opens it.
-    ``tail_bytes``: see ``Storage.parquet_source``.
+    ``tail_bytes``, ``size_bytes``: see ``Storage.parquet_source``.
 
     Raises, whatever is read: MissingLogFilesError where there is no such file, CorruptLogError for a damaged one.
     """
@@ -82,19 +82,20 @@ class CheckpointPart:
         referred_by: str | None = None,
         content: Hashable = None,
         tail_bytes: int = TAIL_BYTES,
+        size_bytes: int | None = None,
     ) -> None:
         self._storage = storage
         self.path = path
         self._referred_by = referred_by
         self._content = content
-        self._tail_bytes = tail_bytes
+        self._tail = tail_bytes, size_bytes
         self._opening: Future[tuple[Any, pq.ParquetFile]] | None = None
         self._of_a_table: Expectation | None = None
 
     def open_ahead(self) -> None:
         """Open it in the background, if it lies in a store, which would be waited for."""
         if self.waits and self._opening is None and "_opened" not in self.__dict__:
-            self._opening = in_background(self._open)
+            self._opening = in_background(self.path, self._open)
 
     @property
     def waits(self) -> bool:
@@ -141,8 +142,7 @@ class CheckpointPart:
 
     def _open(self) -> tuple[Any, pq.ParquetFile]:
         with self.explaining():
-            tail = (self._tail_bytes,) if self.waits else ()
-            source = self._storage.parquet_source(self.path, *tail)
+            source = self._storage.parquet_source(self.path, *(self._tail if self.waits else ()))
             # what an object is told to expect comes sooner than what Arrow asks for before it decodes
             parquet = open_parquet(source, pre_buffer=not hasattr(source, "expect"))
             # columns are told apart by dotted paths, as Parquet names its leaves

@@ -73,7 +73,8 @@ class Checkpoint:
         files = [file for file in self.files.files if not file.path.endswith(".json")]
         tail = _tail_bytes(len(files))
         return tuple(
-            CheckpointPart(self._storage, file.path, content=self._content_of(file), tail_bytes=tail) for file in files
+            CheckpointPart(self._storage, file.path, None, self._content_of(file), tail, file.size_bytes)
+            for file in files
         )
 
     def open_ahead(self) -> None:
@@ -95,7 +96,7 @@ class Checkpoint:
     def _sidecars(self) -> tuple[CheckpointPart, ...]:
         top_level, tail = self.files.files[0].path, _tail_bytes(len(self._sidecar_files))
         return tuple(
-            CheckpointPart(self._storage, file.path, top_level, self._content_of(file), tail)
+            CheckpointPart(self._storage, file.path, top_level, self._content_of(file), tail, file.size_bytes)
             for file in self._sidecar_files
         )
 

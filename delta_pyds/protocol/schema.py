@@ -271,6 +271,17 @@ def holds(data_type: DataType, part: PrimitiveType) -> bool:
     return data_type == part
 
 
+def num_leaves(data_type: DataType) -> int:
+    """How many columns Parquet makes of a type: one for each that has no parts."""
+    if isinstance(data_type, StructType):
+        return sum(num_leaves(f.data_type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return num_leaves(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return num_leaves(data_type.key_type) + num_leaves(data_type.value_type)
+    return 1
+
+
 def change_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
     """The schema with ``change`` applied to every field at every level, inner ones first."""
 

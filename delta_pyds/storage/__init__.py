@@ -11,6 +11,7 @@
 - ``object_store``: listings by pages and single requests, alike for the three
 - ``read_ahead``: ranges asked for before they are read, several at a time
 - ``object_file``: an object as a file that Parquet is read from
+- ``parquet_ends``: how much of a file's end to ask for at once
 - ``object_output``: a new object that is written to
 - ``s3``: S3 and what speaks like it, by If-None-Match
 - ``azure``: Azure Blob Storage and ADLS Gen2, by If-None-Match

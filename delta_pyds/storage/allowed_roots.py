@@ -74,9 +74,9 @@ class RestrictedStorage:
         self.require_allowed(path)
         return self._storage.read(path, offset, length)
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
         self.require_allowed(path)
-        return self._storage.parquet_source(path, tail_bytes)
+        return self._storage.parquet_source(path, tail_bytes, size_bytes)
 
     def exists(self, path: str) -> bool:
         self.require_allowed(path)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from delta_pyds.errors import StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
-from delta_pyds.storage.object_store import Found, ObjectStorage, Page
+from delta_pyds.storage.object_store import End, Found, ObjectStorage, Page, size_of
 from delta_pyds.storage.retries import after_transient_errors
 
 _T = TypeVar("_T")
@@ -96,30 +96,42 @@ class AzureStorage(ObjectStorage):
     def _upload(self, path: str) -> Upload:
         return _Blocks(self, path)
 
-    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        bucket, key = self._place(path)
-        if length is not None and length <= 0:
-            return b""
+    def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
+        return self._part(bucket, key, offset, length, generation).tail
 
-        with self._translated("read", path):
-            try:
-                return self._content(bucket, key, offset or 0, length)
-            except Exception as error:
-                if self._http_status(error) == 416:
-                    return b""  # the range begins at the end of the file, or after it
-                raise
-
-    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:
         # Azure knows no ranges that count from the end
-        size = self._examined(bucket, key).size_bytes
-        start = max(size - tail_bytes, 0)
-        return size, self._content(bucket, key, start, size - start) if size else b""
+        if size_bytes:
+            end = self._end_of(bucket, key, tail_bytes, size_bytes)
+            if end is not None:
+                return end
+        found = self._examined(bucket, key)
+        if not found.size_bytes:
+            return End(0, b"", "")
+        start = max(found.size_bytes - tail_bytes, 0)
+        return self._part(bucket, key, start, found.size_bytes - start, found.generation)
 
-    def _content(self, bucket: str, key: str, offset: int, length: int | None) -> bytes:
-        async def read() -> bytes:
+    def _end_of(self, bucket: str, key: str, tail_bytes: int, size_bytes: int) -> End | None:
+        """The end of a blob of this size; None where it has another."""
+        start = max(size_bytes - tail_bytes, 0)
+        try:
+            end = self._part(bucket, key, start, size_bytes - start)
+        except Exception as error:
+            if self._http_status(error) == 416:
+                return None
+            raise
+        return end if end.size_bytes == size_bytes else None
+
+    def _part(self, bucket: str, key: str, offset: int, length: int | None, generation: str = "") -> End:
+        async def read() -> End:
             blob = self._container(bucket).get_blob_client(key)
-            stream = await blob.download_blob(offset=offset, length=length, **_ONCE)
-            return bytes(await stream.readall())
+            condition: dict[str, Any] = {}
+            if generation:
+                unchanged = importlib.import_module("azure.core").MatchConditions.IfNotModified
+                condition = {"etag": f'"{_unquoted(generation)}"', "match_condition": unchanged}
+            stream = await blob.download_blob(offset=offset, length=length, **condition, **_ONCE)
+            data = bytes(await stream.readall())
+            return End(size_of(stream.properties.content_range), data, generation_of(stream.properties))
 
         return self._ask(read)
 
@@ -208,8 +220,12 @@ def _found(entry: Any) -> Found:
     # what Hadoop's connectors and accounts with a hierarchy of directories put there for one
     metadata = {name.lower(): value for name, value in (entry.metadata or {}).items()}
     is_directory = "true" in (metadata.get("hdi_isfolder"), metadata.get("is_directory"))
-    etag = generation_of(entry).strip('"')  # some answers have them quoted
+    etag = _unquoted(generation_of(entry))
     return Found(str(entry.name), int(entry.size or 0), modification_time_ms(entry), etag, is_directory)
+
+
+def _unquoted(etag: str) -> str:
+    return etag.strip('"')  # some answers have them quoted
 
 
 def _code_of(error: BaseException) -> Any:

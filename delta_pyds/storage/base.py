@@ -81,11 +81,13 @@ class Storage(Protocol):
         """The file's bytes, or those from ``offset`` on, at most ``length`` of them; short at the end of the file."""
         ...
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:
         """The file for ``pyarrow.parquet``: open, seekable, to be closed by the caller. Never a name, which it would
         take for a URI where it can.
 
-        ``tail_bytes``: so much of the end comes with the size, where bytes come by requests.
+        Where bytes come by requests, ``tail_bytes`` of the end come with the size, and all bytes are of one object:
+        reading what has been overwritten meanwhile is an error. ``size_bytes``: a promise, which spares some stores a
+        look. What the object has is what counts.
         """
         ...
 

@@ -225,7 +225,7 @@ class FsspecStorage:
             data = self._filesystem.cat_file(self._key(path), **({} if whole else {"start": start, "end": end}))
             return bytes(data)
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:  # noqa: ARG002 - it reads what it is asked for
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - it reads what it is asked for
         with self._translated("opened", path):
             # pyarrow asks for exact ranges: a read-ahead cache would fetch megabytes beside them
             return self._filesystem.open(self._key(path), "rb", cache_type="none")

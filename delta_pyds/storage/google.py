@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
-from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
+from delta_pyds.storage.object_store import End, Found, ObjectStorage, Page, byte_range, size_of
 
 _FILES_PER_PAGE = 1000  # the service gives no more
 _BOUNDARY = "delta_pyds_batch"
@@ -55,33 +55,25 @@ class GoogleStorage(ObjectStorage):
         with self._translated("written", path):
             self._send(*self._place(path), data)
 
-    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        bucket, key = self._place(path)
-        if length is not None and length <= 0:
-            return b""
-        wanted = byte_range(offset, length)
-        with self._translated("read", path):
-            try:
-                return self._content(bucket, key, wanted)[1]
-            except Exception as error:
-                if self._http_status(error) == 416:
-                    return b""  # the range begins at the end of the file, or after it
-                raise
+    def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
+        condition = {"ifGenerationMatch": generation} if generation else {}
+        return self._answer(bucket, key, byte_range(offset, length), **condition)[1]
 
-    def _content(self, bucket: str, key: str, wanted: str | None) -> tuple[Mapping[str, str], bytes]:
+    def _answer(self, bucket: str, key: str, wanted: str | None, **condition: str) -> tuple[Mapping[str, str], bytes]:
         headers = {"Range": wanted} if wanted else {}
-        answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media")
+        answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media", **condition)
         return answered, bytes(data)
 
-    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:  # noqa: ARG002 - it is told
         try:
-            headers, tail = self._content(bucket, key, f"bytes=-{tail_bytes}")
+            headers, tail = self._answer(bucket, key, f"bytes=-{tail_bytes}")
         except Exception as error:
             if self._http_status(error) == 416:
-                return 0, b""
+                return End(0, b"", "")
             raise
         content_range = headers.get("Content-Range")
-        return (size_of(content_range) if content_range else len(tail)), tail
+        size = size_of(content_range) if content_range else len(tail)
+        return End(size, tail, headers.get("X-Goog-Generation") or "")
 
     def _page(self, bucket: str, prefix: str, start: str, *, more: Any = None, limit: int | None = None) -> Page:
         page = self._call(

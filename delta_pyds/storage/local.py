@@ -113,7 +113,7 @@ class LocalStorage:
         except OSError as error:
             raise _failed("read", path, error) from error
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> Any:  # noqa: ARG002 - nothing waits
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> Any:  # noqa: ARG002 - nothing waits
         # imported here: who only lists and reads JSON needs no Arrow
         import pyarrow as pa
 

@@ -8,25 +8,44 @@ from typing import Any
 
 from delta_pyds.storage.read_ahead import HOLE_BYTES, Expectation, Expectations
 
+# Arrow begins with so much of a file's end.
+_ARROW_BYTES = 64 * 1024
+
 
 class ObjectFile(io.RawIOBase):
     """Invariant: each byte is what the object has there; a range is asked for once each time that it is read, what is
     expected once, and the last bytes, which came with the size, never again.
 
-    ``size_bytes``, ``tail``: of the object, and its last bytes. ``fetch(offset, length)``: bytes of it.
+    ``size_bytes``, ``tail``: of the object, and its last bytes. ``fetch(offset, length)``: bytes of it. ``path``: its.
     """
 
-    def __init__(self, size_bytes: int, tail: bytes, fetch: Callable[[int, int], bytes]) -> None:
+    def __init__(self, size_bytes: int, tail: bytes, fetch: Callable[[int, int], bytes], path: str) -> None:
         super().__init__()
         self._size = size_bytes
         self._tail = tail
         self._fetch = fetch
-        self._expected = Expectations(fetch)
+        self._path = path
+        self._expected = Expectations(fetch, path)
         self._at = 0
 
     def again(self) -> ObjectFile:
         """The same file, open once more, without a request."""
-        return ObjectFile(self._size, self._tail, self._fetch)
+        return ObjectFile(self._size, self._tail, self._fetch, self._path)
+
+    @property
+    def footer_bytes(self) -> int:
+        """With what follows it, as the last bytes of a Parquet file say; 0 where they say nothing that may be true."""
+        length = int.from_bytes(self._tail[-8:-4], "little") + 8
+        return length if self._tail[-4:] == b"PAR1" and length <= self._size else 0
+
+    def short_footer(self) -> Any:
+        """The footer with what follows it, the rest of it asked for; None where Arrow's own look at the end costs no
+        request, or the last bytes are not those of a Parquet file.
+        """
+        if not self.footer_bytes or len(self._tail) >= min(_ARROW_BYTES, self._size):
+            return None
+        self.seek(-self.footer_bytes, io.SEEK_END)
+        return self.read()
 
     def readable(self) -> bool:
         return True

@@ -21,6 +21,7 @@ from delta_pyds.storage.base import (
     parts_below,
 )
 from delta_pyds.storage.conditional_put import ConditionalPutStorage
+from delta_pyds.storage.failures import shown_cause
 from delta_pyds.storage.object_file import ObjectFile
 from delta_pyds.storage.object_output import FileUpload, ObjectOutput, Upload
 
@@ -41,6 +42,14 @@ class Found(NamedTuple):
     is_directory: bool = False
 
 
+class End(NamedTuple):
+    """The last bytes of an object. ``generation``: of which its other bytes are to be; empty where it is not known."""
+
+    size_bytes: int
+    tail: bytes
+    generation: str
+
+
 class Page(NamedTuple):
     """``more``: what the next page is asked for with; None after the last."""
 
@@ -59,6 +68,14 @@ def byte_range(offset: int | None, length: int | None) -> str | None:
 def size_of(content_range: str) -> int:
     """The whole file's size, by the header ``Content-Range`` of an answer: ``bytes 0-9/100``."""
     return int(content_range.rpartition("/")[2])
+
+
+def _overwritten(path: str) -> StorageError:
+    return StorageError(
+        f"{path!r} was overwritten while it was read, so its bytes would be of two files. Read again; if that fails, "
+        "too, something writes to the file again and again, and files of a table are written once.",
+        path=path,
+    )
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -84,8 +101,18 @@ class ObjectStorage(ConditionalPutStorage):
         """One object. Raises: what has the status 404, or FileNotFoundError."""
 
     @abstractmethod
-    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
-        """The size of an object, and its last bytes, at most so many. Raises: as ``_examined``."""
+    def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:
+        """The size of an object, and its last bytes, at most so many. ``size_bytes``: a promise.
+
+        Raises: as ``_examined``.
+        """
+
+    @abstractmethod
+    def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
+        """The bytes of an object from a place on, on the condition that it is this generation, if one is given.
+
+        Raises: as ``_examined``; what has the status 416 where it ends before, and 412 for another generation.
+        """
 
     _removes_many = True
 
@@ -158,10 +185,30 @@ class ObjectStorage(ConditionalPutStorage):
             raise file_not_found(path)
         return FileStatus(path, found.size_bytes, found.modification_time_ms, found.generation)
 
-    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES) -> ObjectFile:
+    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
+        return self._read(path, offset or 0, length)
+
+    def _read(self, path: str, offset: int, length: int | None, generation: str = "") -> bytes:
+        bucket, key = self._place(path)
+        if length is not None and length <= 0:
+            return b""
+        with self._translated("read", path):
+            try:
+                return self._content(bucket, key, offset, length, generation)
+            except Exception as error:
+                status = self._http_status(error)
+                if status == 416:
+                    return b""  # the range begins at the end of the file, or after it
+                if status == 412 and generation:
+                    raise _overwritten(path) from shown_cause(error, self._secrets)
+                raise
+
+    def parquet_source(self, path: str, tail_bytes: int = TAIL_BYTES, size_bytes: int | None = None) -> ObjectFile:
         with self._translated("opened", path):
-            size, tail = self._end(*self._place(path), tail_bytes)
-        return ObjectFile(size, tail, lambda offset, length: self.read(path, offset, length))
+            size, tail, generation = self._end(*self._place(path), tail_bytes, size_bytes)
+        # it compares by bytes, which a weak one never equals
+        generation = "" if generation.startswith("W/") else generation
+        return ObjectFile(size, tail, lambda offset, length: self._read(path, offset, length, generation), path)
 
     def open_output(self, path: str) -> BinaryIO:
         self._place(path)

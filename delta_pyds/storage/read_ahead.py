@@ -19,8 +19,10 @@ from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# Requests at a time, of a whole process. With more, all files arrive at the end, and are decoded while nothing comes.
+# Requests at a time to one store. With more, all files arrive at the end, and are decoded while nothing comes.
 _THREADS = min(32, max(8, 4 * (os.cpu_count() or 1)))
+# So long a thread waits for more.
+_IDLE_S = 60.0
 # What lies between two ranges is fetched with them, where a request of its own would take longer.
 HOLE_BYTES = 64 * 1024
 # What all files of a process may hold; the rest is asked for when it is read.
@@ -67,8 +69,9 @@ class Expectation:
 class Expectations:
     """All of one file. ``fetch(offset, length)``: bytes of it, to be asked by any thread."""
 
-    def __init__(self, fetch: Callable[[int, int], bytes]) -> None:
+    def __init__(self, fetch: Callable[[int, int], bytes], path: str) -> None:
         self._fetch = fetch
+        self._path = path
         self._lock = threading.RLock()  # what is collected meanwhile is let go of
         self._process = os.getpid()
         self._open: weakref.WeakSet[Expectation] = weakref.WeakSet()
@@ -81,7 +84,7 @@ class Expectations:
             for wanted in pieces_of(ranges, hole_bytes):
                 for start, end, piece in _cover(self._pieces, *wanted):
                     if piece is None and _HELD.take(end - start):
-                        piece = Piece(start, end, in_background(partial(self._fetch, start, end - start)))
+                        piece = Piece(start, end, in_background(self._path, partial(self._fetch, start, end - start)))
                     if piece is not None:
                         pieces.append(piece)
             expectation = Expectation(pieces, self._remove)
@@ -168,6 +171,9 @@ class _Held:
     """The bytes of all pieces."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
         self._lock = threading.RLock()
         self._bytes = 0
         self.most_bytes = _MOST_BYTES
@@ -193,13 +199,19 @@ def hold_at_most(num_bytes: int) -> None:
     _HELD.most_bytes = num_bytes
 
 
-def in_background(work: Callable[[], _T]) -> Future[_T]:
-    """Do it in one of this process's threads for requests, which it must not wait for."""
-    return _POOL[0].submit(work)
+def in_background(path: str, work: Callable[[], _T]) -> Future[_T]:
+    """Do it in one of this process's threads for requests, which it must not wait for.
+
+    ``path``: of the file that it is about. Each store has threads of its own: one may be silent for minutes.
+    """
+    store = "/".join(path.split("/", 3)[:3])
+    with _POOLS_LOCK[0]:
+        pool = _POOLS.setdefault(store, _Pool())
+    return pool.submit(work)
 
 
 class _Pool:
-    """Threads that a process does not wait for when it ends: a store may be silent for minutes."""
+    """Threads for requests to one store, which a process does not wait for when it ends, and which end when idle."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
@@ -220,7 +232,15 @@ class _Pool:
 
     def _work(self) -> None:
         while True:
-            future, work = self._waiting.get()
+            try:
+                future, work = self._waiting.get(timeout=_IDLE_S)
+            except queue.Empty:
+                # nobody counts on this thread any more; or somebody has just begun to
+                if not self._idle.acquire(blocking=False):
+                    continue
+                with self._lock:
+                    self._threads -= 1
+                return
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
@@ -230,12 +250,15 @@ class _Pool:
             self._idle.release()
 
 
-_POOL = [_Pool()]
+# by scheme and bucket
+_POOLS: dict[str, _Pool] = {}
+_POOLS_LOCK = [threading.Lock()]
 
 
 def _forget_threads() -> None:
-    _POOL[0] = _Pool()
-    _HELD.__init__()  # type: ignore[misc]
+    _POOLS_LOCK[0] = threading.Lock()
+    _POOLS.clear()
+    _HELD.reset()
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 from delta_pyds.errors import FileNotFoundInStorageError, StorageError
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
 from delta_pyds.storage.object_output import PARALLEL, Upload
-from delta_pyds.storage.object_store import Found, ObjectStorage, Page, byte_range, size_of
+from delta_pyds.storage.object_store import End, Found, ObjectStorage, Page, byte_range, size_of
 from delta_pyds.storage.retries import HalfAnswerError, after_transient_errors
 
 # What s3fs cuts off a path from here on.
@@ -94,20 +94,13 @@ class S3Storage(ObjectStorage):
     def _examined(self, bucket: str, key: str) -> Found:
         return _found(key, self._call("head_object", bucket, Key=key), "ContentLength")
 
-    def read(self, path: str, offset: int | None = None, length: int | None = None) -> bytes:
-        bucket, key = self._place(path)
-        if length is not None and length <= 0:
-            return b""
-        with self._translated("read", path):
-            try:
-                return self._content(bucket, key, byte_range(offset, length))[1]
-            except Exception as error:
-                if self._http_status(error) == 416:
-                    return b""  # the range begins at the end of the file, or after it
-                raise
+    def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
+        wanted = byte_range(offset, length)
+        condition = {"IfMatch": generation} if generation else {}
+        return self._answer(bucket, key, **({"Range": wanted} if wanted else {}), **condition)[1]
 
-    def _content(self, bucket: str, key: str, wanted: str | None) -> tuple[Mapping[str, Any], bytes]:
-        request = {"Bucket": bucket, "Key": key, **self._filesystem.req_kw, **({"Range": wanted} if wanted else {})}
+    def _answer(self, bucket: str, key: str, **wanted: str) -> tuple[Mapping[str, Any], bytes]:
+        request = {"Bucket": bucket, "Key": key, **self._filesystem.req_kw, **wanted}
 
         async def read() -> tuple[Mapping[str, Any], bytes]:
             # cat_file of newer s3fs asks for the size first
@@ -128,15 +121,15 @@ class S3Storage(ObjectStorage):
             lambda _: 0.0,
         )
 
-    def _end(self, bucket: str, key: str, tail_bytes: int) -> tuple[int, bytes]:
+    def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:  # noqa: ARG002 - it is told
         try:
-            answer, tail = self._content(bucket, key, f"bytes=-{tail_bytes}")
+            answer, tail = self._answer(bucket, key, Range=f"bytes=-{tail_bytes}")
         except Exception as error:
             if self._http_status(error) == 416:
-                return 0, b""
+                return End(0, b"", "")
             raise
         content_range = answer.get("ContentRange")
-        return (size_of(content_range) if content_range else len(tail)), tail
+        return End(size_of(content_range) if content_range else len(tail), tail, generation_of(answer))
 
     def _remove(self, bucket: str, key: str) -> None:
         self._call("delete_object", bucket, Key=key)

@@ -59,6 +59,7 @@ class ScanState(Concealing):
     ``ScanFile.partition_values``; a user's schema may spell the logical ones its own way.
     ``time_zone``: IANA name, for partition timestamps written without a zone.
     ``verify_page_checksums``: of the pages that are decoded, those that have one.
+    ``file_leaves``: how many leaf columns a file of the table should have; 0 where all of them are read.
     """
 
     table_root: str
@@ -74,6 +75,7 @@ class ScanState(Concealing):
     batch_rows: int = 65_536
     time_zone: str = "UTC"
     verify_page_checksums: bool = True
+    file_leaves: int = 0
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
 )
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
 from delta_pyds.verification.arrow import column
 from delta_pyds.verification.file_schema import check_file_schema
@@ -58,6 +59,7 @@ class FileChecks:
         time_zone: str | None = None,
     ) -> None:
         self._storage = storage
+        self._ends = ParquetEnds("footers")
         self._root = table_root
         self._options = storage_options
         self._state = state
@@ -95,7 +97,7 @@ class FileChecks:
             return
         if size != add.size:
             self._findings.error("file.size", path, f"the data file has {size} bytes, and the log says {add.size}.")
-        num_rows, materialised = self._footer(path)
+        num_rows, materialised = self._footer(path, size)
         deleted = self._deleted(add, path, num_rows)
         try:
             self._content(add, path, size, num_rows, deleted)
@@ -104,9 +106,9 @@ class FileChecks:
         except SchemaMismatchError as e:
             self._findings.error("file.schema", path, e.message)
 
-    def _footer(self, path: str) -> tuple[int, list[StructField]]:
+    def _footer(self, path: str, size_bytes: int) -> tuple[int, list[StructField]]:
         """Rows of the file, and the partition columns that it holds."""
-        source = self._storage.parquet_source(path)
+        source = self._ends.open(self._storage, path, size_bytes)
         try:
             parquet = open_parquet(source)
             schema = parquet.schema_arrow

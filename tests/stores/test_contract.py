@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError
+from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError, StorageError
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import resolve_storage
+from tests.stores.requests_made import requests_made
 from tests.support.stores import ACCOUNT, Store
 from tests.unit.storage.contract import ODD_NAMES, Put, WritingContract
 
@@ -102,6 +103,30 @@ def test_a_blob_that_stands_for_a_directory_is_one(store: Store, storage: Storag
     assert [(entry.name, entry.kind) for entry in storage.list_directory(root)] == [("d", "directory")]
     assert [file.name for file in storage.list_from(f"{root}/d", "")] == ["f"]
     assert not storage.exists(f"{root}/d")
+
+
+def test_a_file_that_is_overwritten_between_two_requests_is_named(store: Store, storage: Storage, root: str) -> None:
+    store.put(f"{root}/x", bytes(200_000))
+    source = storage.parquet_source(f"{root}/x", 1_000)
+    source.seek(0)
+    assert source.read(10) == bytes(10)
+    store.put(f"{root}/x", b"1" * 200_000)
+    with pytest.raises(StorageError, match=f"'{root}/x' was overwritten while it was read"):
+        source.read(10)
+    assert storage.parquet_source(f"{root}/x", 1_000).read(10) == b"1" * 10
+
+
+@pytest.mark.parametrize("promised", [None, 0, 1_500, 2_000, 2_001, 2_500, 1 << 40])
+def test_a_size_that_is_promised_decides_nothing(
+    store: Store, storage: Storage, root: str, promised: int | None
+) -> None:
+    data = bytes(range(200)) * 10
+    store.put(f"{root}/x", data)
+    with requests_made() as made:
+        source = storage.parquet_source(f"{root}/x", 100, promised)
+        assert (source.size(), source.read()) == (2_000, data)
+    # the end and the rest; Azure does not say where the end is, and is asked again where somebody else was wrong
+    assert len(made) == (2 if store.name != "azure" or promised == 2_000 else 4 if promised else 3)
 
 
 def test_a_bucket_that_does_not_exist_is_a_refusal(store: Store, storage: Storage) -> None:

@@ -120,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
             status = os.fstat(file.fileno())
             start, length, code = 0, status.st_size, 200
             headers = {"ETag": _etag(status), "Last-Modified": formatdate(status.st_mtime, usegmt=True)}
+            if self.headers.get("If-Match", headers["ETag"]) != headers["ETag"]:
+                return self._answer(412, _error("PreconditionFailed"))
             wanted = self.headers.get("Range")
             if wanted is not None:
                 first, _, last = wanted.removeprefix("bytes=").partition("-")

@@ -37,8 +37,10 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
     change_fields,
+    num_leaves,
     schema_to_string,
 )
+from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
@@ -61,10 +63,10 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
         return False
 
     def chosen(files: Iterable[AddFile]) -> list[AddFile]:
-        known = list(files)
+        known, ends = list(files), ParquetEnds("footers", num_leaves(snapshot.schema))
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool:
             try:
-                narrow = list(pool.map(lambda file: _is_narrow(snapshot, file), known))
+                narrow = list(pool.map(lambda file: _is_narrow(snapshot, ends, file), known))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -117,10 +119,10 @@ def _changed(schema: StructType) -> list[dict[str, object]]:
 # --- footers
 
 
-def _is_narrow(snapshot: Snapshot, file: AddFile) -> bool:
+def _is_narrow(snapshot: Snapshot, ends: ParquetEnds, file: AddFile) -> bool:
     path = resolve_data_path(snapshot.table_root, file.path)
     with Naming(snapshot.table_root, path):
-        parquet = open_parquet(snapshot.storage.parquet_source(path))
+        parquet = open_parquet(ends.open(snapshot.storage, path, file.size))
         try:
             by_id = snapshot.configuration.column_mapping_mode == "id"
             return _differ(file_columns(parquet.schema_arrow), snapshot.schema, by_id)

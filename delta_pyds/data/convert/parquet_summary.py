@@ -36,6 +36,7 @@ from delta_pyds.protocol.schema import (
     parse_schema,
 )
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.parquet_ends import ParquetEnds
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 # what Spark's own schema says of a column that a table keeps
@@ -79,6 +80,7 @@ class ParquetSummaries:
         statistics_of: Callable[[tuple[StructField, ...]], Set[tuple[str, ...]] | None],
     ) -> None:
         self._storage = storage
+        self._ends = ParquetEnds("footers")
         self._root = root
         self._prefix_length = prefix_length
         self._statistics_of = statistics_of
@@ -91,7 +93,7 @@ class ParquetSummaries:
             no table has.
         """
         with Naming(self._root, path):
-            parquet = open_parquet(self._storage.parquet_source(path))
+            parquet = open_parquet(self._ends.open(self._storage, path))
             try:
                 metadata = parquet.metadata
                 # one look at it: threads share it

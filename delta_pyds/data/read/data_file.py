@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
+from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet, short_footer
 from delta_pyds.data.file_schema import FileColumn, file_columns, has_views, without_views
 from delta_pyds.data.read.dictionaries import checked_pieces, dictionary_columns
 from delta_pyds.errors import (
@@ -161,7 +161,7 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
                 "pre_buffer": not (isinstance(source, pa.OSFile) or hasattr(told, "expect")),
                 "verify_page_checksums": state.verify_page_checksums,
             }
-            parquet = open_parquet(source, **options)
+            parquet = open_parquet(source, metadata=short_footer(told), **options)
         except BaseException:
             source.close()
             raise

@@ -20,6 +20,7 @@ from delta_pyds.data.read.data_file import DataFile, Naming
 from delta_pyds.data.read.file_plan import FilePlan
 from delta_pyds.data.read.output import output_schema
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
@@ -50,6 +51,7 @@ class SharedPlans:
         self._may_share = state.predicate is None and state.skip is None
         self._last: _Last | None = None
         self._lock = threading.Lock()
+        self._ends = ParquetEnds("columns" if state.file_leaves else "all", state.file_leaves)
         self._opened: BoundedCache[str, Future[Any]] = BoundedCache(_MOST_OPENED)
 
     @cached_property
@@ -60,7 +62,7 @@ class SharedPlans:
     def source_of(self, file: ScanFile) -> Any:
         """What the bytes of a file, or of a part of it, come from. All parts share the one look at an object's end."""
         if self.storage.scheme == "file" or (file.start == 0 and file.length is None):
-            return self.storage.parquet_source(file.path)
+            return self._open(file)
         with self._lock:
             known = self._opened.get(file.path)
             first = known or Future()
@@ -68,14 +70,17 @@ class SharedPlans:
                 self._opened.put(file.path, first)
         if known is not None:
             again = getattr(known.result(), "again", None)
-            return self.storage.parquet_source(file.path) if again is None else again()
+            return self._open(file) if again is None else again()
         try:
-            first.set_result(self.storage.parquet_source(file.path))
+            first.set_result(self._open(file))
         except BaseException as error:
             # the other parts fail with it
             first.set_exception(error)
             raise
         return first.result()
+
+    def _open(self, file: ScanFile) -> Any:
+        return self._ends.open(self.storage, file.path, file.size_bytes)
 
     def plan_of(self, file: ScanFile, data: DataFile) -> tuple[FilePlan, bool]:
         """The plan of a file, and whether it was made for another one. Raises: what ``FilePlan`` raises."""

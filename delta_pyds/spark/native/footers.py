@@ -32,6 +32,7 @@ from delta_pyds.protocol.schema import (
     type_to_json,
 )
 from delta_pyds.storage.base import Storage
+from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
@@ -77,6 +78,7 @@ class _Needed:
 class _FooterCheck:
     def __init__(self, storage: Storage, state: ScanState) -> None:
         self._storage = storage
+        self._ends = ParquetEnds("footers", state.file_leaves)
         self._state = state
         names = {f.name for f in state.output}
         # a column that is returned and looked at may be needed in two shapes
@@ -87,7 +89,9 @@ class _FooterCheck:
         self._layouts: list[tuple[Any, _Needed]] = []
 
     def reason_against(self, file: ScanFile) -> str | None:
-        with open_data_file(lambda: self._storage.parquet_source(file.path), self._state, file) as data:
+        with open_data_file(
+            lambda: self._ends.open(self._storage, file.path, file.size_bytes), self._state, file
+        ) as data:
             layout = data.metadata.schema
             needed = next((needed for known, needed in self._layouts if known.equals(layout)), None)
             if needed is None:

@@ -20,7 +20,7 @@ from delta_pyds.errors import UserError
 from delta_pyds.expr.nodes import And, Expr, references
 from delta_pyds.expr.stats_rewrite import Needs, Skip, needs, skipping
 from delta_pyds.log.statistics_cache import Columns, StatisticsFilter
-from delta_pyds.protocol.schema import StructType
+from delta_pyds.protocol.schema import StructType, num_leaves
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.scan.column_selection import match_user_schema, parse_column_list, select_columns
 from delta_pyds.table.scan.file_statistics import SkippingColumns, partition_strings
@@ -187,6 +187,7 @@ def select_rows(
         row_ids=row_ids,
         time_zone=time_zone,
         verify_page_checksums=verify_page_checksums,
+        file_leaves=0 if output == relation.schema and not filters else num_leaves(relation.schema),
     )
     return RowSelection(relation, state, where, uses_time_zone, filters)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -18,6 +19,7 @@ from delta_pyds.storage.read_ahead import expect, in_background, pieces_of
 
 CONTENT = random.Random(3).randbytes(1_000_000)
 TAIL = 1_000
+PATH = "s3://bucket/x.parquet"
 
 
 class Store:
@@ -35,7 +37,7 @@ class Store:
         return self.content[offset : offset + length]
 
     def file(self) -> ObjectFile:
-        return ObjectFile(len(CONTENT), CONTENT[-TAIL:], self.fetch)
+        return ObjectFile(len(CONTENT), CONTENT[-TAIL:], self.fetch, PATH)
 
 
 def read(file: ObjectFile, start: int, end: int) -> bytes:
@@ -114,7 +116,7 @@ def test_an_error_comes_when_the_range_is_read() -> None:
     def fail(offset: int, length: int) -> bytes:
         raise StorageError(f"{offset} {length}")
 
-    file = ObjectFile(len(CONTENT), CONTENT[-TAIL:], fail)
+    file = ObjectFile(len(CONTENT), CONTENT[-TAIL:], fail, PATH)
     with expect(file, [(0, 100)]):
         with pytest.raises(StorageError, match="0 100"):
             read(file, 10, 20)
@@ -136,11 +138,47 @@ def test_work_in_the_background_is_done_whatever_was_done_before() -> None:
     def fail() -> None:
         raise ValueError("no")
 
-    futures = [in_background(lambda n=n: n) for n in range(100)]  # type: ignore[misc]
-    failed = in_background(fail)
+    futures = [in_background(PATH, lambda n=n: n) for n in range(100)]  # type: ignore[misc]
+    failed = in_background(PATH, fail)
     assert [future.result(20) for future in futures] == list(range(100))
     with pytest.raises(ValueError, match="no"):
         failed.result(20)
+
+
+def test_a_silent_store_takes_no_thread_from_another() -> None:
+    free, begun = threading.Event(), threading.Semaphore(0)
+
+    def wait() -> bool:
+        begun.release()
+        return free.wait(20)
+
+    silent = [in_background("s3://silent/x", wait) for _ in range(2 * read_ahead._THREADS)]
+    for _ in range(read_ahead._THREADS):
+        assert begun.acquire(timeout=20)
+    assert in_background(PATH, lambda: 1).result(20) == 1
+    assert in_background("s3a://silent/x", lambda: 1).result(20) == 1
+    # and it has no more of them than any other
+    assert not begun.acquire(blocking=False)
+    free.set()
+    assert all(future.result(20) for future in silent)
+
+
+def test_threads_that_have_nothing_to_do_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "_IDLE_S", 0.001)
+
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "deltapy-fetch"}
+
+    before = threads()
+    for number in range(200):
+        # begun again, just while others end
+        futures = [in_background("s3://idle/x", lambda n=n: n) for n in range(number % 3)]  # type: ignore[misc]
+        assert [future.result(20) for future in futures] == list(range(number % 3))
+        threading.Event().wait(0.0005 * (number % 5))
+    deadline = time.monotonic() + 20
+    while threads() - before and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+    assert threads() <= before
 
 
 def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +204,7 @@ def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
     """Python's daemon of Spark forks its workers; what the parent has asked for never comes to them."""
-    assert in_background(lambda: 1).result(20) == 1  # that thread waits for more
+    assert in_background(PATH, lambda: 1).result(20) == 1  # that thread waits for more
     store = Store()
     store.free.clear()
     file = store.file()
@@ -177,7 +215,9 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
             try:
                 signal.alarm(20)  # one that waits for ever is ended
                 store.free.set()
-                status = int(read(file, 0, 200_000) != CONTENT[:200_000] or in_background(lambda: 2).result() != 2)
+                status = int(
+                    read(file, 0, 200_000) != CONTENT[:200_000] or in_background(PATH, lambda: 2).result() != 2
+                )
             finally:
                 os._exit(status)
         _, ended = os.waitpid(child, 0)
@@ -194,7 +234,7 @@ def test_a_process_that_ends_does_not_wait_for_a_store_that_is_silent() -> None:
         "def fetch(offset, length):\n"
         "    asked.set()\n"
         "    threading.Event().wait()\n"
-        "expected = expect(ObjectFile(1000, b'', fetch), [(0, 1000)])\n"
+        "expected = expect(ObjectFile(1000, b'', fetch, 's3://b/x'), [(0, 1000)])\n"
         "assert asked.wait(20)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

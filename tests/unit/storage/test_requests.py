@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ import delta_pyds
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import WritePlan, commit_write, plan_write
 from delta_pyds.data.read import concurrent
+from delta_pyds.data.read.reader import read
+from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
-from delta_pyds.errors import UserError
+from delta_pyds.errors import StorageError, UserError
 from delta_pyds.spark.source.task_scan import TaskScan, to_stream
 from delta_pyds.storage import read_ahead
 from delta_pyds.storage.base import TAIL_BYTES
+from delta_pyds.storage.read_ahead import expect
+from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.storage.s3 import S3Storage
 from delta_pyds.table.scan.packing import Packing, pack
 from delta_pyds.table.scan.scan import plan_scan
@@ -174,10 +179,65 @@ def test_of_one_column_little_else_is_read(files_of_a_store: Path, store: dict[s
     root = f"s3://bucket/{files_of_a_store.name}"
     with requests_made() as requests:
         assert delta_pyds.scan(root, columns="id", storage_options=store).to_table().num_columns == 1
-    for file in files_of_a_store.glob("*.parquet"):
+    files = sorted(files_of_a_store.glob("*.parquet"))
+    footers = [pq.read_metadata(file).serialized_size + 8 for file in files]
+    for number, file in enumerate(files):
         column = pq.read_metadata(file).row_group(0).column(0).total_compressed_size
         end, rest = (request.received for request in of(requests, file.name))
-        assert (end, rest) == (TAIL_BYTES, column)
+        # the first tells how much the others need
+        assert (end, rest) == (8_192 if not number else footers[0] + footers[0] // 8 + 128, column)
+    assert len(requests) == 3 + 2 * len(files)
+
+
+def test_files_that_are_short_are_one_request(bucket: Path, store: dict[str, Any]) -> None:
+    table = data_table(bucket, 1_200, 4)
+    with requests_made() as requests:
+        scan = delta_pyds.scan(f"s3://bucket/{table.name}", columns="id", storage_options=store)
+        assert scan.to_table().num_rows == 1_200
+    assert sorted(r.received for r in of(requests, "part-")) == sorted(
+        f.stat().st_size for f in table.glob("*.parquet")
+    )
+
+
+def test_a_longer_footer_costs_one_request_more_and_no_rows(bucket: Path, store: dict[str, Any]) -> None:
+    """Files that are not alike: one of a hundred row groups comes after those of one."""
+    table = TableBuilder(bucket / "unlike", IDS)
+    table.create()
+    for number, groups in enumerate((1, 1, 100, 1)):
+        rows = [{"id": number * 100_000 + n} for n in range(100_000)]
+        table.append(rows, row_group_size=len(rows) // groups)
+    with requests_made() as requests:
+        state = plan_scan(
+            load_snapshot(f"s3://bucket/{table.path.name}", storage_options=store), columns="id", storage_options=store
+        )
+        files = list(state.files())
+        plans = SharedPlans(replace(state.state, file_leaves=1))
+        found = [sum(batch.num_rows for batch in read(plans.state, file, plans)) for file in files]
+    assert found == [100_000] * 4
+    made = Counter(request.url.partition("?")[0].rpartition("/")[2] for request in of(requests, "part-"))
+    assert sorted(made.values()) == [2, 2, 2, 3]
+
+
+def test_a_file_that_is_overwritten_between_two_requests_is_named(bucket: Path, store: dict[str, Any]) -> None:
+    """Bytes of two files are never put together."""
+    (bucket / "twice").mkdir()
+    file = bucket / "twice" / "x.parquet"
+    file.write_bytes(bytes(200_000))
+    source = resolve_storage("s3://bucket/twice", store).parquet_source("s3://bucket/twice/x.parquet", 1_000)
+    source.seek(0)
+    assert source.read(10) == bytes(10)
+    again = source.again()
+    file.with_name("other").write_bytes(b"1" * 200_000)
+    file.with_name("other").rename(file)
+    for opened in (source, again):
+        with pytest.raises(StorageError, match=r"'s3://bucket/twice/x\.parquet' was overwritten while it was read"):
+            opened.read(10)
+    with expect(again, [(100, 200)]), pytest.raises(StorageError, match="was overwritten"):
+        again.seek(100)
+        again.read(10)
+    # what came with the size is of the first one
+    source.seek(199_500)
+    assert source.read() == bytes(500)
 
 
 def test_a_file_in_parts_is_asked_for_its_end_once(
@@ -197,12 +257,12 @@ def all_but_the_first_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> No
     several = threading.Event()
     real = S3Storage.parquet_source
 
-    def waiting(self: S3Storage, path: str, *tail_bytes: int) -> Any:
+    def waiting(self: S3Storage, path: str, *told: int) -> Any:
         opened.append(path)
         if len(opened) > 2:
             several.set()
         assert len(opened) == 1 or several.wait(20)
-        return real(self, path, *tail_bytes)
+        return real(self, path, *told)
 
     monkeypatch.setattr(S3Storage, "parquet_source", waiting)
 
