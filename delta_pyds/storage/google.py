@@ -56,12 +56,13 @@ class GoogleStorage(ObjectStorage):
             self._send(*self._place(path), data)
 
     def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
-        condition = {"ifGenerationMatch": generation} if generation else {}
-        return self._answer(bucket, key, byte_range(offset, length), **condition)[1]
+        # named and not compared: a bucket with versions has it still
+        named = {"generation": generation} if generation else {}
+        return self._answer(bucket, key, byte_range(offset, length), **named)[1]
 
-    def _answer(self, bucket: str, key: str, wanted: str | None, **condition: str) -> tuple[Mapping[str, str], bytes]:
+    def _answer(self, bucket: str, key: str, wanted: str | None, **more: str) -> tuple[Mapping[str, str], bytes]:
         headers = {"Range": wanted} if wanted else {}
-        answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media", **condition)
+        answered, data = self._call("GET", "b/{}/o/{}", bucket, key, headers=headers, alt="media", **more)
         return answered, bytes(data)
 
     def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:  # noqa: ARG002 - it is told

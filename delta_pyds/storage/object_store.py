@@ -111,7 +111,7 @@ class ObjectStorage(ConditionalPutStorage):
     def _content(self, bucket: str, key: str, offset: int, length: int | None, generation: str) -> bytes:
         """The bytes of an object from a place on, on the condition that it is this generation, if one is given.
 
-        Raises: as ``_examined``; what has the status 416 where it ends before, and 412 for another generation.
+        Raises: as ``_examined``; what has the status 416 where it ends before, and 404 or 412 for another generation.
         """
 
     _removes_many = True
@@ -199,7 +199,9 @@ class ObjectStorage(ConditionalPutStorage):
                 status = self._http_status(error)
                 if status == 416:
                     return b""  # the range begins at the end of the file, or after it
-                if status == 412 and generation:
+                if generation and status in (404, 412):
+                    # each is what some store says of another generation, and some of no object
+                    self._examined(bucket, key)
                     raise _overwritten(path) from shown_cause(error, self._secrets)
                 raise
 

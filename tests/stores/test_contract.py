@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from delta_pyds.errors import FileExistsInStorageError, NothingWrittenError, StorageError
+from delta_pyds.errors import (
+    FileExistsInStorageError,
+    FileNotFoundInStorageError,
+    NothingWrittenError,
+    StorageError,
+)
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import resolve_storage
@@ -113,7 +118,11 @@ def test_a_file_that_is_overwritten_between_two_requests_is_named(store: Store, 
     store.put(f"{root}/x", b"1" * 200_000)
     with pytest.raises(StorageError, match=f"'{root}/x' was overwritten while it was read"):
         source.read(10)
-    assert storage.parquet_source(f"{root}/x", 1_000).read(10) == b"1" * 10
+    again = storage.parquet_source(f"{root}/x", 1_000)
+    assert again.read(10) == b"1" * 10
+    storage.delete(f"{root}/x", below=root)
+    with pytest.raises(FileNotFoundInStorageError, match=f"no file at '{root}/x'"):
+        again.read(10)
 
 
 @pytest.mark.parametrize("promised", [None, 0, 1_500, 2_000, 2_001, 2_500, 1 << 40])
