@@ -20,14 +20,18 @@ from delta_pyds.statements.kinds import (
     DropTable,
     RenameColumn,
     RenameTable,
+    ReplaceColumns,
     SetLocation,
     SetProperties,
     Statement,
+    SyncIdentity,
     TableReference,
     UnsetProperties,
 )
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table, target_table
+
+_OF_DELTA = (DropFeature, SyncIdentity)
 
 
 def alter_table(reader: StatementReader) -> Statement:
@@ -37,7 +41,7 @@ def alter_table(reader: StatementReader) -> Statement:
     found = _action(reader, target)
     if reader.token.is_symbol(","):
         reader.refuse("several changes in one ALTER TABLE", "Write one statement for each.")
-    reader.expect_end()
+    reader.expect_end(of_delta=isinstance(found, _OF_DELTA))
     return found
 
 
@@ -62,6 +66,8 @@ def _in_backticks(reader: StatementReader) -> bool:
 def _action(reader: StatementReader, target: TableReference) -> Statement:
     if reader.accept("ADD", "COLUMN|COLUMNS"):
         return _add_columns(reader, target)
+    if reader.accept("REPLACE", "COLUMNS"):
+        return ReplaceColumns(target, reader.in_parentheses(lambda: column(reader)))
     if reader.accept("ADD", "CONSTRAINT"):
         return AddConstraint(target, *constraint(reader))
     if target.path is None and reader.accept("RENAME", "TO"):
@@ -96,18 +102,18 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
 
 def _is_called_column(reader: StatementReader) -> bool:
     """Whether the word COLUMN is the column's own name."""
-    if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT"):
+    if reader.at("COLUMN", "SET|DROP", "NOT|DEFAULT") or reader.at("COLUMN", "."):
         return True
     behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
     if reader.at("COLUMN", "COMMENT"):
         return behind.kind == "string"
     following = reader.tokens[min(reader.index + 3, len(reader.tokens) - 1)]
+    if reader.at("COLUMN", "SYNC", "IDENTITY"):
+        return not following.is_word("IDENTITY")
     return reader.at("COLUMN", "TYPE") and behind.kind == "word" and following.kind == "end"
 
 
 def _other(reader: StatementReader) -> NoReturn:
-    if reader.at("REPLACE", "COLUMNS"):
-        reader.refuse("ALTER TABLE ... REPLACE COLUMNS", "Add, rename and drop columns instead.")
     if reader.at("RENAME", "TO"):
         reader.refuse("ALTER TABLE ... RENAME TO for a table by path", "Move its directory, or clone it.")
     if reader.at("SET", "LOCATION"):
@@ -143,7 +149,7 @@ def _drop(reader: StatementReader, target: TableReference) -> Statement:
     return DropColumns(target, columns, if_exists)
 
 
-def _alter_column(reader: StatementReader, target: TableReference, changes: bool) -> AlterColumn:
+def _alter_column(reader: StatementReader, target: TableReference, changes: bool) -> AlterColumn | SyncIdentity:
     found = AlterColumn(target, reader.path_text())
     name = reader.previous.value
     if reader.accept("TYPE"):
@@ -160,18 +166,19 @@ def _alter_column(reader: StatementReader, target: TableReference, changes: bool
         nullable = reader.token.is_word("DROP")
         reader.index += 3
         return replace(found, nullable=nullable)
-    if reader.at("SYNC", "IDENTITY"):
-        reader.refuse("ALTER COLUMN ... SYNC IDENTITY", "Write no values into the identity column yourself.")
+    if reader.accept("SYNC", "IDENTITY"):
+        return SyncIdentity(target, found.column)
     if not changes:
-        reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST or AFTER")
+        reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST, AFTER or SYNC IDENTITY")
     return _hive_change(reader, found, name)
 
 
 def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> AlterColumn:
     """``CHANGE COLUMN name name type [COMMENT 'c'] [FIRST | AFTER c]``"""
-    new = column(reader, placed=True)
+    new = column(reader)
+    after = place(reader) if reader.at("FIRST|AFTER") else None
     if new.default is not None or new.generated is not None or new.identity is not None or not new.nullable:
         reader.fail("CHANGE COLUMN takes a name, a type, a comment and a place")
     if new.path[0].lower() != name.lower():
         reader.refuse("another name in CHANGE COLUMN", "Use ALTER TABLE ... RENAME COLUMN old TO new.")
-    return replace(found, data_type=new.data_type, comment=new.comment, after=new.after)
+    return replace(found, data_type=new.data_type, comment=new.comment, after=after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from delta_pyds.statements import pieces
+from delta_pyds.statements.columns import property_value
 from delta_pyds.statements.kinds import CachedView, CacheTable, Refresh
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table, target_table
@@ -53,8 +54,8 @@ def _option(reader: StatementReader) -> tuple[str, str]:
     """The key in lower case, and the value."""
     # two strings beside each other are a key and its value
     key = reader.take().value if reader.token.kind == "string" else ".".join(reader.path())
-    reader.accept("=")
-    return key.lower(), reader.take().value
+    reader.accept("=|==")
+    return key.lower(), property_value(reader)
 
 
 def refresh(reader: StatementReader) -> Refresh:

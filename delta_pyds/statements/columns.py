@@ -33,14 +33,18 @@ def column(reader: StatementReader, *, nested: bool = False, placed: bool = Fals
     found = ColumnText(path, pieces.data_type(reader))
     seen: set[str] = set()
     while (option := reader.token.text.upper()) in (*_OPTIONS, "NOT", "!", "NULL") and reader.token.kind != "name":
+        if option in ("FIRST", "AFTER"):
+            option = "a place"
+            if not placed:
+                break
         if option in seen:
             reader.refuse_at_end(f"{option} is said twice of one column", "CREATE_TABLE_COLUMN_DESCRIPTOR_DUPLICATE")
         seen.add(option)
-        found = _with_option(reader, found, placed)
+        found = _with_option(reader, found)
     return found
 
 
-def _with_option(reader: StatementReader, found: ColumnText, placed: bool) -> ColumnText:
+def _with_option(reader: StatementReader, found: ColumnText) -> ColumnText:
     if reader.accept("NOT|!"):
         reader.expect("NULL")
         return replace(found, nullable=False)
@@ -50,7 +54,7 @@ def _with_option(reader: StatementReader, found: ColumnText, placed: bool) -> Co
         return replace(found, default=pieces.expression(reader, at_option))
     if reader.accept("GENERATED"):
         return _generated(reader, found)
-    if placed and reader.at("FIRST|AFTER"):
+    if reader.at("FIRST|AFTER"):
         return replace(found, after=place(reader))
     if reader.at("CONSTRAINT|CHECK|PRIMARY|REFERENCES|UNIQUE"):
         reader.refuse(
@@ -118,17 +122,25 @@ def properties(reader: StatementReader) -> dict[str, str]:
 
     def one() -> None:
         start = reader.token
-        key = property_key(reader)
+        key = _key_of_value(reader)
         # those of Delta are the same in small and large letters
         same = key.lower() if key.lower().startswith("delta.") else key
         if same in seen:
             reader.refuse_at_end(f"the property '{key}' is given twice", "DUPLICATE_KEY", start)
         seen.add(same)
         reader.accept("=|==")
-        found[key] = _value(reader)
+        found[key] = property_value(reader)
 
     reader.in_parentheses(one)
     return found
+
+
+def _key_of_value(reader: StatementReader) -> str:
+    """Strings beside each other are one key before a sign; without one the first is the key, and the others a value."""
+    last = reader.index
+    while reader.tokens[last].kind == "string":
+        last += 1
+    return reader.string() if last > reader.index and reader.tokens[last].is_symbol("=", "==") else property_key(reader)
 
 
 def property_key(reader: StatementReader) -> str:
@@ -136,7 +148,8 @@ def property_key(reader: StatementReader) -> str:
     return reader.take().value if reader.token.kind == "string" else ".".join(reader.path())
 
 
-def _value(reader: StatementReader) -> str:
+def property_value(reader: StatementReader) -> str:
+    """As a text."""
     token = reader.token
     if token.kind == "string":
         return reader.string()

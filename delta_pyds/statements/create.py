@@ -175,7 +175,7 @@ def _clone(reader: StatementReader, target: TableReference, mode: Mode) -> Clone
         reader.fail("a table is cloned, not its changes")
     given = properties(reader) if reader.accept("TBLPROPERTIES") else {}
     location = reader.string() if reader.accept("LOCATION") else None
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Clone(target, mode, source, given, location)
 
 

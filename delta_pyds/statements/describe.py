@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from delta_pyds.statements.columns import property_key
-from delta_pyds.statements.kinds import Describe, DescribeDetail, DescribeHistory, ShowColumns, ShowProperties
+from delta_pyds.statements.insert import partition_values
+from delta_pyds.statements.kinds import SqlText
+from delta_pyds.statements.questions import (
+    Describe,
+    DescribeDetail,
+    DescribeHistory,
+    ShowColumns,
+    ShowPartitions,
+    ShowProperties,
+)
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import table_or_path, target_table
 
@@ -16,7 +25,7 @@ def history(reader: StatementReader) -> DescribeHistory:
     reader.index += 2
     target = table_or_path(reader)
     limit = reader.whole_number() if reader.accept("LIMIT") else None
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return DescribeHistory(target, limit)
 
 
@@ -24,7 +33,7 @@ def detail(reader: StatementReader) -> DescribeDetail:
     """``DESCRIBE DETAIL t``"""
     reader.index += 2
     target = table_or_path(reader)
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return DescribeDetail(target)
 
 
@@ -36,6 +45,8 @@ def describe(reader: StatementReader) -> Describe:
     reader.accept("TABLE")
     extended = reader.accept("EXTENDED|FORMATTED")
     target = target_table(reader)
+    if reader.at("AS", "JSON") and not extended:
+        reader.refuse_at_end("AS JSON goes with EXTENDED or FORMATTED", "DESCRIBE_JSON_NOT_EXTENDED")
     as_json = reader.accept("AS", "JSON")
     column = reader.path() if not as_json and reader.token.kind in ("word", "name") else None
     reader.expect_end()
@@ -48,7 +59,7 @@ def show_properties(reader: StatementReader) -> ShowProperties:
     target = target_table(reader)
     key = None
     if reader.accept("("):
-        key = property_key(reader)
+        key = reader.string() if reader.token.kind == "string" else property_key(reader)
         reader.expect(")")
     reader.expect_end()
     return ShowProperties(target, key)
@@ -60,3 +71,17 @@ def show_columns(reader: StatementReader) -> ShowColumns:
     target = target_table(reader)
     reader.expect_end()
     return ShowColumns(target)
+
+
+def show_partitions(reader: StatementReader) -> ShowPartitions:
+    """``SHOW PARTITIONS t [PARTITION (column = literal, ...)]``"""
+    reader.expect("SHOW", "PARTITIONS")
+    target = target_table(reader)
+    found: list[tuple[str, SqlText]] = []
+    if reader.accept("PARTITION"):
+        for name, value in partition_values(reader):
+            if value is None:
+                reader.fail(f"the column '{name}' has no value", reader.previous)
+            found.append((name, value))
+    reader.expect_end()
+    return ShowPartitions(target, tuple(found))

@@ -21,7 +21,7 @@ def insert(reader: StatementReader) -> Insert:
     target = target_table(reader)
     found = Insert(target, SqlText("", 0), overwrite, evolves=evolves)
     if reader.accept("PARTITION"):
-        found = replace(found, partition=_partitions(reader))
+        found = replace(found, partition=partition_values(reader))
     if reader.at("IF", "NOT", "EXISTS"):
         reader.refuse("INSERT ... IF NOT EXISTS", "Look first, and then insert.")
     if not overwrite and _at_alias(reader):
@@ -36,17 +36,25 @@ def insert(reader: StatementReader) -> Insert:
 
 
 def _at_alias(reader: StatementReader) -> bool:
-    """Whether ``[AS] name`` stands before REPLACE."""
-    behind = reader.tokens[reader.index + 1 + reader.at("AS") :][:2]
-    is_name = reader.token.kind in ("word", "name")
-    return is_name and len(behind) == 2 and behind[0].is_word("REPLACE") and behind[1].is_word("WHERE", "USING", "ON")
+    """Whether ``[AS] name`` stands before ``[BY NAME] REPLACE``. The word AS may be the name itself."""
+    return any(_replaces_at(reader, reader.index + 1 + has_as) for has_as in range(1 + reader.at("AS")))
+
+
+def _replaces_at(reader: StatementReader, index: int) -> bool:
+    if reader.tokens[index - 1].kind not in ("word", "name"):
+        return False
+    behind = reader.tokens[index : index + 4]
+    if len(behind) == 4 and behind[0].is_word("BY") and behind[1].is_word("NAME"):
+        behind = behind[2:]
+    return len(behind) > 1 and behind[0].is_word("REPLACE") and behind[1].is_word("WHERE", "USING", "ON")
 
 
 def _alias(reader: StatementReader) -> None:
     start = reader.token
-    reader.accept("AS")
-    reader.identifier()
-    if reader.at("REPLACE", "WHERE"):
+    if not _replaces_at(reader, reader.index + 1):
+        reader.expect("AS")
+    reader.alias()
+    if reader.at("REPLACE", "WHERE") or reader.at("BY", "NAME", "REPLACE", "WHERE"):
         code = "INSERT_REPLACE_WHERE_TABLE_ALIAS_NOT_ALLOWED"
         reader.refuse_at_end("a table gets no other name before REPLACE WHERE", code, start)
 
@@ -68,7 +76,8 @@ def _query(reader: StatementReader) -> SqlText:
     return found
 
 
-def _partitions(reader: StatementReader) -> tuple[tuple[str, SqlText | None], ...]:
+def partition_values(reader: StatementReader) -> tuple[tuple[str, SqlText | None], ...]:
+    """``(column [= literal], ...)``"""
     start = reader.token
     found = reader.in_parentheses(lambda: _partition(reader))
     names = [name.lower() for name, _ in found]

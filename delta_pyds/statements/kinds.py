@@ -1,4 +1,4 @@
-"""What a statement asks for: one small value for each kind.
+"""What a statement asks for: one small value for each kind; those that only ask are in ``questions``.
 
 Names are as they were written but without backticks; ``SqlText`` is the user's own text, for Spark to read.
 """
@@ -88,9 +88,9 @@ class Aggregate:
 class PassThrough:
     """Spark's own statement. ``verb``: its first words. ``tables``: those that it reads.
 
-    ``changed``: the tables by name whose entry in the catalog it changes, or expressions that give their names.
-    ``immediate``: expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
-    ``changed_views``: the views that it changes or replaces. ``named``: names at no version that are plainly read.
+    ``changed``: tables by name whose entry in the catalog it changes, or expressions that name them. ``immediate``:
+    expressions that give statements which it runs. ``aggregates``: all that it asks of its one table.
+    ``changed_views``: views that it changes or replaces. ``named``: names at no version that are plainly read.
     """
 
     verb: str
@@ -255,6 +255,11 @@ class AddColumns(Statement):
 
 
 @dataclass(frozen=True)
+class ReplaceColumns(Statement):
+    columns: tuple[ColumnText, ...]
+
+
+@dataclass(frozen=True)
 class RenameColumn(Statement):
     column: str
     new_name: str
@@ -277,6 +282,11 @@ class AlterColumn(Statement):
     default: SqlText | None = None
     drop_default: bool = False
     after: str | None = None
+
+
+@dataclass(frozen=True)
+class SyncIdentity(Statement):
+    column: str
 
 
 @dataclass(frozen=True)
@@ -367,32 +377,3 @@ class CacheTable(Statement):
 @dataclass(frozen=True)
 class Refresh(Statement):
     """REFRESH TABLE."""
-
-
-@dataclass(frozen=True)
-class DescribeHistory(Statement):
-    limit: int | None
-
-
-@dataclass(frozen=True)
-class DescribeDetail(Statement):
-    pass
-
-
-@dataclass(frozen=True)
-class Describe(Statement):
-    """``column``: names of the one that is asked for. ``extended``: EXTENDED and FORMATTED."""
-
-    column: tuple[str, ...] | None
-    extended: bool
-    as_json: bool = False
-
-
-@dataclass(frozen=True)
-class ShowProperties(Statement):
-    key: str | None
-
-
-@dataclass(frozen=True)
-class ShowColumns(Statement):
-    pass

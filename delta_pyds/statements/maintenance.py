@@ -21,7 +21,7 @@ def optimize(reader: StatementReader) -> Optimize:
         reader.expect("BY")
         in_list = reader.token.is_symbol("(")
         columns = reader.in_parentheses(reader.path_text) if in_list else reader.list_of(reader.path_text)
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Optimize(target, condition, columns, full)
 
 
@@ -38,7 +38,7 @@ def reorg(reader: StatementReader) -> Purge:
     if reader.at("UPGRADE"):
         reader.refuse("REORG TABLE ... APPLY (UPGRADE UNIFORM ...)", "Only APPLY (PURGE) is.")
     reader.expect("PURGE", ")")
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Purge(target, condition)
 
 
@@ -52,7 +52,7 @@ def vacuum(reader: StatementReader) -> Vacuum:
         if name in given:
             reader.fail("this is said twice", reader.previous)
         given[name] = value
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Vacuum(target, **given)
 
 
@@ -83,7 +83,7 @@ def restore(reader: StatementReader) -> Restore:
     found = time_travel(reader, found)
     if not found.travels:
         reader.fail("expected VERSION AS OF or TIMESTAMP AS OF")
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Restore(found)
 
 
@@ -99,7 +99,7 @@ def convert(reader: StatementReader) -> Convert:
         reader.list_of(lambda: _typed(reader))
         schema = reader.piece(first, reader.index).text
         reader.expect(")")
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Convert(target, schema, statistics)
 
 
@@ -118,5 +118,5 @@ def generate(reader: StatementReader) -> Generate:
     mode = reader.identifier()
     reader.expect("FOR", "TABLE")
     target = target_table(reader)
-    reader.expect_end()
+    reader.expect_end(of_delta=True)
     return Generate(target, mode)

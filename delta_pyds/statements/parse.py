@@ -66,6 +66,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("DESC|DESCRIBE",), describe.describe),
     (("SHOW", "TBLPROPERTIES"), describe.show_properties),
     (("SHOW", "COLUMNS"), describe.show_columns),
+    (("SHOW", "PARTITIONS"), describe.show_partitions),
     (("UNCACHE", "TABLE"), caching.uncache_table),
     (("REFRESH", "TABLE"), caching.refresh),
 )

@@ -289,8 +289,11 @@ def at_query(reader: StatementReader) -> bool:
     index = reader.index
     while reader.tokens[index].is_symbol("("):
         index += 1
+    token = reader.tokens[index]
     # not a list of names, one of which is a word like these
-    return reader.tokens[index].is_word(*_QUERY_WORDS) and not reader.tokens[index + 1].is_symbol(",", ")")
+    if not token.is_word(*_QUERY_WORDS) or reader.tokens[index + 1].is_symbol(",", ")"):
+        return False
+    return not token.is_word("TABLE") or reader.tokens[index + 1].kind in ("word", "name")
 
 
 def begins_query(reader: StatementReader) -> bool:
@@ -302,6 +305,10 @@ def begins_query(reader: StatementReader) -> bool:
         return not before.is_word("DISTINCT")
     if token.is_word("TABLE") and reader.following.kind not in ("word", "name"):
         return False  # a column of this name
+    if token.is_word("WITH") and reader.following.kind not in ("word", "name"):
+        return False
+    if before.kind == "symbol" and not ends_value(before):
+        return False  # so is what an operator stands before
     if token.is_word("VALUES") and reader.following.kind == "symbol" and not reader.following.is_symbol(*_BEGINS):
         return False
     return token.is_word("SELECT", "WITH", "VALUES", "TABLE")

@@ -11,6 +11,11 @@ from delta_pyds.statements.arguments import BoundText
 from delta_pyds.statements.kinds import SqlText, TableReference
 
 T = TypeVar("T")
+# of all words these alone are no other name of a table, but in backticks
+_NO_ALIAS = (
+    "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "MINUS", "NATURAL", "ON",
+    "RIGHT", "SEMI", "UNION", "USING",
+)  # fmt: skip
 
 
 class StatementReader:
@@ -66,12 +71,13 @@ class StatementReader:
             if not self.accept(word):
                 self.fail(f"expected {word.replace('|', ' or ')}")
 
-    def expect_end(self) -> None:
+    def expect_end(self, *, of_delta: bool = False) -> None:
+        """``of_delta``: no statement of Spark's, whose hints are comments for the reference."""
         while self.accept(";"):
             pass
         if self.token.kind != "end":
             self.fail("the statement should end here")
-        for number in behind_hints(self.text, self.tokens) if "/*+" in self.text else ():
+        for number in behind_hints(self.text, self.tokens) if "/*+" in self.text and not of_delta else ():
             if not (number and self.tokens[number - 1].is_word("SELECT")):
                 self.fail("a hint stands behind SELECT alone", self.tokens[number])
         if self.senseless is not None:
@@ -110,8 +116,17 @@ class StatementReader:
         token = self.token
         if token.kind not in ("word", "name") or not token.value:
             self.fail("expected a name")
+        if token.kind == "word" and not token.value.isascii():
+            reason = "a name with other letters than those of ASCII stands in backticks"
+            raise syntax_error(self.bound, token, reason, "INVALID_IDENTIFIER")
         self.take()
         return token.value
+
+    def alias(self) -> str:
+        """Another name for a table."""
+        if self.token.is_word(*_NO_ALIAS):
+            self.fail("this word names no table; in backticks it does")
+        return self.identifier()
 
     def path(self) -> tuple[str, ...]:
         """Names with dots between them."""

@@ -20,6 +20,10 @@ from delta_pyds.statements.kinds import (
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, target_table
 
+# with which what comes behind a column goes on
+_BEHIND_COLUMNS = (
+    "AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT", "COLLATE",
+)  # fmt: skip
 # in the order that Spark's grammar has them in
 _KINDS = {
     "matched": "MATCHED",
@@ -67,14 +71,25 @@ def alias(reader: StatementReader, *following: str) -> str | None:
         behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
         if not behind.is_word(*following):
             return reader.identifier()  # the word AS itself, as for Spark
-    if reader.accept("AS") or token.kind == "name" or (token.kind == "word" and not token.is_word(*following)):
-        named = reader.identifier()
+    is_word = token.kind == "word" and (not token.is_word(*following) or _at_same_word(reader))
+    if reader.accept("AS") or token.kind == "name" or is_word:
+        named = reader.alias()
     else:
         return None
     if reader.token.is_symbol("("):
         reader.refuse_at_end("a table gets no names of columns here", "COLUMN_ALIASES_NOT_ALLOWED")
         reader.in_parentheses(reader.identifier)
     return named
+
+
+def _at_same_word(reader: StatementReader) -> bool:
+    """Whether the first of ``SET SET a = 1`` and ``WHERE WHERE a = 1`` is a name, and not the second one's column."""
+    word = reader.token.text
+    behind = reader.tokens[min(reader.index + 2, len(reader.tokens) - 1)]
+    begins = behind.kind in ("name", "number", "string") or (
+        behind.kind == "word" and not behind.is_word(*_BEHIND_COLUMNS)
+    )
+    return reader.token.is_word("SET", "WHERE") and reader.following.is_word(word.upper()) and begins
 
 
 def _assignments(reader: StatementReader, ends: pieces.Ends) -> tuple[Assignment, ...]:

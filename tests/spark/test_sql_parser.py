@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.drawn_statements import Parsers
+from tests.support.drawn_statements import OF_SPARK_4_3, STATEMENTS, Parsers, drawn
+from tests.support.sampling import exhaustive, seed
 from tests.unit.statements.parsed import PATH
 from tests.unit.statements.test_row_changes import EXPRESSIONS
 
@@ -61,4 +62,10 @@ def test_every_expression_is_taken_in_every_place(spark: SparkSession) -> None:
     expressions = [*EXPRESSIONS, "a = (1", "a = 1)", "", "a = 1 AND", "CASE WHEN a THEN 1", "a b c", "a = 1 WHERE b"]
     texts = [text.format(t=PATH, e=e) for text in beginnings for e in expressions] + OTHERS
     parsers = Parsers(spark)
+    assert list(filter(None, map(parsers.disagreement, texts))) == []
+
+
+def test_what_spark_takes_of_drawn_texts_we_take_and_cut_where_it_does(spark: SparkSession) -> None:
+    parsers = Parsers(spark)
+    texts = drawn(20_000 if exhaustive() else 500, seed(), (*STATEMENTS, *OF_SPARK_4_3))
     assert list(filter(None, map(parsers.disagreement, texts))) == []

@@ -2,7 +2,9 @@
 
 - ``create``: a new table, or another one in its place
 - ``columns``: columns and nested fields added, renamed, dropped
+- ``replace_columns``: the columns as a list says them
 - ``alter_column``: one column with another type, comment, nullability, default or place
+- ``sync_identity``: the high-water mark of an identity column set by the values that there are
 - ``constraints``: CHECK constraints added and dropped
 - ``properties``: table properties set and unset, the protocol raised
 - ``row_tracking``: row ids for the files that a table has already

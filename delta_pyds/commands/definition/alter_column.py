@@ -25,7 +25,6 @@ from delta_pyds.protocol.features import ICEBERG_COMPAT_FEATURES, Feature
 from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
-    IDENTITY_STEP,
     TYPE_CHANGES,
     ArrayType,
     DataType,
@@ -77,6 +76,7 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     table = configuration.table_root
     spelled = spelled_path(configuration.schema, path, table)
     before = field_at(configuration.schema, spelled)
+    _check_no_identity(configuration, spelled, before, change)
     after = before
     if change.field_type is not None:
         after = _with_text_lengths(configuration, spelled, before, change.field_type)
@@ -85,7 +85,7 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     if change.comment is not None:
         after = replace(after, metadata={**after.metadata, "comment": change.comment})
     if change.nullable is not None:
-        after = _with_nullability(configuration, spelled, after, change.nullable)
+        after = replace(after, nullable=change.nullable)
     if change.default is not None or change.drop_default:
         after = _with_default(configuration, spelled, after, change.default)
     schema = change_field(configuration.schema, spelled, lambda _: after)
@@ -184,8 +184,6 @@ def _retyped(configuration: TableConfiguration, path: Path, before: StructField,
         problem = "the table does not allow it: set delta.enableTypeWidening=true first"
     elif path[0] in configuration.partition_columns:
         problem = "the table is partitioned by it, and the log has its values as texts of the old type"
-    elif any(key in before.metadata for key in IDENTITY_KEYS):
-        problem = "it is an identity column, which is a bigint"
     elif GENERATION_EXPRESSION in before.metadata:
         problem = "it is a generated column, whose expression has the type"
     if problem is not None:
@@ -212,16 +210,21 @@ def _widened(old: DataType, new: DataType, for_iceberg: bool) -> DataType | None
     return new if new == old or can_widen(old, new, for_iceberg=for_iceberg) else None
 
 
-def _with_nullability(configuration: TableConfiguration, path: Path, f: StructField, nullable: bool) -> StructField:
-    if IDENTITY_STEP in f.metadata and nullable != f.nullable:
+def _check_no_identity(
+    configuration: TableConfiguration, path: Path, before: StructField, change: ColumnChange
+) -> None:
+    """Raises: UserError where an identity column is to have anything else but another comment or place."""
+    retyped = change.field_type is not None and change.field_type.data_type != before.data_type
+    other_nulls = change.nullable is not None and change.nullable != before.nullable
+    has_default = change.default is not None or change.drop_default
+    if (retyped or other_nulls or has_default) and any(key in before.metadata for key in IDENTITY_KEYS):
         raise UserError(
-            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column, whose "
-            "nullability is that of its values.",
+            f"the column '{show_path(path)}' of table {configuration.table_root} is an identity column, whose type, "
+            "nullability and values are those of its numbers: only its comment and its place can change.",
             code="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
             table=configuration.table_root,
             column=show_path(path),
         )
-    return replace(f, nullable=nullable)
 
 
 def _with_default(configuration: TableConfiguration, path: Path, f: StructField, default: str | None) -> StructField:
@@ -236,7 +239,7 @@ def _with_default(configuration: TableConfiguration, path: Path, f: StructField,
             table=table,
             column=show_path(path),
         )
-    if any(key in f.metadata for key in (GENERATION_EXPRESSION, *IDENTITY_KEYS)):
+    if GENERATION_EXPRESSION in f.metadata:
         raise UserError(
             f"the column '{show_path(path)}' of table {table} cannot have a default: the table computes its values.",
             code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",

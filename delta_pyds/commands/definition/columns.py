@@ -74,7 +74,7 @@ def add_columns(snapshot: Snapshot, columns: Sequence[NewColumn]) -> DefinitionC
     for column in columns:
         parent, struct = struct_at(schema, column.parent, table)
         path = (*parent, column.field.name)
-        _check_new(column.field, path, struct, table)
+        check_new(column.field, path, struct, table)
         added[path] = column.field
         position = position_of(column.position, struct, path, table)
         schema = change_struct(schema, parent, partial(placed, field=column.field, position=position, table=table))
@@ -126,24 +126,30 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[Path]) -> DefinitionChange:
     schema = configuration.schema
     metadata_paths = [spelled_path(schema, path, table) for path in paths]
     for path in metadata_paths:
-        check_nothing_depends(configuration, path, "drop")
-        if path[0] in configuration.partition_columns:
-            raise _refused_drop(path, table, "is partitioned by it", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
-        physical = _physical(configuration, path)
-        if any(column[: len(physical)] == physical for column in clustered_by(snapshot)):
-            raise _refused_drop(
-                path,
-                table,
-                "is clustered by it: cluster the table by other columns first (clusterBy)",
-                "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
-            )
+        check_can_go(snapshot, path)
     for path in metadata_paths:
         schema = change_struct(schema, path[:-1], partial(_without, path=path, table=table))
-    metadata = _without_statistics(with_schema(configuration, schema), metadata_paths)
+    metadata = without_statistics(with_schema(configuration, schema), metadata_paths)
     return DefinitionChange(Operation("DROP COLUMNS", {"columns": [_name(p) for p in metadata_paths]}), metadata)
 
 
-def _check_new(field: StructField, path: Path, struct: StructType, table: str) -> None:
+def check_can_go(snapshot: Snapshot, path: Path) -> None:
+    """Raises: UserError for a column or field that an expression, the partitioning or the clustering needs."""
+    configuration, table = snapshot.configuration, snapshot.table_root
+    check_nothing_depends(configuration, path, "drop")
+    if path[0] in configuration.partition_columns:
+        raise _refused_drop(path, table, "is partitioned by it", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
+    physical = _physical(configuration, path)
+    if any(column[: len(physical)] == physical for column in clustered_by(snapshot)):
+        raise _refused_drop(
+            path,
+            table,
+            "is clustered by it: cluster the table by other columns first (clusterBy)",
+            "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+        )
+
+
+def check_new(field: StructField, path: Path, struct: StructType, table: str) -> None:
     if any(f.name.lower() == field.name.lower() for f in struct):
         raise _exists(path, table)
     why, code = None, "DELTA_OPERATION_NOT_ALLOWED"
@@ -207,7 +213,7 @@ def _with_statistics_renamed(metadata: Metadata, old: Path, new: Path) -> Metada
     return _with_statistics(metadata, lambda path: (*new, *path[len(old) :]) if _begins(path, old) else path)
 
 
-def _without_statistics(metadata: Metadata, dropped: Sequence[Path]) -> Metadata:
+def without_statistics(metadata: Metadata, dropped: Sequence[Path]) -> Metadata:
     return _with_statistics(metadata, lambda path: None if any(_begins(path, one) for one in dropped) else path)
 
 

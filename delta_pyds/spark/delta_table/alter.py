@@ -20,7 +20,9 @@ from delta_pyds.commands.definition.alter_column import ColumnChange, alter_colu
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.drop_feature import drop_feature
 from delta_pyds.commands.definition.feature_traces import Dropping
+from delta_pyds.commands.definition.replace_columns import replace_columns
 from delta_pyds.commands.definition.row_tracking import backfill
+from delta_pyds.commands.definition.sync_identity import sync_identity
 from delta_pyds.commands.definition.unmapping import remove_mapping
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import ConstraintViolationError, OptionError
@@ -108,6 +110,18 @@ class AlterMethods:
                 raise OptionError("no column is named to drop.", option="names")
             self._change(lambda snapshot: column_changes.drop_columns(snapshot, [one_path(name) for name in names]))
 
+    def replaceColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
+        """The columns that the table is to have, in their order. Those of a name that it has keep their rows.
+
+        >>> table.replaceColumns(StructType().add("city", "string").add("id", "long"))
+
+        Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type of a column, for columns that
+            are left out without column mapping or beside new ones.
+        """
+        with errors_of_spark():
+            wanted = definitions.columns(cols)
+            self._change(lambda snapshot: replace_columns(snapshot, wanted))
+
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> None:
         """Another place for a column among the columns, or for a field among those beside it.
 
@@ -154,6 +168,26 @@ class AlterMethods:
                 if planned.depends_on_rows:
                     _check_no_null(handle, snapshot, spelled)
                 return planned
+
+            self._change(plan)
+
+    def syncIdentity(self, name: str) -> None:
+        """Have an identity column go on numbering behind the values that the table has, also those that users gave.
+
+        The high-water mark never moves back, not even with the reference's setting
+        ``identityColumn.allowSyncIdentityToLowerHighWaterMark``.
+
+        >>> table.syncIdentity("id")  # ALTER TABLE ... ALTER COLUMN id SYNC IDENTITY
+
+        Raises: UserError (DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN); ExpressionError (ARITHMETIC_OVERFLOW)
+            where BIGINT has no value left.
+        """
+        checks.text(name, "name")
+        with errors_of_spark():
+            handle, path = self._handle, one_path(name)
+
+            def plan(snapshot: Snapshot) -> DefinitionChange:
+                return sync_identity(snapshot, path, lambda kind, column: _furthest(handle, snapshot, kind, column))
 
             self._change(plan)
 
@@ -309,6 +343,14 @@ def _with_default(field: StructField, default: str) -> StructField:
 def _rows(handle: TableHandle, snapshot: Snapshot) -> DataFrame:
     path = f"file://{handle.path}" if handle.remote and handle.path.startswith("/") else handle.path
     return read(handle.spark, path, version=snapshot.version, storage_options=handle.storage_options)
+
+
+def _furthest(handle: TableHandle, snapshot: Snapshot, kind: str, column: str) -> int | None:
+    """The smallest or the largest value; None where there is none."""
+    function = F.min if kind == "min" else F.max
+    (row,) = _rows(handle, snapshot).agg(function(F.col(_quoted(column)))).collect()
+    found: int | None = row[0]
+    return found
 
 
 def _check_kept(handle: TableHandle, snapshot: Snapshot, name: str, condition: str) -> None:

@@ -280,10 +280,11 @@ def _parquet_path(identifier: str) -> str:
     """Raises: UnsupportedOperationError for anything but ``parquet.`/path```."""
     match = _PARQUET_NAME.fullmatch(identifier.strip()) if isinstance(identifier, str) else None
     if match is None:
+        is_iceberg = isinstance(identifier, str) and identifier.strip().lower().startswith("iceberg.")
         raise UnsupportedOperationError(
             f"{identifier!r:.200} cannot be converted: only directories of Parquet files can, by their path. Write "
             "parquet.`/data/events`.",
-            code="DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            code="DELTA_MISSING_ICEBERG_CLASS" if is_iceberg else "DELTA_MISSING_PROVIDER_FOR_CONVERT",
             name=str(identifier),
         )
     return match[1].replace("``", "`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ _SIZES = {
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _BYTES = re.compile(r"(\d{1,18})\s*([a-z]*)")
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def for_one_command(handle: TableHandle) -> TableHandle:
@@ -47,6 +49,17 @@ def for_one_command(handle: TableHandle) -> TableHandle:
 def user_metadata(spark: SparkSession) -> str | None:
     """What the session says of every commit."""
     return spark.conf.get(_USER_METADATA, None) or None
+
+
+def default_properties(spark: SparkSession, said: Iterable[str] = ()) -> dict[str, str]:
+    """The properties that the session gives new tables, but those that are said."""
+    given = {name.lower() for name in said}
+    found = {
+        f"delta.{key.removeprefix(_DEFAULTS)}": text
+        for key, text in spark.conf.getAll.items()
+        if key.startswith(_DEFAULTS)
+    }
+    return {name: text for name, text in found.items() if name.lower() not in given}
 
 
 def merges_schema(spark: SparkSession) -> bool:

@@ -20,7 +20,7 @@ from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
 from delta_pyds.spark.delta_table.identifiers import path_if_in_name
-from delta_pyds.spark.delta_table.settings import user_metadata
+from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.named_tables.places import (
     Place,
@@ -254,7 +254,7 @@ class DeltaTableBuilder(Generic[T]):
             StructType(tuple(self._columns)),
             self._partitions,
             self._clustering,
-            dict(self._properties),
+            {**default_properties(self._spark, self._properties), **self._properties},
             self._comment,
             user_metadata(self._spark),
             address.storage_options,

@@ -16,11 +16,13 @@ from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.sql.run import is_about_names_of_ours
+from delta_pyds.spark.sql.run import about_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from delta_pyds.spark.sql.context import StatementContext
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/|\()*"
@@ -43,31 +45,37 @@ _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 def _sql_method(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         prepare(self)
-        if not isinstance(sqlQuery, str) or not (
-            _is_about_ours(self, sqlQuery) or _is_about_names(self, sqlQuery, args)
-        ):
+        context = None
+        is_ours = isinstance(sqlQuery, str) and _is_about_ours(self, sqlQuery)
+        if not is_ours and isinstance(sqlQuery, str):
+            is_ours, context = _about_names(self, sqlQuery, args)
+        if not is_ours:
+            context = None
             frame = original(self, sqlQuery, args, **kwargs)
             if kwargs or not _reads_names_of_ours(self, sqlQuery, frame):
                 return frame
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():
-            return _formatted(self, sqlQuery, args, kwargs) if kwargs else run_sql(self, sqlQuery, args)
+            if kwargs:
+                return _formatted(self, sqlQuery, args, kwargs)
+            return run_sql(self, sqlQuery, args, context=context)
 
     return sql
 
 
-def _is_about_names(spark: SparkSession, text: str, args: Any) -> bool:
+def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, StatementContext | None]:
     """A query of a name at no version is Spark's: it finds a view, and that the table as it is."""
     if may_name_managed(text):
         with plain_calls():
-            if is_about_names_of_ours(spark, text, args):
-                return True
+            is_ours, context = about_names_of_ours(spark, text, args)
+        if is_ours:
+            return True, context
     if not (_COMMAND.match(text) or _VERSIONS.search(text)):
-        return False
+        return False, None
     if creates_delta(text):
-        return delta_is_ours(spark)
+        return delta_is_ours(spark), None
     with plain_calls():
-        return is_about_names_of_ours(spark, text, args)
+        return about_names_of_ours(spark, text, args)
 
 
 def creates_delta(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.identifiers import is_table
-from delta_pyds.spark.delta_table.settings import for_one_command, merges_schema
+from delta_pyds.spark.delta_table.settings import default_properties, for_one_command, merges_schema
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
@@ -20,7 +20,6 @@ from delta_pyds.storage.table_path import absolute_table_path
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_DEFAULTS = "spark.databricks.delta.properties.defaults."
 _PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -53,20 +52,14 @@ def with_defaults(spark: SparkSession, path: str | None, options: Mapping[str, s
 
     ``path``: None where it is known to make one.
     """
-    found = dict(options)
-    defaults = {key: text for key, text in spark.conf.getAll.items() if key.startswith(_DEFAULTS)}
+    defaults = default_properties(spark, options)
     if not defaults:
-        return found
+        return dict(options)
     if path is not None:
         given = {key.lower(): text for key, text in options.items()}
         root = absolute_table_path(path, remote=is_remote(spark))
         if is_remote(spark) and not has_scheme(path):
             require_same_files(spark, root)
         if is_table(root, storage_options(given)):
-            return found
-    said = {key.lower() for key in options}
-    for key, text in defaults.items():
-        name = f"delta.{key.removeprefix(_DEFAULTS)}"
-        if name.lower() not in said:
-            found[name] = text
-    return found
+            return dict(options)
+    return {**options, **defaults}

@@ -27,8 +27,10 @@ from delta_pyds.statements.kinds import (
     DropTable,
     RenameColumn,
     RenameTable,
+    ReplaceColumns,
     SetLocation,
     SetProperties,
+    SyncIdentity,
     UnsetProperties,
 )
 from delta_pyds.table.definition.schema_paths import Position, one_path, spelled_path
@@ -100,6 +102,12 @@ def _new_column(context: StatementContext, column: ColumnText) -> NewColumn:
     return NewColumn(field, column.path[:-1], position)
 
 
+def replace_columns(context: StatementContext, statement: ReplaceColumns) -> DataFrame:
+    fields = [definitions.for_pyspark(_new_column(context, column).field) for column in statement.columns]
+    context.table(statement.target).replaceColumns(fields)
+    return context.nothing()
+
+
 def rename_column(context: StatementContext, statement: RenameColumn) -> DataFrame:
     context.table(statement.target).renameColumn(statement.column, statement.new_name)
     return context.nothing()
@@ -135,6 +143,11 @@ def alter_column(context: StatementContext, statement: AlterColumn) -> DataFrame
     if statement.after is not None:
         given |= {"after": statement.after} if statement.after else {"first": True}
     context.table(statement.target).alterColumn(statement.column, **given)
+    return context.nothing()
+
+
+def sync_identity(context: StatementContext, statement: SyncIdentity) -> DataFrame:
+    context.table(statement.target).syncIdentity(statement.column)
     return context.nothing()
 
 

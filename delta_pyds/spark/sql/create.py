@@ -13,6 +13,7 @@ from delta_pyds.protocol.schema import (
     change_fields,
 )
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, for_pyspark
+from delta_pyds.spark.delta_table.settings import default_properties
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
 from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
@@ -182,7 +183,7 @@ def _as_select(context: StatementContext, statement: Create) -> DataFrame:
         mode=mode,
         partition_by=list(statement.partition_by) or None,
         cluster_by=list(statement.cluster_by) or None,
-        properties=statement.properties,
+        properties={**default_properties(context.spark, statement.properties), **statement.properties},
         user_metadata=handle.user_metadata,
         options={name: value for name, value in given.items() if value is not None},
     )

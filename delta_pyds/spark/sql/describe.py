@@ -7,20 +7,23 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
-from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.named_tables.places import follow_now
+from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
-from delta_pyds.statements.kinds import (
+from delta_pyds.statements.kinds import TableReference
+from delta_pyds.statements.questions import (
     Describe,
     DescribeDetail,
     DescribeHistory,
     ShowColumns,
+    ShowPartitions,
     ShowProperties,
-    TableReference,
 )
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
@@ -75,8 +78,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
             code="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
         )
     follow_now(context.spark, named)
-    words = "EXTENDED " if statement.extended else ""  # without it Spark says that it has to be there
-    (row,) = context.spark.sql(f"DESCRIBE TABLE {words}{named.quoted} AS JSON").collect()
+    (row,) = context.spark.sql(f"DESCRIBE TABLE EXTENDED {named.quoted} AS JSON").collect()
     snapshot = context.snapshot(statement.target)
     described = {key: value for key, value in json.loads(row[0]).items() if not key.startswith("view_")}
     for column in described["columns"]:
@@ -147,6 +149,33 @@ def show_columns(context: StatementContext, statement: ShowColumns) -> DataFrame
     context.table(statement.target)
     names = list(context.snapshot(statement.target).schema.names)
     return _text_rows(context, ("col_name",), [(name,) for name in names])
+
+
+def show_partitions(context: StatementContext, statement: ShowPartitions) -> DataFrame:
+    """Returns: the columns that the table is partitioned by, with a row for each partition that has rows.
+
+    Raises: UserError for a table without partitions, and for another column in PARTITION.
+    """
+    context.table(statement.target)
+    snapshot = context.snapshot(statement.target)
+    partitioned = {name.lower(): name for name in snapshot.configuration.partition_columns}
+    if not partitioned:
+        raise UserError(
+            f"the table {snapshot.table_root} is not partitioned, so it has no partitions to show.",
+            code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+            table=snapshot.table_root,
+        )
+    rows = context.frames.of(statement.target)
+    for name, value in statement.partition:
+        if name.lower() not in partitioned:
+            raise UserError(
+                f"the column '{name}' in PARTITION is none that the table {snapshot.table_root} is partitioned by: "
+                f"{', '.join(partitioned.values())}.",
+                code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+                column=name,
+            )
+        rows = rows.where(F.col(quoted((name,))).eqNullSafe(F.lit(context.frames.text(value))))
+    return rows.select(*(quoted((name,)) for name in partitioned.values())).distinct()
 
 
 def show_properties(context: StatementContext, statement: ShowProperties) -> DataFrame:

@@ -13,8 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
-from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
+from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.assignment import StoreAssignment
 from delta_pyds.spark.row_changes.stored_values import spark_field
@@ -40,6 +41,10 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
     rows = _rows(context, snapshot, statement.query, wanted)
+    evolves = statement.evolves or merges_schema(context.spark)
+    if wanted is not None and evolves and statement.columns is None:
+        # what the query has behind the table's columns is new, under its own names
+        wanted += rows.columns[len(wanted) :]
     given = list(rows.columns) if wanted is None else _fitting(snapshot, rows, wanted)
     if wanted is not None:
         _check_places(statement, rows, wanted)
@@ -47,7 +52,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
-    if statement.evolves:
+    if evolves:
         arguments["merge_schema"] = True
     if statement.replace_where is not None:
         arguments |= {"mode": "overwrite", "replace_where": context.parsed.expression(statement.replace_where)}
@@ -60,7 +65,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         arguments["mode"] = "append"
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
-    if statement.evolves:
+    if evolves:
         table._handle.followed()
     return context.nothing()
 
@@ -84,14 +89,9 @@ def _shared(table: DeltaTable, path: str) -> str:
 
 
 def _refuse(statement: Insert) -> None:
-    """Raises: UnsupportedOperationError for what is not there yet; UserError for what has no meaning."""
+    """Raises: UserError for what has no meaning."""
     if statement.by_name and statement.columns is not None:
         raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
-    if statement.evolves and not statement.by_name:
-        raise UnsupportedOperationError(
-            "INSERT WITH SCHEMA EVOLUTION is not supported by this version of delta_pyds without BY NAME.",
-            feature="WITH SCHEMA EVOLUTION",
-        )
 
 
 def _static(

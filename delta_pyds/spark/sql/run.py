@@ -28,7 +28,7 @@ from delta_pyds.spark.sql import (
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
-from delta_pyds.statements import kinds
+from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import takes_frames
 
@@ -47,9 +47,11 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.RenameTable: alter.rename_table,
     kinds.SetLocation: alter.set_location,
     kinds.AddColumns: alter.add_columns_to,
+    kinds.ReplaceColumns: alter.replace_columns,
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,
     kinds.AlterColumn: alter.alter_column,
+    kinds.SyncIdentity: alter.sync_identity,
     kinds.SetProperties: alter.set_properties,
     kinds.UnsetProperties: alter.unset_properties,
     kinds.AddConstraint: alter.add_constraint,
@@ -62,24 +64,25 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.Restore: maintenance.restore,
     kinds.Convert: maintenance.convert,
     kinds.Generate: maintenance.generate,
-    kinds.DescribeHistory: describe.history,
-    kinds.DescribeDetail: describe.detail,
-    kinds.Describe: describe.describe,
-    kinds.ShowProperties: describe.show_properties,
-    kinds.ShowColumns: describe.show_columns,
+    questions.DescribeHistory: describe.history,
+    questions.DescribeDetail: describe.detail,
+    questions.Describe: describe.describe,
+    questions.ShowProperties: describe.show_properties,
+    questions.ShowColumns: describe.show_columns,
+    questions.ShowPartitions: describe.show_partitions,
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
 # Spark has none of these; Convert takes the name of a directory of Parquet files
 _OF_DELTA_ALONE = (
     kinds.Clone, kinds.Optimize, kinds.Purge, kinds.Vacuum, kinds.Restore, kinds.Convert, kinds.Generate,
-    kinds.DescribeHistory, kinds.DescribeDetail, kinds.DropFeature,
+    kinds.DropFeature, kinds.SyncIdentity, questions.DescribeHistory, questions.DescribeDetail,
 )  # fmt: skip
 # these have the name for a subject, and not the table
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 _QUESTIONS = (
-    kinds.DescribeHistory, kinds.DescribeDetail, kinds.Describe, kinds.ShowProperties, kinds.ShowColumns, kinds.Refresh,
-    kinds.CacheTable,
+    questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
+    questions.ShowColumns, questions.ShowPartitions, kinds.Refresh, kinds.CacheTable,
 )  # fmt: skip
 # what may read a table by name, and nothing else
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
@@ -110,12 +113,21 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
 
 
 def run(
-    spark: SparkSession, text: str, args: Any = None, *, frames: Mapping[str, DataFrame] | None = None
+    spark: SparkSession,
+    text: str,
+    args: Any = None,
+    *,
+    frames: Mapping[str, DataFrame] | None = None,
+    context: StatementContext | None = None,
 ) -> DataFrame:
-    """What ``sql`` does. ``frames``: by the names that they have in the text, where nothing else has these names."""
+    """What ``sql`` does. ``frames``: by the names that they have in the text, where nothing else has these names.
+
+    ``context``: of this very statement, from ``about_names_of_ours``, which has looked its names up.
+    """
     with errors_of_spark(), as_views(frames or {}):
-        parsed = parse_statement(text, args)
-        context = StatementContext(spark, text, parsed, args, frames)
+        if context is None:
+            context = StatementContext(spark, text, parse_statement(text, args), args, frames)
+        parsed = context.parsed
         statement = parsed.statement
         if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
             if not parsed.tables_in(statement.query, context.names.is_ours):
@@ -145,43 +157,47 @@ def run(
         return answer
 
 
-def is_about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> bool:
-    """Whether a statement is one of Delta about tables by name. What cannot be told is Spark's."""
+def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tuple[bool, StatementContext | None]:
+    """Whether a statement is one of Delta about tables by name, and what ``run`` takes of it then. What cannot be told
+    is Spark's.
+    """
     try:
-        parsed = parse_statement(text, args)
-        context = StatementContext(spark, text, parsed, args)
-        statement = parsed.statement
-        if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
-            return bool(parsed.tables_in(statement.query, context.names.is_ours))
-        if isinstance(statement, kinds.PassThrough):
-            about = [parsed.refused[0]] if parsed.refused is not None else []
-            about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
-            about += statement.changed_views
-            about += [
-                span.table
-                for span in (*statement.tables, *statement.named)
-                if isinstance(span.table, kinds.TableReference)
-            ]
-            if statement.verb == "CLEAR CACHE":
-                return kept_rows.are_kept(spark)
-            changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
-            return changes or any(map(context.names.is_ours, about))
-        if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
-            return context.names.is_ours_by_name(statement.target)
-        if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
-            return True  # Spark does not know the words
-        if isinstance(statement, kinds.Convert):
-            return False
-        if _is_ours_by_name(context, statement):
-            return True
-        of_spark = parsed.as_pass_through()
-        return any(
-            isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
-            for span in (*of_spark.tables, *of_spark.named)
-        )
+        context = StatementContext(spark, text, parse_statement(text, args), args)
+        return _is_about_names(context), context
     except (DeltaError, PySparkException) as error:
         # of a file of catalogs that cannot be read nobody knows which tables it has
-        return isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
+        return isinstance(error, OptionError) and error.parameters.get("option") == "catalog", None
+
+
+def _is_about_names(context: StatementContext) -> bool:
+    spark, parsed = context.spark, context.parsed
+    statement = parsed.statement
+    if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
+        return bool(parsed.tables_in(statement.query, context.names.is_ours))
+    if isinstance(statement, kinds.PassThrough):
+        about = [parsed.refused[0]] if parsed.refused is not None else []
+        about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
+        about += statement.changed_views
+        about += [
+            span.table for span in (*statement.tables, *statement.named) if isinstance(span.table, kinds.TableReference)
+        ]
+        if statement.verb == "CLEAR CACHE":
+            return kept_rows.are_kept(spark)
+        changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
+        return changes or any(map(context.names.is_ours, about))
+    if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
+        return context.names.is_ours_by_name(statement.target)
+    if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
+        return True  # Spark does not know the words
+    if isinstance(statement, kinds.Convert):
+        return False
+    if _is_ours_by_name(context, statement):
+        return True
+    of_spark = parsed.as_pass_through()
+    return any(
+        isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
+        for span in (*of_spark.tables, *of_spark.named)
+    )
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:

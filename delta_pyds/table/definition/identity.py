@@ -1,22 +1,97 @@
-"""High water marks of identity columns. Protocol: "Identity Columns"."""
+"""Identity columns: how they number, and their high-water marks. Protocol: "Identity Columns"."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
+from delta_pyds.errors import ExpressionError, ProtocolError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.schema import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_START,
     IDENTITY_STEP,
+    LONG,
     StructField,
     StructType,
+    display,
 )
+from delta_pyds.tasks.write_state import IdentityColumn
+
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+
+
+def identity_column(field: StructField, of_table: str) -> IdentityColumn | None:
+    """How a column numbers rows; None for one that does not. ``of_table``: words that name its table in errors.
+
+    Raises: ProtocolError for metadata by which no value can be made.
+    """
+    metadata = field.metadata
+    keys = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
+    if not any(key in metadata for key in keys):
+        return None
+    missing = [key for key in keys if key not in metadata]
+    if missing:
+        raise _bad(field, of_table, f"has no {missing[0]}")
+    mark = metadata.get(IDENTITY_HIGH_WATER_MARK)
+    start, step = _long(field, of_table, IDENTITY_START), _long(field, of_table, IDENTITY_STEP)
+    if step == 0:
+        raise _bad(field, of_table, "has step 0")
+    if field.data_type != LONG:
+        raise _bad(field, of_table, f"is of type {display(field.data_type).upper()}, not BIGINT")
+    explicit = str(metadata[IDENTITY_ALLOW_EXPLICIT_INSERT]).lower()
+    if explicit not in ("true", "false"):
+        raise _bad(field, of_table, f"has {IDENTITY_ALLOW_EXPLICIT_INSERT} '{explicit}', not true or false")
+    known = None if mark is None else _long(field, of_table, IDENTITY_HIGH_WATER_MARK)
+    return IdentityColumn(start, step, known, explicit == "true")
+
+
+def _long(field: StructField, of_table: str, key: str) -> int:
+    value: Any = field.metadata[key]
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise _bad(field, of_table, f"has {key} {value!r}, not a whole number") from None
+    if isinstance(value, (bool, float)) or not _LONG_MIN <= number <= _LONG_MAX:
+        raise _bad(field, of_table, f"has {key} {value!r}, not a BIGINT")
+    return number
+
+
+def _bad(field: StructField, of_table: str, problem: str) -> ProtocolError:
+    return ProtocolError(
+        f"the identity column '{field.name}'{of_table} {problem}: its values cannot be made.",
+        code="DELTA_INVALID_SCHEMA",
+        column=field.name,
+    )
+
+
+def synced_mark(identity: IdentityColumn, furthest: int, column: str) -> int | None:
+    """The mark that numbering goes on behind, where a column has values up to ``furthest``; None where it stays.
+
+    It is of the form ``start + k * step``, at ``furthest`` or the next beyond it. Values before the start do not move
+    it: the first value given is the start. A mark that another writer set before the start moves, too.
+
+    Raises: ExpressionError (ARITHMETIC_OVERFLOW) where no such BIGINT is left.
+    """
+    start, step, known = identity.start, identity.step, identity.high_water_mark
+    sign = 1 if step > 0 else -1
+    starts_behind = known is not None and (known - start) * sign < 0
+    if (furthest - start) * sign < 0 and not starts_behind:
+        return None
+    mark = start - (start - furthest) // step * step
+    if not _LONG_MIN <= mark <= _LONG_MAX:
+        raise ExpressionError(
+            f"the identity column '{column}' has the value {furthest}, and no value beyond it is a BIGINT.",
+            code="ARITHMETIC_OVERFLOW",
+            column=column,
+        )
+    return None if known is not None and (mark - known) * sign <= 0 else mark
 
 
 def furthest_marks(outputs: Sequence[Mapping[str, int]], schema: StructType) -> dict[str, int]:

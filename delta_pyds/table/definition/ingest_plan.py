@@ -34,12 +34,7 @@ from delta_pyds.protocol.schema import (
     COLLATIONS,
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
-    IDENTITY_ALLOW_EXPLICIT_INSERT,
-    IDENTITY_HIGH_WATER_MARK,
-    IDENTITY_START,
-    IDENTITY_STEP,
     INVARIANTS,
-    LONG,
     VARIANT,
     VOID,
     ArrayType,
@@ -50,13 +45,13 @@ from delta_pyds.protocol.schema import (
     display,
     nullable_throughout,
 )
+from delta_pyds.table.definition.identity import identity_column
 from delta_pyds.table.definition.session_expressions import parse_session_expression
 from delta_pyds.table.definition.spark_expressions import named_columns, spark_expression
 from delta_pyds.tasks.write_state import (
     Check,
     ColumnOrigin,
     ColumnSource,
-    IdentityColumn,
     SessionExpression,
     SparkExpression,
 )
@@ -170,7 +165,7 @@ class _Planner:
         text_limits(field)
         if (text := self._generation_expression(field)) is not None:
             return self._computed(field, "generated", position, self._generated(field, text, position))
-        identity = self._identity(field)
+        identity = identity_column(field, self._of_table) if self._supports(Feature.IDENTITY_COLUMNS) else None
         if position is not None:
             if identity is not None and not identity.allow_explicit_insert:
                 raise UserError(
@@ -241,44 +236,6 @@ class _Planner:
     def _default(self, field: StructField, text: str) -> SessionExpression | SparkExpression:
         what = f"the default of column '{field.name}'{self._of_table}"
         return self._typed(text, field.data_type, StructType(()), what)
-
-    def _identity(self, field: StructField) -> IdentityColumn | None:
-        metadata = field.metadata
-        keys = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
-        if not self._supports(Feature.IDENTITY_COLUMNS) or not any(key in metadata for key in keys):
-            return None
-        missing = [key for key in keys if key not in metadata]
-        if missing:
-            raise self._bad_identity(field, f"has no {missing[0]}")
-        mark = metadata.get(IDENTITY_HIGH_WATER_MARK)
-        start, step = self._long(field, IDENTITY_START), self._long(field, IDENTITY_STEP)
-        if step == 0:
-            raise self._bad_identity(field, "has step 0")
-        if field.data_type != LONG:
-            raise self._bad_identity(field, f"is of type {display(field.data_type).upper()}, not BIGINT")
-        explicit = str(metadata[IDENTITY_ALLOW_EXPLICIT_INSERT]).lower()
-        if explicit not in ("true", "false"):
-            raise self._bad_identity(field, f"has {IDENTITY_ALLOW_EXPLICIT_INSERT} '{explicit}', not true or false")
-        return IdentityColumn(
-            start, step, None if mark is None else self._long(field, IDENTITY_HIGH_WATER_MARK), explicit == "true"
-        )
-
-    def _long(self, field: StructField, key: str) -> int:
-        value: Any = field.metadata[key]
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            raise self._bad_identity(field, f"has {key} {value!r}, not a whole number") from None
-        if isinstance(value, (bool, float)) or not -(1 << 63) <= number < 1 << 63:
-            raise self._bad_identity(field, f"has {key} {value!r}, not a BIGINT")
-        return number
-
-    def _bad_identity(self, field: StructField, problem: str) -> ProtocolError:
-        return ProtocolError(
-            f"the identity column '{field.name}'{self._of_table} {problem}: its values cannot be made.",
-            code="DELTA_INVALID_SCHEMA",
-            column=field.name,
-        )
 
     # rules
 

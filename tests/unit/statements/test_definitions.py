@@ -17,8 +17,6 @@ from delta_pyds.statements.kinds import (
     ColumnText,
     Convert,
     Create,
-    DescribeDetail,
-    DescribeHistory,
     DropColumns,
     DropConstraint,
     DropFeature,
@@ -28,15 +26,16 @@ from delta_pyds.statements.kinds import (
     PassThrough,
     Purge,
     RenameColumn,
+    ReplaceColumns,
     Restore,
     SetProperties,
-    ShowColumns,
-    ShowProperties,
     SqlText,
+    SyncIdentity,
     UnsetProperties,
     Vacuum,
 )
 from delta_pyds.statements.parse import parse_statement
+from delta_pyds.statements.questions import DescribeDetail, DescribeHistory, ShowColumns, ShowPartitions, ShowProperties
 from tests.unit.statements.parsed import PATH, parsed
 
 
@@ -118,6 +117,7 @@ def test_create_has_every_form() -> None:
             },
         ),
         ("ADD COLUMN d ARRAY<INT>", AddColumns, {"columns": (ColumnText(("d",), "ARRAY<INT>"),)}),
+        ("REPLACE COLUMNS (a INT)", ReplaceColumns, {"columns": (ColumnText(("a",), "INT"),)}),
         ("RENAME COLUMN a.`b c` TO `d e`", RenameColumn, {"column": "a.`b c`", "new_name": "d e"}),
         ("DROP COLUMNS (a, b.c)", DropColumns, {"columns": ("a", "b.c"), "if_exists": False}),
         ("DROP COLUMN IF EXISTS a", DropColumns, {"columns": ("a",), "if_exists": True}),
@@ -131,6 +131,8 @@ def test_create_has_every_form() -> None:
         ("ALTER COLUMN a DROP DEFAULT", AlterColumn, {"drop_default": True}),
         ("CHANGE COLUMN a a BIGINT COMMENT 'c' AFTER b", AlterColumn, {"data_type": "BIGINT", "after": "b"}),
         ("CHANGE COLUMN s.`x.x` `X.x` BIGINT", AlterColumn, {"column": "s.`x.x`", "data_type": "BIGINT"}),
+        ("ALTER COLUMN a.`b c` SYNC IDENTITY", SyncIdentity, {"column": "a.`b c`"}),
+        ("CHANGE sync SYNC IDENTITY", SyncIdentity, {"column": "sync"}),
         ("SET TBLPROPERTIES (a.b = 'c')", SetProperties, {"properties": {"a.b": "c"}}),
         ("UNSET TBLPROPERTIES IF EXISTS (a.b, 'c d')", UnsetProperties, {"keys": ("a.b", "c d"), "if_exists": True}),
         ("ADD CONSTRAINT `c d` CHECK (a > (1))", AddConstraint, {"name": "c d"}),
@@ -168,6 +170,7 @@ def test_alter_table(text: str, kind: type, wanted: dict[str, Any]) -> None:
         ("DESCRIBE DETAIL T", DescribeDetail, {}),
         ("SHOW TBLPROPERTIES T ('a.b')", ShowProperties, {"key": "a.b"}),
         ("SHOW COLUMNS IN T", ShowColumns, {}),
+        ("SHOW PARTITIONS T", ShowPartitions, {"partition": ()}),
         ("COMMENT ON TABLE T IS 'c'", SetProperties, {"properties": {"comment": "c"}}),
     ],
 )
@@ -196,10 +199,8 @@ def test_conditions_of_commands_end_before_what_follows() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"ALTER TABLE {PATH} REPLACE COLUMNS (a INT)",
         f"ALTER TABLE {PATH} RENAME TO x",
         f"ALTER TABLE {PATH} SET LOCATION '/x'",
-        f"ALTER TABLE {PATH} ALTER COLUMN a SYNC IDENTITY",
         f"ALTER TABLE {PATH} CHANGE COLUMN a b INT",
         f"ALTER TABLE {PATH} ALTER COLUMN a COMMENT 'x', b COMMENT 'y'",
         f"ALTER TABLE {PATH} ADD CONSTRAINT c PRIMARY KEY (a)",
@@ -271,3 +272,10 @@ def test_what_is_of_spark_passes_on(text: str) -> None:
 def test_a_column_may_be_called_column(change: str) -> None:
     for text in (f"ALTER COLUMN {change}", f"ALTER COLUMN column {change}", f"ALTER column {change}"):
         assert parsed(f"ALTER TABLE {PATH} {text}", AlterColumn).column.lower() == "column"
+
+
+def test_partitions_are_shown_of_values() -> None:
+    found = parsed(f"SHOW PARTITIONS {PATH} PARTITION (a = '1', `b c` = DATE'2020-01-01')", ShowPartitions).partition
+    assert [(name, value.text) for name, value in found] == [("a", "'1'"), ("b c", "DATE'2020-01-01'")]
+    with pytest.raises(SqlSyntaxError, match="has no value"):
+        parse_statement(f"SHOW PARTITIONS {PATH} PARTITION (a, b = 1)")

@@ -128,6 +128,8 @@ def test_insert_has_every_form() -> None:
     assert parsed(f"INSERT INTO {PATH} (map, values) TABLE x", Insert).columns == ("map", "values")
     assert parsed(f"INSERT INTO {PATH} WITH a AS (SELECT 1) SELECT * FROM a;", Insert).query.text.endswith("a")
     assert parsed(f"INSERT INTO {PATH} REPLACE USING (a, b) SELECT 1", Insert).replace_using == ("a", "b")
+    named = parsed(f"INSERT INTO {PATH} t BY NAME REPLACE USING (a) SELECT 1 AS a", Insert)
+    assert (named.by_name, named.replace_using) == (True, ("a",))
     assert parsed(f"INSERT INTO {PATH} AS t REPLACE USING (a) SELECT /*+ x */ 1", Insert).replace_using == ("a",)
     found = parsed(f"INSERT INTO {PATH} REPLACE WHERE table > 1 SELECT 1", Insert)
     assert found.replace_where is not None and found.replace_where.text == "table > 1"

@@ -4,9 +4,16 @@ import json
 
 import pytest
 
+from delta_pyds.errors import ExpressionError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
-from delta_pyds.table.definition.identity import furthest_marks, keep_high_water_marks, with_high_water_marks
+from delta_pyds.table.definition.identity import (
+    furthest_marks,
+    keep_high_water_marks,
+    synced_mark,
+    with_high_water_marks,
+)
+from delta_pyds.tasks.write_state import IdentityColumn
 
 MARK = "delta.identity.highWaterMark"
 
@@ -82,3 +89,44 @@ def test_a_column_that_numbers_as_before_goes_on_where_it_was(new: StructField, 
 def test_a_column_without_a_mark_stays_without() -> None:
     schema = StructType((identity(),))
     assert keep_high_water_marks(schema, schema) == schema
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "known", "furthest", "expected"),
+    [
+        (1, 3, None, 1, 1),
+        (1, 3, None, 2, 4),
+        (1, 3, None, 7, 7),
+        (1, 3, 4, 7, 7),
+        (1, 3, 4, 8, 10),
+        (1, 3, 7, 5, None),
+        (1, 3, 4, 4, None),
+        (1, -3, None, 1, 1),
+        (1, -3, None, 0, -2),
+        (1, -3, -2, -4, -5),
+        (1, -3, -5, -1, None),
+        # values before the start are no reason to leave it out
+        (100, 2, None, 99, None),
+        (-10, -2, None, -9, None),
+        (1, 3, 7, 0, None),
+        # a mark that is itself before the start is of another writer, and goes as far as the values
+        (100, 48, -20, 5, 52),
+        (100, 48, 4, 4, None),
+        (100, -48, 220, 195, 148),
+        (0, 5, -10, 12, 15),
+        ((1 << 63) - 2, 1, None, (1 << 63) - 1, (1 << 63) - 1),
+        (-(1 << 63), 2, None, (1 << 63) - 2, (1 << 63) - 2),
+    ],
+)
+def test_a_mark_follows_the_values_of_the_table(
+    start: int, step: int, known: int | None, furthest: int, expected: int | None
+) -> None:
+    found = synced_mark(IdentityColumn(start, step, known, True), furthest, "id")
+    assert found == expected
+
+
+@pytest.mark.parametrize(("step", "furthest"), [(10, (1 << 63) - 1), (-10, -(1 << 63))])
+def test_no_mark_is_beyond_bigint(step: int, furthest: int) -> None:
+    with pytest.raises(ExpressionError, match="BIGINT") as found:
+        synced_mark(IdentityColumn(1, step, None, True), furthest, "id")
+    assert found.value.code == "ARITHMETIC_OVERFLOW"

@@ -1,0 +1,117 @@
+"""The columns of a table as a list says them: new ones, some left out, in another order; those that stay keep rows.
+
+Invariant: no file is read or written. A struct may get fields or lose some, not both: nobody could tell that from a
+field with another name.
+
+Protocol: "Change Metadata", "Column Mapping".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from delta_pyds.commands.definition.change import DefinitionChange, with_schema
+from delta_pyds.commands.definition.columns import check_can_go, check_new, logged, without_statistics
+from delta_pyds.errors import UserError
+from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
+from delta_pyds.protocol.schema import IDENTITY_STEP, ArrayType, DataType, MapType, StructField, StructType, display
+from delta_pyds.table.definition.schema_paths import Path
+from delta_pyds.table.definition.schema_rules import check_added
+from delta_pyds.table.definition.statistics_columns import show_path
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.table.transaction.commit_info import Operation
+
+
+def replace_columns(snapshot: Snapshot, columns: Sequence[StructField]) -> DefinitionChange:
+    """The table with these columns; one of a name that it has changes in its place, its comment and NOT NULL alone.
+
+    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type, NOT NULL where nulls may be,
+        columns left out without column mapping, or left out beside new ones;
+        (DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED); what dropping and adding columns raise.
+    """
+    configuration = snapshot.configuration
+    if any(IDENTITY_STEP in column.metadata for column in snapshot.schema):
+        raise UserError(
+            f"the columns of table {snapshot.table_root} cannot be replaced, because one of them is an identity "
+            "column. Add, rename and drop columns instead.",
+            code="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+            table=snapshot.table_root,
+        )
+    plan = _Plan(snapshot)
+    schema = plan.struct(snapshot.schema, StructType(tuple(columns)), ())
+    for path in plan.dropped:
+        check_can_go(snapshot, path)
+    mapped = configuration.column_mapping_mode != "none"
+    check_added(plan.added, mapped=mapped, reserved=configuration.hidden_columns)
+    metadata = without_statistics(with_schema(configuration, schema), plan.dropped)
+    told = [logged(column, (column.name,)) for column in columns]
+    return DefinitionChange(Operation("REPLACE COLUMNS", {"columns": told}), metadata)
+
+
+@dataclass
+class _Plan:
+    """``dropped``, ``added``: by their paths, as they are found."""
+
+    snapshot: Snapshot
+    dropped: list[Path] = field(default_factory=list)
+    added: dict[Path, StructField] = field(default_factory=dict)
+
+    def struct(self, old: StructType, new: StructType, above: Path) -> StructType:
+        names = [wanted.name.lower() for wanted in new]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UserError(
+                f"'{show_path((*above, twice))}' is named twice.",
+                code="DELTA_DUPLICATE_COLUMNS_FOUND",
+                column=twice,
+            )
+        gone = [(*above, one.name) for one in old if one.name.lower() not in names]
+        come = {(*above, one.name): one for one in new if old.find(one.name) is None}
+        if gone and come:
+            raise self._refused(
+                gone[0],
+                f"is left out where {show_path(next(iter(come)))} is new, and rows cannot tell that from another name. "
+                "Rename columns, or do one after the other",
+            )
+        if gone and self.snapshot.configuration.column_mapping_mode == "none":
+            raise self._refused(gone[0], "is left out, which takes delta.columnMapping.mode=name")
+        for path, one in come.items():
+            check_new(one, path, old, self.snapshot.table_root)
+        self.dropped += gone
+        self.added |= come
+        return StructType(tuple(self._field(old.find(wanted.name), wanted, above) for wanted in new))
+
+    def _field(self, old: StructField | None, wanted: StructField, above: Path) -> StructField:
+        if old is None:
+            return wanted
+        path = (*above, old.name)
+        if old.nullable and not wanted.nullable:
+            raise self._refused(path, "may be null, and is to be NOT NULL. Use ALTER COLUMN ... SET NOT NULL")
+        comment = wanted.metadata.get("comment")
+        metadata = old.metadata if comment is None else {**old.metadata, "comment": comment}
+        if wanted.metadata.get(CHAR_VARCHAR_TYPE) != old.metadata.get(CHAR_VARCHAR_TYPE):
+            raise self._refused(path, "is to have another length of its texts. Use ALTER COLUMN ... TYPE")
+        data_type = self._type(old.data_type, wanted.data_type, path)
+        return replace(old, data_type=data_type, nullable=wanted.nullable, metadata=metadata)
+
+    def _type(self, old: DataType, new: DataType, path: Path) -> DataType:
+        if isinstance(old, StructType) and isinstance(new, StructType):
+            return self.struct(old, new, path)
+        if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+            return replace(old, element_type=self._type(old.element_type, new.element_type, (*path, "element")))
+        if isinstance(old, MapType) and isinstance(new, MapType):
+            key = self._type(old.key_type, new.key_type, (*path, "key"))
+            return replace(old, key_type=key, value_type=self._type(old.value_type, new.value_type, (*path, "value")))
+        if old != new:
+            kinds = f"is {display(old)}, and is to be {display(new)}"
+            raise self._refused(path, f"{kinds}. Use ALTER COLUMN ... TYPE for a wider type")
+        return old
+
+    def _refused(self, path: Path, why: str) -> UserError:
+        return UserError(
+            f"the columns of table {self.snapshot.table_root} cannot be replaced: '{show_path(path)}' {why}.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+            table=self.snapshot.table_root,
+            column=show_path(path),
+        )

@@ -1,0 +1,368 @@
+"""The SQL of the reference's public documentation, page by page, written anew over small tables.
+
+Each text is as in ``sql_scripts``. Where a page has a placeholder there is a value; a name of the documentation is
+``<T>``, ``<U>``, ``<V>`` or ``<W>``. ``<D>`` is the directory that they are in.
+"""
+
+from __future__ import annotations
+
+from tests.support.sql_scripts import COLUMNS, ONLY, OPERATIONS, SKIP
+
+_PEOPLE = "id INT, firstName STRING, middleName STRING, lastName STRING, gender STRING, birthDate TIMESTAMP, salary INT"
+_SOME = (
+    "VALUES (1, 'Ada', NULL, 'L', 'F', TIMESTAMP'1950-12-10 00:00:00', 10), "
+    "(2, 'Al', 'M', 'T', 'M', TIMESTAMP'1960-06-23 00:00:00', 20), (3, 'Bo', 'X', 'Y', 'F', NULL, NULL)"
+)
+_DETAIL = (
+    f"{ONLY}format,partitionColumns,clusteringColumns,numFiles,properties,minReaderVersion,minWriterVersion,"
+    "tableFeatures:DESCRIBE DETAIL <T>"
+)
+
+DOCUMENTED: dict[str, list[str]] = {
+    "batch: create": [
+        f"CREATE TABLE IF NOT EXISTS <T> ({_PEOPLE}) USING DELTA",
+        f"CREATE OR REPLACE TABLE <T> ({_PEOPLE}) USING DELTA PARTITIONED BY (gender)",
+        f"INSERT INTO <T> {_SOME}",
+        "INSERT INTO <T> SELECT id + 10, firstName, middleName, lastName, 'X', birthDate, salary FROM <T>",
+        'SELECT COUNT(*) > 0 AS `Partition exists` FROM <T> WHERE gender = "M"',
+        "CREATE TABLE <U> USING DELTA PARTITIONED BY (gender) AS SELECT * FROM <T> WHERE gender <> 'X'",
+        "SELECT * FROM <U>",
+        "REPLACE TABLE <U> USING DELTA PARTITIONED BY (id) AS SELECT id, lastName FROM <T> -- only few partitions",
+        "DESCRIBE <U>",
+        "SET spark.databricks.delta.properties.defaults.appendOnly = true",
+        "CREATE TABLE <V> (id INT) USING DELTA",
+        "RESET spark.databricks.delta.properties.defaults.appendOnly",
+        "SHOW TBLPROPERTIES <V> ('delta.appendOnly')",
+        "INSERT INTO <V> VALUES (1)",
+        "DELETE FROM <V>",
+        "ALTER TABLE <V> SET TBLPROPERTIES ('department' = 'accounting', 'delta.appendOnly' = 'false')",
+        "SHOW TBLPROPERTIES <V>",
+        "SHOW TBLPROPERTIES <V> ('department')",
+        "DELETE FROM <V>",
+        _DETAIL,
+    ],
+    "batch: write": [
+        "CREATE TABLE <T> (id INT, start_date DATE, end_date DATE) USING DELTA PARTITIONED BY (start_date)",
+        "CREATE TABLE <U> (id INT, start_date DATE, end_date DATE) USING DELTA",
+        "INSERT INTO <U> VALUES (1, DATE'2017-01-02', DATE'2017-01-30'), (2, DATE'2017-01-03', DATE'2017-01-04')",
+        "INSERT INTO <T> SELECT * FROM <U>",
+        "INSERT OVERWRITE TABLE <T> SELECT * FROM <U>",
+        "INSERT INTO <T> VALUES (9, DATE'2017-03-01', DATE'2017-03-02')",
+        (
+            "INSERT INTO TABLE <T> REPLACE WHERE start_date >= '2017-01-01' AND end_date <= '2017-01-31' "
+            "SELECT id + 10, start_date, end_date FROM <U>"
+        ),
+        "INSERT INTO TABLE <T> REPLACE WHERE start_date >= '2017-03-01' SELECT * FROM <U>",
+        "SELECT * FROM <T>",
+        "SET spark.sql.sources.partitionOverwriteMode=dynamic;",
+        "INSERT OVERWRITE TABLE <T> SELECT 7, DATE'2017-01-03', NULL;",
+        "RESET spark.sql.sources.partitionOverwriteMode",
+        "SET spark.databricks.delta.commitInfo.userMetadata=overwritten-for-fixing-incorrect-data",
+        "INSERT OVERWRITE <T> SELECT * FROM <U>",
+        "RESET spark.databricks.delta.commitInfo.userMetadata",
+        "SET spark.databricks.delta.write.txnAppId = app",
+        "SET spark.databricks.delta.write.txnVersion = 3",
+        "INSERT INTO <T> SELECT * FROM <U> WHERE id = 1",
+        "INSERT INTO <T> SELECT * FROM <U> WHERE id = 1",
+        "RESET spark.databricks.delta.write.txnAppId",
+        "RESET spark.databricks.delta.write.txnVersion",
+        OPERATIONS,
+        "SELECT * FROM <T> VERSION AS OF 2",
+        "SELECT * FROM <T> TIMESTAMP AS OF '2018-10-18T22:15:12.013Z'",
+        "SELECT * FROM <T>",
+    ],
+    "batch: schema": [
+        (
+            "CREATE TABLE <T> (colA STRING, colB STRUCT<field1: STRING, field2: STRING>) USING DELTA TBLPROPERTIES "
+            "('delta.columnMapping.mode' = 'name')"
+        ),
+        "INSERT INTO <T> VALUES ('a', named_struct('field1', 'b', 'field2', 'c'))",
+        "ALTER TABLE <T> ADD COLUMNS (colC STRING COMMENT 'new' FIRST, colD INT AFTER colA)",
+        "ALTER TABLE <T> ADD COLUMNS (colB.nested STRING COMMENT 'inner' AFTER field1)",
+        "ALTER TABLE <T> ALTER COLUMN colD COMMENT 'number'",
+        "ALTER TABLE <T> ALTER colD AFTER colB",
+        "ALTER TABLE <T> CHANGE COLUMN colB.field2 field2 STRING COMMENT 'two' FIRST",
+        "ALTER TABLE <T> ALTER COLUMN colB.field2 AFTER nothing",
+        "DESCRIBE <T>",
+        "SELECT * FROM <T>",
+        "ALTER TABLE <T> RENAME COLUMN colD TO amount",
+        "ALTER TABLE <T> RENAME COLUMN colB.field1 TO field001",
+        "ALTER TABLE <T> DROP COLUMN amount",
+        "ALTER TABLE <T> DROP COLUMNS (colC, colB.nested)",
+        "SELECT * FROM <T>",
+        "ALTER TABLE <T> ADD COLUMN colC STRING",
+        (
+            "ALTER TABLE <T> REPLACE COLUMNS (colC STRING, colB STRUCT<field2: STRING, nested: STRING, "
+            "field001: STRING>, colA STRING)"
+        ),
+        "ALTER TABLE <T> REPLACE COLUMNS (colC INT)",
+        "ALTER TABLE <T> REPLACE COLUMNS (colA STRING, colB STRUCT<field2: STRING, nested: STRING, field001: STRING>)",
+        "DESCRIBE <T>",
+        "SELECT * FROM <T>",
+        OPERATIONS,
+        "CREATE TABLE <U> (id INT, colA STRING) USING DELTA",
+        "INSERT INTO <U> VALUES (1, 'x')",
+        "INSERT WITH SCHEMA EVOLUTION INTO <U> SELECT 2 AS id, 'y' AS colA, true AS more",
+        "INSERT WITH SCHEMA EVOLUTION INTO <U> BY NAME SELECT 'z' AS colA, 1.5 AS evenMore, 3 AS id",
+        "INSERT WITH SCHEMA EVOLUTION INTO <U> SELECT 4 AS other, 'z' AS another, false AS third, 2.5 AS fourth",
+        "INSERT WITH SCHEMA EVOLUTION OVERWRITE <U> SELECT 5 AS id, 'z' AS colA, false AS more, 2.5 AS fourth, 1 AS e",
+        "SET spark.databricks.delta.schema.autoMerge.enabled=true",
+        "INSERT INTO <U> SELECT 6, 'w', true, 1.0, 1, 7 AS last",
+        "RESET spark.databricks.delta.schema.autoMerge.enabled",
+        "SELECT * FROM <U>",
+    ],
+    "change data feed": [
+        "CREATE TABLE <T> (id INT, name STRING, age INT) USING DELTA TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "CREATE TABLE <U> (id INT) USING DELTA",
+        "ALTER TABLE <U> SET TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+        "set spark.databricks.delta.properties.defaults.enableChangeDataFeed = true;",
+        "CREATE TABLE <V> (id INT) USING DELTA",
+        "RESET spark.databricks.delta.properties.defaults.enableChangeDataFeed",
+        "SHOW TBLPROPERTIES <V> (delta.enableChangeDataFeed)",
+        "INSERT INTO <T> VALUES (1, 'a', 10), (2, 'b', 20)",
+        "UPDATE <T> SET age = age + 1 WHERE id = 1",
+        "SELECT id, age, _change_type, _commit_version FROM table_changes_by_path('<P>', 0, 10)",
+        "SELECT id, age, _change_type, _commit_version FROM table_changes_by_path('<P>', 0, 2)",
+        "SELECT * FROM table_changes_by_path('<P>', 0, 1) WHERE id = 3",
+        "SELECT * FROM table_changes_by_path('<P>', '2021-04-21 05:45:46', '2021-05-21 12:00:00')",
+        "SELECT id, _commit_version FROM table_changes_by_path('<P>', 1)",
+        "SELECT id, _change_type FROM table_changes_by_path('<P>', '2021-04-21 05:45:46')",
+        "SELECT id FROM table_changes_by_path('<P>', 99)",
+        "SELECT id FROM table_changes_by_path('<D>/u', 0)",
+    ],
+    "clustering": [
+        "CREATE TABLE <T> (col0 int, col1 string) USING DELTA CLUSTER BY (col0);",
+        "INSERT INTO <T> VALUES (1, 'a'), (2, 'b')",
+        "CREATE EXTERNAL TABLE <U> USING DELTA CLUSTER BY (col0) LOCATION '<D>/u' AS SELECT * FROM <T>;",
+        "OPTIMIZE <T> WHERE col0 = 1",
+        f"{COLUMNS}OPTIMIZE <T>;",
+        f"{COLUMNS}OPTIMIZE <T> FULL;",
+        "OPTIMIZE <T> ZORDER BY (col1)",
+        "ALTER TABLE <T> CLUSTER BY (col1, col0)",
+        _DETAIL,
+        "ALTER TABLE <T> CLUSTER BY NONE",
+        _DETAIL,
+        "ALTER TABLE <T> CLUSTER BY (nothing)",
+        "CREATE TABLE <V> (a int, b int, c int, d int, e int) USING DELTA CLUSTER BY (a, b, c, d, e)",
+        "SELECT * FROM <T>",
+    ],
+    "column mapping": [
+        "CREATE TABLE <T> (`old name` INT, b STRING, c STRING, d INT) USING DELTA",
+        "CREATE TABLE <T> (old INT, b STRING, c STRING, d INT) USING DELTA",
+        "INSERT INTO <T> VALUES (1, 'b', 'c', 4)",
+        "ALTER TABLE <T> RENAME COLUMN old TO new",
+        (
+            "ALTER TABLE <T> SET TBLPROPERTIES ('delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5', "
+            "'delta.columnMapping.mode' = 'name')"
+        ),
+        "ALTER TABLE <T> RENAME COLUMN old TO `new, name`",
+        "ALTER TABLE <T> DROP COLUMN b;",
+        "ALTER TABLE <T> DROP COLUMNS (c, d);",
+        "SELECT * FROM <T>",
+        "ALTER TABLE <T> SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+        "ALTER TABLE <T> RENAME COLUMN `new, name` TO id",
+        f"{SKIP}ALTER TABLE <T> SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+        f"{SKIP}ALTER TABLE <T> DROP FEATURE columnMapping",
+        "SELECT * FROM <T>",
+    ],
+    "constraints": [
+        "CREATE TABLE <T> (id INT NOT NULL, middleName STRING NOT NULL, birthDate TIMESTAMP) USING DELTA;",
+        "INSERT INTO <T> VALUES (1, NULL, NULL)",
+        "ALTER TABLE <T> CHANGE COLUMN middleName DROP NOT NULL;",
+        "INSERT INTO <T> VALUES (1, NULL, TIMESTAMP'1980-01-01')",
+        "ALTER TABLE <T> ALTER COLUMN middleName SET NOT NULL",
+        "ALTER TABLE <T> ADD CONSTRAINT dateWithinRange CHECK (birthDate > '1900-01-01');",
+        "INSERT INTO <T> VALUES (2, 'x', TIMESTAMP'1880-01-01')",
+        "ALTER TABLE <T> DROP CONSTRAINT dateWithinRange;",
+        "ALTER TABLE <T> ADD CONSTRAINT validIds CHECK (id > 1 and id < 99999999);",
+        "ALTER TABLE <T> ADD CONSTRAINT validIds CHECK (id > 0 and id < 99999999);",
+        "ALTER TABLE <T> ADD CONSTRAINT validIds CHECK (id > 0);",
+        "INSERT INTO <T> VALUES (99999999, 'x', NULL)",
+        _DETAIL,
+        "SHOW TBLPROPERTIES <T>;",
+        "ALTER TABLE <T> DROP FEATURE checkConstraints",
+        "SELECT * FROM <T>",
+    ],
+    "deletion vectors and features": [
+        "CREATE TABLE <T> (id INT, date DATE) USING DELTA PARTITIONED BY (date)",
+        "ALTER TABLE <T> SET TBLPROPERTIES('delta.enableDeletionVectors' = true);",
+        "INSERT INTO <T> SELECT /*+ COALESCE(1) */ int(id), DATE'2022-01-01' + int(id % 2) FROM range(10)",
+        "DELETE FROM <T> WHERE id IN (2, 3)",
+        f"{COLUMNS}REORG TABLE <T> WHERE date >= '2022-01-02' APPLY (PURGE);",
+        f"{COLUMNS}REORG TABLE <T> WHERE date >= current_timestamp() - INTERVAL '1' DAY APPLY (PURGE);",
+        "REORG TABLE <T> WHERE id = 1 APPLY (PURGE)",
+        f"{COLUMNS}REORG TABLE <T> APPLY (PURGE);",
+        "DELETE FROM <T> WHERE id = 4",
+        "ALTER TABLE <T> DROP FEATURE nothing",
+        "ALTER TABLE <T> DROP FEATURE appendOnly",
+        "ALTER TABLE <T> DROP FEATURE deletionVectors TRUNCATE HISTORY",
+        "ALTER TABLE <T> DROP FEATURE deletionVectors",
+        f"{ONLY}minReaderVersion,minWriterVersion,tableFeatures:DESCRIBE DETAIL <T>",
+        "SELECT * FROM <T>",
+        "CREATE TABLE <U> (id INT) USING DELTA TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+        "INSERT INTO <U> VALUES (1)",
+        "ALTER TABLE <U> ALTER COLUMN id TYPE BIGINT",
+        "INSERT INTO <U> VALUES (3000000000)",
+        "ALTER TABLE <U> ALTER COLUMN id TYPE INT",
+        "ALTER TABLE <U> SET TBLPROPERTIES ('delta.enableTypeWidening' = 'false')",
+        "ALTER TABLE <U> ALTER COLUMN id TYPE DECIMAL(20, 0)",
+        f"{SKIP}ALTER TABLE <U> DROP FEATURE 'typeWidening'",
+        "SELECT * FROM <U>",
+        "CREATE TABLE <V> (id INT) USING DELTA",
+        "ALTER TABLE <V> SET TBLPROPERTIES('delta.minReaderVersion' = '1', 'delta.minWriterVersion' = '3')",
+        "ALTER TABLE <V> SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'enabled')",
+        "SHOW TBLPROPERTIES <V>",
+        "REORG TABLE <V> APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=2));",
+        "CREATE TABLE <W> (id INT) USING DELTA TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported');",
+    ],
+    "row tracking": [
+        "CREATE TABLE <T> (id INT, name STRING) USING DELTA TBLPROPERTIES ('delta.enableRowTracking' = 'true');",
+        "INSERT INTO <T> SELECT /*+ COALESCE(1) */ int(id), 'a' FROM range(3)",
+        "UPDATE <T> SET name = 'b' WHERE id = 1",
+        "SELECT _metadata.row_id, _metadata.row_commit_version, * FROM <T>",
+        "SELECT id, _metadata.row_id FROM <T> WHERE _metadata.row_commit_version = 1",
+        "SELECT t._metadata.row_id AS r, t.id FROM <T> VERSION AS OF 1 t ORDER BY r",
+        "SELECT _metadata.base_row_id, _metadata.default_row_commit_version, id FROM <T>",
+        "CREATE TABLE <U> USING DELTA TBLPROPERTIES ('delta.enableRowTracking' = 'true') AS SELECT * FROM <T>;",
+        "SELECT count(_metadata.row_id), max(_metadata.row_commit_version) FROM <U>",
+        "CREATE TABLE <V> LIKE <T>;",
+        "SHOW TBLPROPERTIES <V> (delta.enableRowTracking)",
+        "CREATE TABLE <W> (id INT) USING DELTA",
+        "INSERT INTO <W> VALUES (1)",
+        "SELECT _metadata.row_id FROM <W>",
+        "ALTER TABLE <W> SET TBLPROPERTIES ('delta.enableRowTracking' = 'true');",
+        "SELECT _metadata.row_id, id FROM <W>",
+        "ALTER TABLE <W> SET TBLPROPERTIES (delta.enableRowTracking = false);",
+        "SELECT _metadata.row_id FROM <W>",
+    ],
+    "utility": [
+        "CREATE TABLE <T> (id INT, date DATE) USING DELTA PARTITIONED BY (date)",
+        "INSERT INTO <T> VALUES (1, DATE'2024-01-01'), (2, DATE'2024-01-02'), (3, NULL)",
+        f"{COLUMNS}VACUUM <T>",
+        f"{COLUMNS}VACUUM <T> LITE",
+        f"{COLUMNS}VACUUM '<P>'",
+        f"{COLUMNS}VACUUM <T> RETAIN 200 HOURS -- of the last days",
+        f"{COLUMNS}VACUUM <T> DRY RUN",
+        "DESCRIBE HISTORY '<P>' LIMIT 0",
+        f"{ONLY}version,operation:DESCRIBE HISTORY '<P>' LIMIT 1",
+        f"{ONLY}numFiles,partitionColumns:DESCRIBE DETAIL '<P>'",
+        "SHOW PARTITIONS <T>;",
+        "SHOW PARTITIONS <T> PARTITION (date = '2024-01-01');",
+        "SHOW PARTITIONS <T> PARTITION (date = DATE'2024-01-02')",
+        "SHOW PARTITIONS <T> PARTITION (date = NULL)",
+        "SHOW PARTITIONS <T> PARTITION (id = 1)",
+        "SHOW PARTITIONS <T> PARTITION (nothing = 1)",
+        "DELETE FROM <T> WHERE id = 2",
+        "SHOW PARTITIONS <T>",
+        "CREATE TABLE <U> (id INT) USING DELTA",
+        "SHOW PARTITIONS <U>",
+        "SHOW PARTITIONS <V>",
+        "GENERATE symlink_format_manifest FOR TABLE <T>",
+        "INSERT OVERWRITE DIRECTORY '<D>/plain' USING parquet SELECT 1 AS a, 'x' AS b",
+        "CONVERT TO DELTA parquet.`<D>/plain` NO STATISTICS",
+        "SELECT * FROM delta.`<D>/plain`",
+        "INSERT OVERWRITE DIRECTORY '<D>/parts/part=1/part2=2' USING parquet SELECT 1 AS a",
+        "CONVERT TO DELTA parquet.`<D>/parts`",
+        "CONVERT TO DELTA parquet.`<D>/parts` NO STATISTICS PARTITIONED BY (part int, part2 int)",
+        "SELECT * FROM delta.`<D>/parts`",
+        "CONVERT TO DELTA iceberg.`<D>/plain`",
+        f"{COLUMNS}RESTORE TABLE <T> TO VERSION AS OF 1",
+        "RESTORE TABLE <T> TO TIMESTAMP AS OF '2001-01-01'",
+        "SELECT * FROM <T>",
+    ],
+    "clone": [
+        "CREATE TABLE <T> (user_id INT, invalid BOOLEAN) USING DELTA",
+        "INSERT INTO <T> VALUES (1, false), (NULL, false)",
+        f"{COLUMNS}CREATE TABLE <U> SHALLOW CLONE <T>",
+        f"{COLUMNS}CREATE OR REPLACE TABLE <U> SHALLOW CLONE <T>",
+        f"{COLUMNS}CREATE TABLE IF NOT EXISTS <U> SHALLOW CLONE <T>",
+        f"{COLUMNS}CREATE TABLE <V> SHALLOW CLONE <T> VERSION AS OF 0",
+        "CREATE TABLE <V> SHALLOW CLONE <T> TIMESTAMP AS OF '2019-01-01'",
+        "UPDATE <U> SET invalid = true WHERE user_id IS NULL",
+        (
+            "MERGE INTO <T> AS prod USING <U> AS test ON test.user_id <=> prod.user_id "
+            "WHEN MATCHED AND test.user_id IS NULL THEN UPDATE SET *"
+        ),
+        (
+            f"{COLUMNS}CREATE OR REPLACE TABLE <V> SHALLOW CLONE <T> TBLPROPERTIES (delta.logRetentionDuration = "
+            "'3650 days', delta.deletedFileRetentionDuration = '3650 days') LOCATION '<D>/v'"
+        ),
+        "SHOW TBLPROPERTIES <V>",
+        "INSERT OVERWRITE DIRECTORY '<D>/plain' USING parquet SELECT 1 AS a, 'x' AS b",
+        f"{COLUMNS}CREATE OR REPLACE TABLE <W> SHALLOW CLONE parquet.`<D>/plain`;",
+        "SELECT * FROM <W>",
+        "CREATE TABLE <T> CLONE <U>",
+        "SELECT * FROM <T>",
+    ],
+    "optimize": [
+        "CREATE TABLE <T> (id INT, eventType STRING, date DATE) USING DELTA PARTITIONED BY (date)",
+        "INSERT INTO <T> VALUES (1, 'a', DATE'2021-11-18')",
+        "INSERT INTO <T> VALUES (2, 'b', DATE'2021-11-18'), (3, 'c', DATE'2016-01-01')",
+        f"{COLUMNS}OPTIMIZE '<P>'",
+        f"{COLUMNS}OPTIMIZE <T> WHERE date >= '2017-01-01'",
+        f"{COLUMNS}OPTIMIZE <T> ZORDER BY (eventType)",
+        f"{COLUMNS}OPTIMIZE <T> WHERE date = '2021-11-18' ZORDER BY (eventType)",
+        "OPTIMIZE <T> ZORDER BY (date)",
+        "OPTIMIZE <T> ZORDER BY (nothing)",
+        OPERATIONS,
+        "SELECT * FROM <T>",
+    ],
+    "quick start": [
+        "CREATE TABLE <T> USING DELTA AS SELECT col1 as id FROM VALUES 0,1,2,3,4;",
+        "SELECT * FROM <T>;",
+        "INSERT OVERWRITE <T> SELECT col1 as id FROM VALUES 5,6,7,8,9;",
+        "UPDATE <T> SET id = id + 100 WHERE id % 2 == 0;",
+        "DELETE FROM <T> WHERE id % 2 == 0;",
+        "CREATE OR REPLACE TEMP VIEW newData AS SELECT col1 AS id FROM VALUES 1,3,5,7,9,11,13,15,17,19;",
+        (
+            "MERGE INTO <T> AS oldData USING newData ON oldData.id = newData.id "
+            "WHEN MATCHED THEN UPDATE SET id = newData.id WHEN NOT MATCHED THEN INSERT (id) VALUES (newData.id);"
+        ),
+        "DROP VIEW IF EXISTS newData",
+        "SELECT * FROM <T>;",
+        "SELECT * FROM <T> VERSION AS OF 0;",
+        (
+            "MERGE INTO <T> t USING <T> s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = s.id "
+            "WHEN NOT MATCHED BY SOURCE AND t.id >= (current_date() - INTERVAL '5' DAY) THEN DELETE"
+        ),
+    ],
+    "identity and defaults": [
+        ("CREATE TABLE <T> (id1 BIGINT GENERATED ALWAYS AS IDENTITY, id2 BIGINT GENERATED ALWAYS AS IDENTITY "
+        "(START WITH -1 INCREMENT BY 1), id3 BIGINT GENERATED BY DEFAULT AS IDENTITY, "
+        "id4 BIGINT GENERATED BY DEFAULT AS IDENTITY (START WITH 100 INCREMENT BY 10), v INT) USING delta"),
+        "INSERT INTO <T> (v) VALUES (1)",
+        "INSERT INTO <T> (id3, v) VALUES (7, 2)",
+        "INSERT INTO <T> (id1, v) VALUES (7, 2)",
+        "SELECT id1, id2, id3, v FROM <T> WHERE v = 1",
+        ("CREATE TABLE <U> (i INT, s STRING DEFAULT 'x', d DATE DEFAULT DATE'2024-01-01') USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'enabled')"),
+        "INSERT INTO <U> (i) VALUES (1)",
+        "INSERT INTO <U> VALUES (2, DEFAULT, DATE'2025-01-01')",
+        "ALTER TABLE <U> ALTER COLUMN s SET DEFAULT concat('y', 'z')",
+        "INSERT INTO <U> VALUES (3, DEFAULT, DEFAULT)",
+        "UPDATE <U> SET s = DEFAULT WHERE i = 1",
+        "ALTER TABLE <U> ALTER COLUMN s DROP DEFAULT",
+        "SELECT * FROM <U>",
+    ],
+    "merge": [
+        "CREATE TABLE <T> (uniqueId INT, date DATE, status STRING, lastSeen DATE) USING delta PARTITIONED BY (date)",
+        "CREATE TABLE <U> (uniqueId INT, date DATE, status STRING, lastSeen DATE) USING delta",
+        "INSERT INTO <U> VALUES (1, DATE'2024-01-02', 'a', NULL), (2, DATE'2024-01-03', 'b', DATE'2024-01-03')",
+        ("MERGE INTO <T> logs USING <U> newDedupedLogs ON logs.uniqueId = newDedupedLogs.uniqueId "
+        "AND logs.date > DATE'2024-01-01' WHEN NOT MATCHED AND newDedupedLogs.date > DATE'2024-01-01' THEN INSERT *"),
+        ("MERGE INTO <T> AS target USING <U> AS source ON source.uniqueId = target.uniqueId "
+        "WHEN MATCHED THEN UPDATE SET target.lastSeen = DATE'2024-02-01' "
+        "WHEN NOT MATCHED THEN INSERT (uniqueId, date, lastSeen) VALUES (source.uniqueId, source.date, source.date) "
+        "WHEN NOT MATCHED BY SOURCE AND target.lastSeen < DATE'2024-01-05' THEN UPDATE SET target.status = 'inactive'"),
+        ("MERGE INTO <T> USING (SELECT 1 AS mergeKey, u.* FROM <U> u UNION ALL SELECT NULL AS mergeKey, u.* FROM <U> u "
+        "WHERE u.uniqueId = 2) staged ON uniqueIdOf(mergeKey) WHEN MATCHED THEN DELETE"),
+        ("MERGE INTO <T> t USING (SELECT NULL AS mergeKey, u.* FROM <U> u) staged ON t.uniqueId = mergeKey "
+        "WHEN MATCHED AND t.status <> staged.status THEN UPDATE SET status = 'old' "
+        "WHEN NOT MATCHED THEN INSERT (uniqueId, date, status) VALUES (staged.uniqueId + 10, staged.date, 'new')"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO <T> t USING (SELECT 1 AS uniqueId, DATE'2024-01-02' AS date, 'e' AS extra) "
+        "s ON t.uniqueId = s.uniqueId WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+        "UPDATE <T> SET status = CASE WHEN status IS NULL THEN 'none' ELSE upper(status) END WHERE date IS NOT NULL",
+        "DELETE FROM <T> WHERE date < DATE'2024-01-03' AND status = 'NONE'",
+        "SELECT * FROM <T>",
+    ],
+}  # fmt: skip
