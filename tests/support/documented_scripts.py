@@ -20,7 +20,7 @@ _DETAIL = (
 
 DOCUMENTED: dict[str, list[str]] = {
     "batch: create": [
-        f"CREATE TABLE IF NOT EXISTS <T> ({_PEOPLE}) USING DELTA",
+        f"CREATE TABLE IF NOT EXISTS <T> ({_PEOPLE}) USING DELTA PARTITIONED BY (gender)",
         f"CREATE OR REPLACE TABLE <T> ({_PEOPLE}) USING DELTA PARTITIONED BY (gender)",
         f"INSERT INTO <T> {_SOME}",
         "INSERT INTO <T> SELECT id + 10, firstName, middleName, lastName, 'X', birthDate, salary FROM <T>",
@@ -290,7 +290,6 @@ DOCUMENTED: dict[str, list[str]] = {
         "SHOW TBLPROPERTIES <V>",
         "INSERT OVERWRITE DIRECTORY '<D>/plain' USING parquet SELECT 1 AS a, 'x' AS b",
         f"{COLUMNS}CREATE OR REPLACE TABLE <W> SHALLOW CLONE parquet.`<D>/plain`;",
-        "SELECT * FROM <W>",
         "CREATE TABLE <T> CLONE <U>",
         "SELECT * FROM <T>",
     ],

@@ -279,7 +279,7 @@ def outcome(run: Callable[[str], DataFrame], text: str, root: Path, schema: str 
         answer = [] if kind else sorted(repr(tuple(map(_ordered, row))) for row in frame.collect())
     except Exception as e:
         known = delta_pyds.error_of(e)
-        return "error", _condition(e) if known is None else known.code
+        return "error", condition_of(e) if known is None else known.code
     shown = [line.replace(str(root), "<root>").replace(schema or "<schema>", "<schema>") for line in answer]
     return "rows", None if kind == SKIP else frame.columns, shown
 
@@ -288,7 +288,8 @@ def _ordered(value: Any) -> Any:
     return sorted(value.items()) if isinstance(value, dict) else value
 
 
-def _condition(error: Exception) -> str | None:
+def condition_of(error: Exception) -> str | None:
+    """The class of an error of Spark's, or of the reference."""
     given = error.getCondition() if hasattr(error, "getCondition") else None
     if given is None:
         named = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))

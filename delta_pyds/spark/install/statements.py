@@ -35,6 +35,7 @@ _COMMAND = re.compile(
 # what Spark finds in no view
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
+_READS = re.compile(r"\b(?:FROM|JOIN|TABLE)\b", re.IGNORECASE)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"\bTABLE\b", re.IGNORECASE)
@@ -89,7 +90,8 @@ def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
     """Of a query, which has not run yet. ``frame``: what Spark made of it."""
     if is_remote(spark) or not isinstance(text, str) or not _QUERY.match(text) or _CHANGING.search(text):
         return False
-    return HOLDER_PREFIX in frame._jdf.queryExecution().analyzed().toString()
+    # each call of the JVM takes as long as all that is done here
+    return bool(_READS.search(text)) and HOLDER_PREFIX in frame._jdf.logicalPlan().toString()
 
 
 def _is_about_ours(spark: SparkSession, text: str) -> bool:
