@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,10 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
+
+# A shared file system takes a millisecond for each look, and several at a time.
+_LOOKS_AT_A_TIME = 16
+_FEWEST_LOOKS = 8
 
 
 @dataclass(frozen=True)
@@ -97,19 +102,30 @@ class FileChanges:
 def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:
     """Make sure that tasks wrote to the file system that is seen from here: elsewhere a path may mean another one.
 
-    ``paths``: of new files, as the log names them. Raises: UserError for the first one that is not there.
+    ``paths``: of new files, as the log names them. Raises: UserError for one that is not there.
     """
     if storage.scheme != "file":
         return
-    for path in paths:
-        if not storage.exists(resolve_data_path(table_root, path)):
-            raise UserError(
-                f"a task has written the file {path!r} of the table {table_root}, and here, where the driver commits, "
-                "it is not: the path is another directory on that machine. Nothing was committed. Put the table where "
-                "all machines see it under one name, such as a store or a shared file system.",
-                table=table_root,
-                path=path,
-            )
+
+    def missing(some: Sequence[str]) -> str | None:
+        return next((path for path in some if not storage.exists(resolve_data_path(table_root, path))), None)
+
+    looked = list(paths)
+    shares = max(1, min(_LOOKS_AT_A_TIME, len(looked) // _FEWEST_LOOKS))
+    if shares == 1:
+        path = missing(looked)
+    else:
+        with ThreadPoolExecutor(shares, thread_name_prefix="deltapy-look") as pool:
+            found = list(pool.map(missing, [looked[number::shares] for number in range(shares)]))
+        path = next((path for path in found if path is not None), None)
+    if path is not None:
+        raise UserError(
+            f"a task has written the file {path!r} of the table {table_root}, and here, where the driver commits, "
+            "it is not: the path is another directory on that machine. Nothing was committed. Put the table where "
+            "all machines see it under one name, such as a store or a shared file system.",
+            table=table_root,
+            path=path,
+        )
 
 
 def reopen(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, cast
 from urllib.parse import quote
 
 from delta_pyds.storage.fsspec_store import generation_of, modification_time_ms
@@ -20,6 +22,10 @@ class GoogleStorage(ObjectStorage):
     """A bucket: creates by ``ifGenerationMatch=0``, which each bucket must prove."""
 
     _unproven = "the store ignores ifGenerationMatch"
+
+    def __init__(self, filesystem: Any, scheme: str, *, root: str = "", secrets: tuple[str, ...] = ()) -> None:
+        super().__init__(filesystem, scheme, root=root, secrets=secrets)
+        filesystem._request = _refused_once(filesystem)
 
     def endpoint(self) -> str:
         return str(self._filesystem.base)
@@ -103,6 +109,40 @@ class GoogleStorage(ObjectStorage):
         _, answer = self._call("POST", path, headers=headers, data="".join(parts) + f"--{_BOUNDARY}--\r\n")
         answered = _ANSWERED.findall(bytes(answer).decode("utf-8", "replace"))
         return {keys[int(number)] for number, status in answered if status in ("200", "204", "404")}
+
+
+class _RefusedError(Exception):
+    """The service knows the credentials no more."""
+
+    code = 401
+
+
+def _refused_once(filesystem: Any) -> Callable[..., Awaitable[Any]]:
+    """The requests of gcsfs, which makes one that was refused five times more, for half a minute and longer.
+
+    Where its credentials can be renewed that is done once.
+    """
+    retry = importlib.import_module("gcsfs.retry")
+    request = inspect.unwrap(type(filesystem)._request)
+
+    async def ask(*arguments: Any, **named: Any) -> Any:
+        credentials = getattr(filesystem.credentials, "credentials", None)
+        token = getattr(credentials, "token", None)
+        may_renew = bool(token) and getattr(credentials, "refresh_token", "") is not None
+        while True:
+            try:
+                return await request(filesystem, *arguments, **named)
+            except retry.HttpError as error:
+                if error.code not in (401, "401"):
+                    raise
+                if not may_renew:
+                    raise _RefusedError(f"{error.message}") from error
+            may_renew = False
+            # others may have renewed them meanwhile
+            if getattr(credentials, "token", None) == token:
+                cast(Any, credentials).token = None
+
+    return cast(Callable[..., Awaitable[Any]], retry.retry_request(retries=filesystem.retries)(ask))
 
 
 def _found(entry: Mapping[str, Any]) -> Found:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import google.auth.credentials
 import pytest
 
 from delta_pyds import verify
@@ -291,6 +292,57 @@ EXPIRED = {
     "azure": (403, [("x-ms-error-code", "AuthenticationFailed")], b""),
     "google": (401, [], b'{"error": {"code": 401, "message": "Invalid Credentials"}}'),
 }
+
+
+def test_credentials_that_have_ended_are_not_tried_again_and_again(
+    store: Store, storage: Storage, root: str, faulty: tuple[dict[str, Any], Faults]
+) -> None:
+    faults = faulty[1]
+    faults.refusal = EXPIRED[store.name]
+    faults.choose = lambda *_: "refused"
+    faults.asked.clear()
+    with pytest.raises(StorageError, match=f"'{root}/x' could not be read"):
+        storage.read(f"{root}/x")
+    assert len(faults.asked) == 1
+    with pytest.raises(NothingWrittenError, match=f"'{root}/x' could not be created"):
+        storage.put_if_absent(f"{root}/x", b"x")
+    assert len(faults.asked) == 2
+
+
+def test_credentials_of_google_that_can_be_renewed_are_renewed_once(
+    store: Store, root: str, faulty: tuple[dict[str, Any], Faults]
+) -> None:
+    """The other clients renew theirs before they end."""
+    options, faults = faulty
+    faults.refusal = EXPIRED[store.name]
+    credentials = RenewedCredentials()
+    if store.name == "google":
+        options = {**options, "token": credentials}
+    store.put(f"{root}/x", b"x")
+    storage = resolve_storage(root, options)
+    assert storage.read(f"{root}/x") == b"x"
+    renewed = credentials.renewed
+    faults.choose = FirstTime("refused")
+    if store.name == "google":
+        assert storage.read(f"{root}/x") == b"x"
+        assert credentials.renewed == renewed + 1
+    faults.choose = lambda *_: "refused"
+    faults.asked.clear()
+    with pytest.raises(StorageError, match=f"'{root}/x' could not be read"):
+        storage.read(f"{root}/x")
+    assert len(faults.asked) == (2 if store.name == "google" else 1)
+
+
+class RenewedCredentials(google.auth.credentials.Credentials):
+    """``renewed``: how often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renewed = 0
+
+    def refresh(self, _: Any) -> None:
+        self.renewed += 1
+        self.token = f"token-{self.renewed}"
 
 
 @pytest.mark.usefixtures("environment")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_pyds.commands.commit import require_visible
 from delta_pyds.commands.write.request import WriteRequest
 from delta_pyds.commands.write.write import commit_write, discard_write, plan_write
 from delta_pyds.data.write.task import write
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, UserError
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.scan.live_files import live_files, removal
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
@@ -554,6 +557,25 @@ def test_vectors_that_the_protocol_does_not_support_are_not_written(tmp_path: Pa
     write_rows(tmp_path, IDS, [], mode="overwrite", replace_where="id = 2")
     assert [a for a in actions(tmp_path, 2) if "add" in a and "deletionVector" in a["add"]] == []
     assert read_sorted(tmp_path, "id") == [1, 3]
+
+
+def test_many_files_are_looked_at_several_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared file system takes its time for each."""
+    paths = [f"{number}.parquet" for number in range(40)]
+    for path in paths:
+        (tmp_path / path).touch()
+    together, exists = threading.Barrier(5), LocalStorage.exists
+
+    def slow(self: LocalStorage, path: str) -> bool:
+        together.wait(20)
+        return exists(self, path)
+
+    monkeypatch.setattr(LocalStorage, "exists", slow)
+    require_visible(LocalStorage(), str(tmp_path), paths)
+    (tmp_path / paths[27]).unlink()
+    together = threading.Barrier(1)
+    with pytest.raises(UserError, match=r"the file '27\.parquet' of the table"):
+        require_visible(LocalStorage(), str(tmp_path), paths)
 
 
 def test_files_on_the_disk_of_another_machine_are_not_committed(tmp_path: Path) -> None:
