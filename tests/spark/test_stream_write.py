@@ -18,6 +18,7 @@ from pyspark.sql.functions import col, count, lit
 
 import delta_pyds
 from delta_pyds.table.snapshot import load_snapshot
+from tests.support.java_options import QUICK_COMPILER
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.table_builder import TableBuilder
 
@@ -409,7 +410,7 @@ def test_the_query_is_known_through_spark_connect_too(stream: Stream) -> None:
             "SPARK_LOCAL_IP": "127.0.0.1",
             # the one way to have server and client agree on a free port
             "SPARK_TESTING": "1",
-            "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --driver-java-options -XX:TieredStopAtLevel=1 "
+            "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{QUICK_COMPILER}' "
             "--conf spark.ui.enabled=false pyspark-shell",
         },
     )

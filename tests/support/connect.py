@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.java_options import QUICK_COMPILER
 from tests.support.limits import ONLY_A_HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ def connect_server(directory: Path, *arguments: str) -> Iterator[str]:
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_SUBMIT_ARGS": "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell",
+            "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_COMPILER} -XX:+UseSerialGC' pyspark-shell",
         },
     )
     assert process.stdin is not None and process.stdout is not None

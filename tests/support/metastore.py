@@ -11,7 +11,8 @@ def with_metastore(builder: Any, directory: str) -> Any:
     """The builder of a session, with the metastore and the warehouse that lie in the directory."""
     return (
         builder.config("spark.sql.catalogImplementation", "hive")
+        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
         .config("spark.hadoop.javax.jdo.option.ConnectionURL", f"jdbc:derby:;databaseName={directory}/db;create=true")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {QUICK_COMPILER}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory} {QUICK_COMPILER} -XX:+UseSerialGC")
     )
