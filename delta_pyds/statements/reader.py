@@ -23,10 +23,12 @@ class StatementReader:
 
     ``target``: the table that the statement is about. ``failure``: why it is no statement of Delta, if it is one of
     Spark's then. ``senseless``: what the grammar takes and Spark's parser refuses: an error behind it goes first.
+    ``any_letters``: names need no backticks for letters beyond ASCII, as the names of Python's calls.
     """
 
-    def __init__(self, bound: BoundText) -> None:
+    def __init__(self, bound: BoundText, *, any_letters: bool = False) -> None:
         self.bound = bound
+        self._any_letters = any_letters
         self.text = bound.text
         self.tokens = tokens_of(bound)
         self.index = 0
@@ -116,7 +118,7 @@ class StatementReader:
         token = self.token
         if token.kind not in ("word", "name") or not token.value:
             self.fail("expected a name")
-        if token.kind == "word" and not token.value.isascii():
+        if token.kind == "word" and not (self._any_letters or token.value.isascii()):
             reason = "a name with other letters than those of ASCII stands in backticks"
             raise syntax_error(self.bound, token, reason, "INVALID_IDENTIFIER")
         self.take()

@@ -210,7 +210,7 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
 def name_of(text: str) -> tuple[str, ...] | None:
     """The parts of a name as IDENTIFIER takes it; None for what is none."""
     try:
-        reader = StatementReader(BoundText(text, text))
+        reader = StatementReader(BoundText(text, text), any_letters=True)
         parts = reader.path()
         reader.expect_end()
     except (SqlSyntaxError, UserError):

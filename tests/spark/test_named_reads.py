@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ def test_documented_queries_have_these_rows_by_path_and_by_name(spark: SparkSess
 
 
 @pytest.mark.usefixtures("tables")
-def test_what_is_not_ours_costs_three_questions_to_the_jvm(
+def test_what_is_not_ours_costs_three_questions_to_the_jvm_at_most(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -310,7 +311,8 @@ def test_what_is_not_ours_costs_three_questions_to_the_jvm(
             gc.enable()
 
     spark.range(1).createOrReplaceTempView("passing")
-    calls = [lambda: spark.table("passing"), lambda: spark.sql("DESCRIBE passing"), lambda: spark.sql("SELECT 1")]
+    texts = ("DESCRIBE passing", "SELECT * FROM passing", "SELECT 1")
+    calls = [lambda: spark.table("passing"), *(partial(spark.sql, text) for text in texts)]
     before = [questions(call) for call in calls]
     delta_pyds.install(spark)
     try:
@@ -319,7 +321,7 @@ def test_what_is_not_ours_costs_three_questions_to_the_jvm(
     finally:
         delta_pyds.uninstall()
         spark.catalog.dropTempView("passing")
-    assert [b - a for a, b in zip(before, after, strict=True)] == [3, 3, 3]
+    assert [b - a for a, b in zip(before, after, strict=True)] == [3, 3, 2, 0]
 
 
 def _counted(send: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:

@@ -105,7 +105,7 @@ def _clustering_column(table_root: str, schema: StructType, path: Path, with_sta
         raise UserError(
             f"there is no column '{show_path(path)}' to cluster table {table_root} by. "
             f"The columns are: {', '.join(schema.names)}.",
-            code="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            code="DELTA_COLUMN_NOT_FOUND",
             table=table_root,
             column=show_path(path),
         )

@@ -23,6 +23,7 @@ from delta_pyds.statements.kinds import (
     Update,
 )
 from delta_pyds.statements.parse import parse_statement
+from delta_pyds.statements.spark_statements import name_of
 from tests.unit.statements.parsed import PATH, parsed
 
 
@@ -347,3 +348,11 @@ def test_stars_are_found_that_would_show_the_files(text: str) -> None:
 def test_what_would_show_the_files_in_another_way_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="_metadata"):
         parse_statement(text).stars_in(None)
+
+
+def test_letters_beyond_ascii_stand_in_backticks_in_sql_alone() -> None:
+    with pytest.raises(SqlSyntaxError) as found:
+        parse_statement("OPTIMIZE delta.`/x` ZORDER BY (größe)")
+    assert found.value.code == "INVALID_IDENTIFIER"
+    assert parse_statement("OPTIMIZE delta.`/x` ZORDER BY (`größe`)").statement is not None
+    assert name_of("schön.größe") == ("schön", "größe")
