@@ -31,6 +31,7 @@ OTHER_CODES: dict[tuple[str | None, str | None], str] = {
     ("DELTA_MERGE_UNRESOLVED_EXPRESSION", "INTERNAL_ERROR"): "its text is not among Spark's",
     ("CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"): "the cast is made in the query",
     ("DELTA_PARTITION_COLUMN_NOT_FOUND", "_LEGACY_ERROR_TEMP_3060"): "Spark looks first",
+    ("DELTA_COLUMN_NOT_FOUND", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"): "one code for a column that is not there",
     (
         "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
         "_LEGACY_ERROR_TEMP_2330",
