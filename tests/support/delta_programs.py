@@ -408,6 +408,47 @@ def what_is_said(spark: Any, directory: str) -> None:
         spark.sql("DROP TABLE said_once")
 
 
+def what_tables_there_are(spark: Any, directory: str) -> None:
+    """As tools of models look for their tables: in Spark's words about them."""
+    schema = "program_listed"
+    spark.sql(f"CREATE SCHEMA {schema}")
+    try:
+        made = f"CREATE TABLE {schema}.orders (id INT COMMENT 'key', day STRING) USING delta PARTITIONED BY (day)"
+        spark.sql(f"{made} COMMENT 'words'")
+        spark.sql(f"CREATE TABLE {schema}.placed USING delta LOCATION '{directory}/placed' AS SELECT 1 AS id")
+        spark.sql(f"CREATE TABLE {schema}.files USING parquet AS SELECT 1 AS id")
+        spark.sql(f"CREATE VIEW {schema}.shown AS SELECT id FROM {schema}.orders")
+
+        def listed(statement: str) -> dict[str, Any]:
+            return {row[1]: row for row in spark.sql(statement).collect() if not row.isTemporary}
+
+        assert sorted(listed(f"SHOW TABLES IN {schema}")) == ["files", "orders", "placed", "shown"]
+        assert sorted(listed(f"SHOW TABLES FROM spark_catalog.{schema} LIKE 'o*|*d'")) == ["orders", "placed"]
+        assert sorted(listed(f"SHOW VIEWS IN {schema}")) == ["shown"]
+        every = listed(f"show table extended in {schema} like '*'")
+        assert sorted(every) == ["files", "orders", "placed", "shown"]
+        said = {name: row.information.splitlines() for name, row in every.items()}
+        kinds = {"orders": "MANAGED", "placed": "EXTERNAL", "files": "MANAGED", "shown": "VIEW"}
+        for name, kind in kinds.items():
+            assert f"Type: {kind}" in said[name] and f"Database: {schema}" in said[name], said[name]
+            assert ("Provider: delta" in said[name]) == (name in ("orders", "placed")), said[name]
+            assert any(line.startswith("View Text") for line in said[name]) == (name == "shown"), said[name]
+
+        def described(name: str) -> dict[str, str]:
+            rows = [tuple(row)[:2] for row in spark.sql(f"DESCRIBE TABLE EXTENDED {schema}.{name}").collect()]
+            return dict(rows[rows.index(("# Detailed Table Information", "")) :])
+
+        orders, placed = described("orders"), described("placed")
+        wanted = {"Namespace": schema, "Database": schema, "Table": "orders", "Type": "MANAGED", "Comment": "words"}
+        assert {name: orders.get(name) for name in wanted} == wanted, orders
+        assert orders["Provider"] == "delta" and orders["Is_managed_location"] == "true", orders
+        assert placed["Type"] == "EXTERNAL" and "Is_managed_location" not in placed, placed
+        assert placed["Location"].endswith(f"{directory}/placed") and placed["Table"] == "placed", placed
+    finally:
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+    assert ids(spark.read.format("delta").load(f"{directory}/placed")) == [1]
+
+
 PROGRAMS: Iterable[Program] = (
     quickstart,
     modes_and_partitions,
@@ -419,4 +460,5 @@ PROGRAMS: Iterable[Program] = (
     by_name,
     whole_names,
     what_is_said,
+    what_tables_there_are,
 )

@@ -25,9 +25,9 @@ _GONE = "TABLE_OR_VIEW_NOT_FOUND"
 def remove_orphaned_holders(spark: SparkSession, schema: str | None = None, *, wait_seconds: float = 10) -> list[str]:
     """Drop the entries ``_deltapy_...`` of a schema that no table by name needs any more.
 
-    A process that dies while it gives, changes or takes a name leaves one behind. It harms nothing, but SHOW TABLES
-    shows it. ``schema``: the session's current one by default. ``wait_seconds``: what no view names is looked at again
-    after so long, for another process may be between the two entries of a name.
+    A process that dies while it gives, changes or takes a name leaves one behind. It harms nothing, but Spark's
+    own SHOW TABLES shows it. ``schema``: the session's current one by default. ``wait_seconds``: what no view names is
+    looked at again after so long, for another process may be between the two entries of a name.
 
     >>> delta_pyds.remove_orphaned_holders(spark, "sales")
 

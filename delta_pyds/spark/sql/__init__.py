@@ -15,6 +15,7 @@
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
-- ``describe``: DESCRIBE and SHOW
+- ``describe``: DESCRIBE and SHOW of one table
+- ``listings``: SHOW TABLES and SHOW VIEWS
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
 """

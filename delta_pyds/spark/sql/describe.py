@@ -14,7 +14,7 @@ from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, Us
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.places import follow_now
-from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.named_tables.texts import NamedTable, quoted
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.arguments import sql_literal
@@ -66,7 +66,8 @@ def describe(context: StatementContext, statement: Describe) -> DataFrame:
         rows += [_described(field) for field in partitioned if field is not None]
     if statement.extended:
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-        rows += [(name, value, "") for name, value in _information(snapshot, statement.target).items()]
+        named = context.names.find(statement.target)
+        rows += [(name, value, "") for name, value in _information(snapshot, statement.target, named).items()]
     return _text_rows(context, _DESCRIBED, rows)
 
 
@@ -120,22 +121,28 @@ def _described(field: StructField) -> tuple[str | None, ...]:
     return field.name, spark_field(field).dataType.simpleString(), None if comment is None else str(comment)
 
 
-def _information(snapshot: Snapshot, table: TableReference) -> dict[str, str]:
-    """As the reference says it of a table by path, or of one that a catalog manages."""
+def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | None) -> dict[str, str]:
+    """As the reference says it of a table by path, by a name in Spark's catalog, or of one that a catalog manages."""
     root = snapshot.table_root
-    named = {"Catalog": "spark_catalog", "Namespace": "delta", "Database": "delta", "Table": root}
-    if table.storage_options is not None:
+    catalog, database, name = "spark_catalog", "delta", root
+    if named is not None:
+        database, name = named.schema, named.table
+    elif table.storage_options is not None:
         *schema, name = str(table.storage_options[TABLE_NAME]).split(".")
         catalog, database = str(table.storage_options[CATALOG_NAME]), ".".join(schema)
-        named = {"Catalog": catalog, "Namespace": database, "Database": database, "Table": name}
+    managed = named is None or named.managed
     described = {"Comment": snapshot.metadata.description} if snapshot.metadata.description else {}
     properties = ",".join(f"{key}={value}" for key, value in sorted(_properties(snapshot).items()))
     return {
-        **named,
-        "Type": "MANAGED",
+        "Catalog": catalog,
+        "Namespace": database,
+        "Database": database,
+        "Table": name,
+        "Type": "MANAGED" if managed else "EXTERNAL",
         **described,
         "Location": root,
         "Provider": "delta",
+        **({"Is_managed_location": "true"} if named is not None and managed else {}),
         "Table Properties": f"[{properties}]",
     }
 

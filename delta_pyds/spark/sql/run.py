@@ -21,6 +21,7 @@ from delta_pyds.spark.sql import (
     describe,
     insert,
     kept_rows,
+    listings,
     maintenance,
     names,
     row_changes,
@@ -183,6 +184,8 @@ def _is_about_names(context: StatementContext) -> bool:
         ]
         if statement.verb == "CLEAR CACHE":
             return kept_rows.are_kept(spark)
+        if listings.lists_tables(statement.verb):
+            return True
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
         return changes or any(map(context.names.is_ours, about))
     if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
@@ -240,6 +243,8 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
         context.names.follow(context.parsed.names_in(None))
     by_name = tuple(span for span in statement.named if context.names.is_read(cast("kinds.TableReference", span.table)))
     frame = _answer(context, spans, by_name)
+    if listings.lists_tables(statement.verb):
+        return listings.shown(context.spark, context.text, frame)
     if not statement.aggregates or len(spans) + len(by_name) != 1:
         return frame
     table = (*spans, *by_name)[0].table

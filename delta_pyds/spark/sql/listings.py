@@ -1,0 +1,86 @@
+"""SHOW TABLES, SHOW TABLE EXTENDED and SHOW VIEWS: tables by name as tables, without the entries of their columns.
+
+Invariant: what is not ours stands there as Spark says it, in Spark's order. No table is opened for a list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_pyds.spark.named_tables.lookup import find
+from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
+from delta_pyds.statements.spark_statements import name_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
+_PART = r"(?:`(?:[^`]|``)*`|\w+)"
+_WITHIN = re.compile(rf"\b(?:IN|FROM)\s+({_PART}(?:\s*\.\s*{_PART})*)", re.IGNORECASE)
+_SCHEMA = "\nSchema: root"
+# of what Spark says of the view, this is so of the table too
+_KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
+
+
+def lists_tables(verb: str) -> bool:
+    """Whether a statement with these first words answers with a row for each table or view."""
+    return _LISTS.match(verb) is not None
+
+
+def shown(spark: SparkSession, text: str, answer: DataFrame) -> DataFrame:
+    """What the statement answers. ``answer``: what Spark says."""
+    rows = [tuple(row) for row in answer.collect()]
+    of_views = "viewName" in answer.columns  # of these no text is told
+    if not _in_session_catalog(spark, text):
+        return answer
+    if not of_views and not any(HOLDER_PREFIX in str(value) for row in rows for value in row):
+        return answer
+    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_holder(row[1]))]
+    if "information" in answer.columns:
+        kept = [_with_information(spark, row) for row in kept]
+    return answer if kept == rows else _frame(spark, answer, kept)
+
+
+def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
+    return find(spark, (SESSION_CATALOG, row[0], row[1])) is not None
+
+
+def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    namespace, name, is_temporary, said = row
+    if is_temporary or f"{MARK}=" not in said:
+        return row
+    named = find(spark, (SESSION_CATALOG, namespace, name))
+    if named is None or named.select not in said:
+        return row
+    return namespace, name, is_temporary, _information(named, said)
+
+
+def _in_session_catalog(spark: SparkSession, text: str) -> bool:
+    found = _WITHIN.search(text)
+    parts = name_of(found[1]) if found is not None else None
+    catalog = parts[0] if parts is not None and len(parts) > 1 else spark.catalog.currentCatalog()
+    return catalog.lower() == SESSION_CATALOG
+
+
+def _information(named: NamedTable, said: str) -> str:
+    """Lines as the reference has them: programs look for ``Type: VIEW`` and ``Provider: delta`` in them."""
+    head, schema, columns = said.partition(_SCHEMA)
+    lines = [line for line in head.splitlines() if line.split(": ", 1)[0] in _KEPT]
+    lines += [
+        f"Type: {'MANAGED' if named.managed else 'EXTERNAL'}",
+        "Provider: delta",
+        f"Location: {named.location}",
+    ]
+    return "\n".join(lines) + schema + columns
+
+
+def _frame(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> DataFrame:
+    columns = list(zip(*rows, strict=True)) or [()] * len(answer.columns)
+    types = (pa.bool_() if name == "isTemporary" else pa.string() for name in answer.columns)
+    table = pa.table(
+        {name: pa.array(values, kind) for name, values, kind in zip(answer.columns, columns, types, strict=True)}
+    )
+    return spark.createDataFrame(table).coalesce(1)
