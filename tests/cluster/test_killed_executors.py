@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import delta_pyds
 from delta_pyds import DeltaTable, verify
-from tests.support.clusters import Trap, unnamed_files, vacuum_until_clean, whole
+from tests.support.clusters import Trap, kills_a_writer, unnamed_files, vacuum_until_clean, whole
 from tests.support.limits import ONLY_A_HANG_S
 
 # a task that has so many rows has begun to write its file: that is more than a row group
@@ -76,6 +76,29 @@ def test_in_a_merge(spark: SparkSession, tmp_path: Path, source: str) -> None:
     assert table.history().count() == 2
     vacuum_until_clean(spark, path)
     _each_row_once(spark, path, last)
+
+
+@pytest.mark.parametrize("layout", ["compaction", "curve"])
+def test_in_an_optimize(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+    """Of two tasks, each of which makes one file of many."""
+    path, rows = tmp_path / "t", 2 * _ROWS
+    given = spark.range(rows, numPartitions=4).selectExpr("id", "id % 2 AS p", "hash(id) AS v")
+    delta_pyds.write(given, path, partition_by="p")
+    before = set(path.rglob("*.parquet"))
+    optimize = DeltaTable.forPath(spark, path, engine="tasks").optimize()
+    with kills_a_writer(path):
+        if layout == "compaction":
+            optimize.executeCompaction()
+        else:
+            optimize.executeZOrderBy("v", "id")
+    detail = DeltaTable.forPath(spark, path).detail().collect()[0]
+    assert detail.numFiles == 2
+    # besides the two that it made there is what the dead attempt had begun
+    assert len(set(path.rglob("*.parquet")) - before) > 2
+    _each_row_once(spark, path, rows)
+    vacuum_until_clean(spark, path)
+    assert len(list(path.rglob("*.parquet"))) == 2
+    _each_row_once(spark, path, rows)
 
 
 @pytest.mark.parametrize("engine", ["native", "arrow"])

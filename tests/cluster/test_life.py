@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, verify
 from tests.support.clusters import in_both_executors, vacuum_all
-from tests.support.limits import ONLY_A_HANG_S
+from tests.support.streams import copy_as_stream
 
 _PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
 
@@ -79,27 +79,11 @@ def test_a_layout_is_made_by_several_executors(spark: SparkSession, tmp_path: Pa
 
 def test_a_stream_passes_through_several_executors(spark: SparkSession, tmp_path: Path) -> None:
     path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
-
-    def run() -> None:
-        query = (
-            spark.readStream.format("deltapy")
-            .option("maxFilesPerTrigger", 2)
-            .load(path)
-            .writeStream.format("deltapy")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(copy)
-        )
-        try:
-            assert query.awaitTermination(ONLY_A_HANG_S)
-        finally:
-            query.stop()
-
     for start in (0, 1000):
         by = "p" if not start else None
         delta_pyds.write(_rows(spark, start, start + 1000), path, mode="append", partition_by=by)
         with in_both_executors(spark):
-            run()
+            copy_as_stream(spark, path, copy, tmp_path / "checkpoint", maxFilesPerTrigger=2)
     versions = DeltaTable.forPath(spark, copy).history().collect()
     assert len(versions) == 4 and all(row.operation == "STREAMING UPDATE" for row in versions)
     for frame, _ in _frames(spark, copy):

@@ -261,10 +261,11 @@ def test_files_of_rows_are_told_where_spark_reads_them(spark: SparkSession, tabl
         delta_pyds.sql(spark, f"SELECT o.*, t._metadata.file_name FROM {own} o JOIN t USING (id)")
     sources = "spark.sql.sources.useV1SourceList"
     before = spark.conf.get(sources)
-    spark.conf.set(sources, "csv")
     try:
-        with pytest.raises(UnsupportedOperationError, match=f"Spark's own Parquet reader.*{sources}"):
-            delta_pyds.sql(spark, f"SELECT _metadata.file_name FROM {by_path}")
+        for without in ("csv", ""):
+            spark.conf.set(sources, without)
+            with pytest.raises(UnsupportedOperationError, match=f"Spark's own Parquet reader.*{sources}"):
+                delta_pyds.sql(spark, f"SELECT _metadata.file_name FROM {by_path}")
     finally:
         spark.conf.set(sources, before)
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, verify
 from tests.spark.conftest import spark as spark_session
-from tests.support.limits import ONLY_A_HANG_S
 from tests.support.stores import Store
+from tests.support.streams import copy_as_stream
 
 spark = spark_session  # the fixture
 
@@ -31,20 +31,7 @@ def test_a_life_of_a_table(spark: SparkSession, store: Store, tmp_path: Path) ->
     # Spark's own reader has no connector for the store here, and explain says why ours reads
     assert "Spark has no connector" in str(delta_pyds.explain(frame))
 
-    query = (
-        spark.readStream.format("deltapy")
-        .options(**options)
-        .load(path)
-        .writeStream.format("deltapy")
-        .options(**options)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(copy)
-    )
-    try:
-        assert query.awaitTermination(ONLY_A_HANG_S)
-    finally:
-        query.stop()
+    copy_as_stream(spark, path, copy, tmp_path / "checkpoint", options)
     assert rows(copy) == list(range(8))
 
     table = DeltaTable.forPath(spark, path, storage_options=given)

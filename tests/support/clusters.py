@@ -4,6 +4,7 @@
 - ``session_on``: a session of a cluster; ``whole``: waits until both executors are there
 - ``tasks_done``: what each executor has done, by Spark's own count
 - ``Trap``: one task of a query stops in the middle, and its executor is killed there
+- ``kills_a_writer``: an executor is killed while it writes a data file
 """
 
 from __future__ import annotations
@@ -263,6 +264,39 @@ class Trap:
                 yield executor
         if others:
             self.release()
+
+
+@contextmanager
+def kills_a_writer(directory: Path) -> Iterator[None]:
+    """Of the executors the first one that is seen to have a new data file below a directory open is killed."""
+    before, done, given_up = set(directory.rglob("*.parquet")), [], threading.Event()
+
+    def watch() -> None:
+        while not given_up.wait(0.002):
+            new = {str(file) for file in set(directory.rglob("*.parquet")) - before}
+            for executor in executors() if new else ():
+                if any(new & _open_files(pid) for pid in descendants(executor)):
+                    kill_executor(executor)
+                    done.append(executor)
+                    return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        given_up.set()
+        watcher.join()
+    assert done, "no executor was seen to write a data file"
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.add(str(entry.readlink()))
+    return found
 
 
 def kill_executor(executor: int) -> None:

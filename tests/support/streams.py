@@ -1,9 +1,10 @@
-"""Streaming queries of tests: from a deltapy table into Parquet files, until all that is there is read."""
+"""Streaming queries of tests: from a deltapy table into Parquet files or another table, until all there is is read."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,24 @@ from tests.support.limits import ONLY_A_HANG_S
 
 def stream(spark: SparkSession, path: Any, **options: Any) -> DataFrame:
     return spark.readStream.format("deltapy").options(**options).load(str(path))
+
+
+def copy_as_stream(
+    spark: SparkSession, path: str, copy: str, checkpoint: Path, given: Mapping[str, Any] | None = None, **options: Any
+) -> None:
+    """All that is in a table, by a stream, into another one. ``given``: options of both; ``options``: of the reader."""
+    query = (
+        stream(spark, path, **(given or {}), **options)
+        .writeStream.format("deltapy")
+        .options(**(given or {}))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(copy)
+    )
+    try:
+        assert query.awaitTermination(ONLY_A_HANG_S), f"the query did not end: {query.status}"
+    finally:
+        query.stop()
 
 
 class Sink:

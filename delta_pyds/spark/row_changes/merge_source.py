@@ -8,12 +8,13 @@ Where rows of it are lost with an executor, all of the command that saw them run
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
 
@@ -83,10 +84,26 @@ def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
         try:
             return run(level)
         except Exception as error:  # what Spark raises where it collects is py4j's, or its own
-            if _LOST not in str(error):
+            if _LOST not in conditions_of(error):
                 raise
             logger.warning("An executor was lost, and with it rows of the source: the command is run again.")
     return run(_LEVELS[-1])
+
+
+def conditions_of(error: BaseException) -> Iterator[str]:
+    """Spark's names for what went wrong: of an error, and of those that it came of."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, PySparkException):
+            yield at.getCondition() or ""
+        # of a classic session: py4j's error, or what PySpark made of it
+        thrown: Any = getattr(at, "java_exception", None) or getattr(at, "_origin", None)
+        while thrown is not None:
+            # most of the JVM's own have none; py4j asks by name
+            if "getCondition" in dir(thrown):
+                yield thrown.getCondition() or ""
+            thrown = thrown.getCause()
+        at = at.__cause__ or at.__context__
 
 
 def keep_source(

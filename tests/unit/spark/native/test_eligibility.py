@@ -123,6 +123,7 @@ def test_parquet_has_to_be_the_reader_that_knows_row_numbers(tmp_path: Path) -> 
     scan = plan(build(tmp_path / "t", {"id": "long"}))
     assert against(scan, SessionDescription({V1_SOURCES: "csv,orc"})) == (f"{V1_SOURCES} is without parquet",)
     assert against(scan, SessionDescription({V1_SOURCES: "csv, Parquet"})) == ()
+    assert against(scan, SessionDescription({V1_SOURCES: ""})) == (f"{V1_SOURCES} is without parquet",)
 
 
 def test_another_time_zone_matters_only_to_a_predicate_that_depends_on_it(tmp_path: Path) -> None:
