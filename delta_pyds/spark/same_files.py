@@ -10,12 +10,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.source.error_transport import leaves_worker
+from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,16 +27,25 @@ if TYPE_CHECKING:
 _LOG = "_delta_log"
 # commits come and go while two processes look: one difference is looked at again
 _TRIES = 3
+# of each session the paths of tables that are proved to be the same: a disk that both have, both keep. And those that
+# are not, of which nobody asks again who can do without them
+_proved: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_others: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
 def require_same_files(spark: SparkSession, path: str) -> None:
-    """Ask the server. Where neither side has a table, nothing is said.
+    """Ask the server, once for a path and a session. Where neither side has a table, nothing is said.
 
     Raises: UnsupportedOperationError where the server's files are others, or cannot be proved to be these.
     """
+    known = _proved.setdefault(spark, set())
+    if path in known:
+        return
     for _ in range(_TRIES):
         here, there = newest_log_file(path), _asked_of_server(spark, path)
         if here == there:
+            if here is not None:
+                known.add(path)
             return  # both the same, or both none: then opening says that there is no table
     seen = "finds no table there" if there is None else "finds another table there"
     raise UnsupportedOperationError(
@@ -41,6 +54,24 @@ def require_same_files(spark: SparkSession, path: str) -> None:
         "same in both places, such as s3://bucket/table; for a disk that they share, 'file://' before the path.",
         table=path,
     )
+
+
+def shared_path(spark: SparkSession, path: PathLike) -> PathLike:
+    """A local path as one with a scheme, where the server of Spark Connect is proved to have the same files; any other
+    as it is. Raises: OptionError for a path that is not absolute.
+    """
+    root = absolute_table_path(path, remote=is_remote(spark))
+    if not is_remote(spark) or has_scheme(path) or scheme_of(root) != "file":
+        return path
+    others = _others.setdefault(spark, set())
+    if root in others:
+        return path
+    try:
+        require_same_files(spark, root)
+    except UnsupportedOperationError:
+        others.add(root)
+        return path
+    return f"file://{root}" if root in _proved[spark] else path
 
 
 def newest_log_file(path: str) -> str | None:

@@ -26,7 +26,7 @@ from delta_pyds.spark.incoming import to_frame
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.places import follow_now, is_name_of_session, place_of, settle
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import error_of, errors_as_they_were
 from delta_pyds.spark.source.write_result import RESULT_OPTION, WriteResult, new_result_id, take_result
@@ -125,7 +125,7 @@ def read(
     if is_name_of_session(path, table, catalog):
         named = require(spark, table or "")
         follow_now(spark, named, storage_options)
-        path = named.location
+        path = shared_path(spark, named.location)
     else:
         path, storage_options = _address(path, table, catalog, storage_options)
     chosen_engine = choice_argument("engine", engine, ("auto", "native", "arrow"))

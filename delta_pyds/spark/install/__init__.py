@@ -4,8 +4,9 @@ Invariants: methods are replaced on PySpark's classes, and put back by ``uninsta
 of ours is Spark's own, with its results and its errors.
 
 - ``installation``: ``delta_pyds.install`` and ``uninstall``
-- ``names``: names of Spark's catalog, and ``spark.catalog``
+- ``names``: names of Spark's catalog
 - ``batch_reads``: ``spark.read`` and ``spark.table``
+- ``catalog``: ``spark.catalog``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``
 - ``merges``: ``df.mergeInto``

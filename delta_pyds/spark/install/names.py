@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from delta_pyds.errors import UserError
-from delta_pyds.spark.delta_table.catalog_names import create_table
-from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.install.formats import is_ours
-from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables.lookup import find
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import load_by_options
 from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.scan.read_report import remember, report_of
@@ -27,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
@@ -44,7 +38,7 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
     """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
     follow_now(spark, table)
-    frame = load_by_options(spark, table.location, options)
+    frame = load_by_options(spark, shared_path(spark, table.location), options)
     shown = frame.alias(table.table)
     report = report_of(frame)
     if report is not None:
@@ -65,37 +59,3 @@ def new_table(spark: SparkSession, name: str, frame: DataFrame, layout: Mapping[
     found = find(spark, name)
     assert found is not None
     return found.location
-
-
-def _create_method(original: Method) -> Method:
-    def create(
-        self: Any,
-        tableName: str,
-        path: str | None = None,
-        source: str | None = None,
-        schema: Any = None,
-        description: str | None = None,
-        **options: str,
-    ) -> Any:
-        spark: SparkSession = self._sparkSession
-        name = source or spark.conf.get(_DEFAULT_FORMAT, None) or ""
-        if not is_ours(spark, name):
-            return original(self, tableName, path, source, schema, description, **options)
-        with errors_of_spark():
-            place = path or options.pop("path", None)
-            strange = next((key for key in options if key.lower() != "path"), None)
-            if strange is not None:
-                raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
-            if schema is None and place is not None:
-                create_table(spark, tableName, place)
-            else:
-                builder = DeltaTable.create(spark).tableName(tableName)
-                builder = builder if place is None else builder.location(place)
-                builder = builder if schema is None else builder.addColumns(schema)
-                (builder if description is None else builder.comment(description)).execute()
-            return spark.table(tableName)
-
-    return create
-
-
-CATALOG: dict[str, Replacement] = {"createTable": _create_method}

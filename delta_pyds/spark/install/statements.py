@@ -1,8 +1,8 @@
 """``spark.sql`` is ``delta_pyds.sql`` for what is about a table by its path, or about a name that is ours.
 
-Invariant: any other text goes to Spark as it is; a query that names neither path nor version is not parsed here. On
-classic sessions the plan that Spark makes of it tells whether it reads a name of ours; on Spark Connect that would be
-a question to the server for each query, and Spark reads the name by its view.
+Invariant: any other text goes to Spark as it is. On classic sessions a query that names neither path nor version is
+not parsed here, for the plan that Spark makes of it tells whether it reads a name of ours. On Spark Connect the names
+that a query reads are looked up before, by one question to the server for all; a query without any costs none.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ def _sql_method(original: Method) -> Method:
 
 
 def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, StatementContext | None]:
-    """A query of a name at no version is Spark's: it finds a view, and that the table as it is."""
+    """On classic sessions a query of a name at no version is Spark's: it finds a view, and that the table as it is."""
     if may_name_managed(text):
         with plain_calls():
             is_ours, context = about_names_of_ours(spark, text, args)
         if is_ours:
             return True, context
-    if not (_COMMAND.match(text) or _VERSIONS.search(text)):
+    asks = is_remote(spark) and _QUERY.match(text)
+    if not (asks or _COMMAND.match(text) or _VERSIONS.search(text)):
         return False, None
     if creates_delta(text):
         return delta_is_ours(spark), None

@@ -33,7 +33,7 @@ from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.planning.types import to_spark
-from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
 from delta_pyds.table.scan.live_files import live_files
@@ -141,8 +141,9 @@ def _dropped(place: Place) -> ConcurrentWriteError:
 
 def follow_now(spark: SparkSession, table: NamedTable, storage_options: Mapping[str, Any] | None = None) -> None:
     """Have the name follow what others made of its table. A table that cannot be opened is left to who reads it."""
-    root = absolute_table_path(table.location)
-    if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(table.location):
+    location = shared_path(spark, table.location)
+    root = absolute_table_path(location)
+    if is_remote(spark) and scheme_of(root) == "file" and not has_scheme(location):
         return  # what lies there on the server is not known
     stored = json_argument("storage_options", storage_options)
     options = {"path": root} if stored is None else {"path": root, "storageOptions": stored}

@@ -59,7 +59,11 @@ class NativeAttempt:
 def describe(spark: SparkSession) -> SessionDescription:
     """What of the session matters to how it reads Parquet files."""
     known = {**REQUIRED_SETTINGS, V1_SOURCES: "parquet"}
-    found = {key: spark.conf.get(key, default) for key, default in known.items()}
+    if is_remote(spark):
+        # one question to the server for all of them
+        found = dict(zip(known, spark.client.get_config_with_defaults(*known.items()), strict=True))
+    else:
+        found = {key: spark.conf.get(key, default) for key, default in known.items()}
     # an empty one is one: a list without parquet, for instance
     settings = {key: known[key] if value is None else value for key, value in found.items()}
     return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))

@@ -42,7 +42,8 @@ def cache_table(context: StatementContext, statement: CacheTable) -> DataFrame:
         kept_rows.forget(context.spark, root)
         return context.nothing()
     level = _level(statement.level)
-    frame = kept_rows.keep(context.spark, root, context.snapshot(statement.target), level)
+    path = context.names.by_path(statement.target).path or ""
+    frame = kept_rows.keep(context.spark, path, context.snapshot(statement.target), level)
     if not statement.lazy:
         frame.count()
     return context.nothing()

@@ -2,7 +2,8 @@
 
 Invariant: rows that are kept answer a query only while the table is at the version that they are of: what has other
 files in its log is read anew, and kept instead. Spark itself keeps rows of no table of ours: to it each look at a
-Python source is another one.
+Python source is another one. On Spark Connect that is so from one query to the next, so only what Spark's own reader
+reads is kept there.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.log.listing import LogFile
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.session import read
 from delta_pyds.storage.resolve import resolve_storage
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
+from delta_pyds.table.scan.read_report import report_of
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -23,8 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Kept:
-    """``state``: what the table was when it was read."""
+    """``path``: by which it is read. ``state``: what the table was when it was read."""
 
+    path: PathLike
     state: tuple[str, int, LogFile | None]
     frame: DataFrame
     level: StorageLevel
@@ -33,12 +39,28 @@ class _Kept:
 _kept: WeakKeyDictionary[Any, dict[str, _Kept]] = WeakKeyDictionary()
 
 
-def keep(spark: SparkSession, root: str, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
-    """Have Spark keep the rows of the table at ``root``, from the first query on that reads them."""
+def keep(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: StorageLevel) -> DataFrame:
+    """Have Spark keep the rows of the table at ``path``, from the first query on that reads them.
+
+    Raises: UnsupportedOperationError on Spark Connect for what Spark's own Parquet reader cannot read.
+    """
+    root = absolute_table_path(path)
     forget(spark, root)
-    frame = read(spark, root, version=snapshot.version).persist(level)
-    _kept.setdefault(spark, {})[root] = _Kept(_state(snapshot), frame, level)
-    return frame
+    frame = read(spark, path, version=snapshot.version)
+    report = report_of(frame)
+    if is_remote(spark) and report is not None and report.engine != "native":
+        raise UnsupportedOperationError(
+            f"on Spark Connect rows are kept of tables alone that Spark's own Parquet reader reads. {report}. Leave "
+            "the table uncached.",
+            table=root,
+        )
+    _kept.setdefault(spark, {})[root] = _Kept(path, _state(snapshot), frame.persist(level), level)
+    return _kept[spark][root].frame
+
+
+def is_kept(spark: SparkSession, root: str) -> bool:
+    """Whether rows are kept of the table."""
+    return root in _kept.get(spark, {})
 
 
 def are_kept(spark: SparkSession) -> bool:
@@ -55,7 +77,7 @@ def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
     if found is None:
         return None
     snapshot = open_snapshot(resolve_storage(root), root)
-    return found.frame if found.state == _state(snapshot) else keep(spark, root, snapshot, found.level)
+    return found.frame if found.state == _state(snapshot) else keep(spark, found.path, snapshot, found.level)
 
 
 def forget(spark: SparkSession, root: str) -> bool:

@@ -16,11 +16,12 @@ from pyspark.errors import PySparkException
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables.lookup import find, require
+from delta_pyds.spark.named_tables.lookup import find, find_all, require
 from delta_pyds.spark.named_tables.managed import name_in_catalog
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
+from delta_pyds.spark.same_files import shared_path
 from delta_pyds.statements.kinds import Create, PassThrough, SqlText, TableReference
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
@@ -54,6 +55,17 @@ class Names:
             self._found[reference.parts] = None if managed else find(self._spark, reference.parts)
         return self._found[reference.parts]
 
+    def look_at(self, references: Iterable[TableReference]) -> None:
+        """Look the names up at once, where each by itself would be a question to the server of Spark Connect."""
+        if not is_remote(self._spark):
+            return
+        unknown = [one.parts for one in references if one.path is None and one.parts not in self._found]
+        asked = [parts for parts in dict.fromkeys(unknown) if not self._is_managed(parts)]
+        self._found.update(zip(asked, find_all(self._spark, asked), strict=True))
+
+    def _is_managed(self, parts: tuple[str, ...]) -> bool:
+        return self.in_catalog(TableReference(parts, "")) is not None
+
     def in_catalog(self, reference: TableReference) -> tuple[str, str] | None:
         """The catalog that manages the table, and its name there; None for any other reference, and for a path."""
         if reference.path is not None:
@@ -69,19 +81,17 @@ class Names:
         return reference.path is not None or self.is_ours_by_name(reference)
 
     def is_read(self, reference: TableReference) -> bool:
-        """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does.
-
-        On Spark Connect Spark reads it by its view: there each look at the catalog is a question to the server.
-        """
+        """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does."""
         try:
             # one of a catalog is found apart
-            managed = self.in_catalog(reference) is not None
-            return not (managed or is_remote(self._spark)) and self.is_ours(reference)
+            return self.in_catalog(reference) is None and self.is_ours(reference)
         except PySparkException:
             return False  # what is wrong with the name, Spark says
 
     def follow(self, references: Iterable[TableReference]) -> None:
         """Have Spark see the columns that these tables have now, where they are ours: others may have added some."""
+        references = tuple(references)
+        self.look_at(references)
         for reference in references:
             try:
                 named = self.find(reference) if reference.path is None else None
@@ -109,14 +119,16 @@ class Names:
             address = locate(table=managed[1], catalog=managed[0])
             return replace(at_path(reference, address.table_root), storage_options=address.storage_options)
         named = self.find(reference) or require(self._spark, reference.parts)
-        found = at_path(reference, named.location)
+        found = at_path(reference, str(shared_path(self._spark, named.location)))
         self._found[found.parts] = named
         return found
 
 
 def _keeps_nothing(spark: SparkSession) -> bool:
-    """Whether Spark keeps no rows at all: to ask for those of a name it resolves the view, which takes 80 calls."""
-    return not is_remote(spark) and bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
+    """Whether Spark keeps no rows at all: to ask for those of a name it resolves the view, which takes 80 calls. On
+    Spark Connect it never finds those of a Python source again.
+    """
+    return is_remote(spark) or bool(spark._jsparkSession.sharedState().cacheManager().isEmpty())
 
 
 def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
-from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.sql import (
@@ -128,6 +127,7 @@ def run(
     with errors_of_spark(), as_views(frames or {}):
         if context is None:
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
+            context.names.look_at(context.parsed.names_in(None))
         parsed = context.parsed
         statement = parsed.statement
         if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
@@ -140,8 +140,6 @@ def run(
             if parsed.refused is not None and context.names.is_ours_by_name(parsed.refused[0]):
                 raise parsed.refused[1]
             return _pass_through(context, statement)
-        if isinstance(statement, kinds.CacheTable) and is_remote(spark):
-            return _pass_through(context, parsed.as_pass_through())
         if isinstance(statement, kinds.CacheTable):
             names.refuse_in_catalog(context.names, statement.target, "CACHE TABLE")
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
@@ -164,6 +162,7 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
     """
     try:
         context = StatementContext(spark, text, parse_statement(text, args), args)
+        context.names.look_at(context.parsed.names_in(None))
         return _is_about_names(context), context
     except (DeltaError, PySparkException) as error:
         # of a file of catalogs that cannot be read nobody knows which tables it has
@@ -238,8 +237,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
             f"{named!r:.200}, in this version. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
-    if statement.verb.startswith(_QUERIES) and not is_remote(context.spark):
-        # on Spark Connect each look at the catalog is a question to the server
+    if statement.verb.startswith(_QUERIES):
         context.names.follow(context.parsed.names_in(None))
     by_name = tuple(span for span in statement.named if context.names.is_read(cast("kinds.TableReference", span.table)))
     frame = _answer(context, spans, by_name)

@@ -1,0 +1,214 @@
+"""``spark.catalog`` for tables of ours: as for those of the reference, and not as for the views that Spark has of them.
+
+Invariant: what is neither a path of ours nor a name that is ours goes to Spark as it is. Entries that hold columns are
+no tables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark import StorageLevel
+from pyspark.sql.catalog import Table
+
+from delta_pyds.errors import DeltaError, UserError
+from delta_pyds.spark.delta_table.catalog_names import create_table
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.install.batch_reads import path_if_ours
+from delta_pyds.spark.install.formats import is_ours
+from delta_pyds.spark.install.names import named_if_ours
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables.lookup import find_all
+from delta_pyds.spark.named_tables.places import open_shared
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, is_holder, quoted
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.same_files import shared_path
+from delta_pyds.spark.sql import kept_rows
+from delta_pyds.spark.sql.run import run
+from delta_pyds.storage.table_path import absolute_table_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+
+
+def _path_of(spark: SparkSession, name: Any) -> str | None:
+    """Where the table is that a call names; None for what is not ours."""
+    path = path_if_ours(spark, name)
+    if path is None:
+        named = named_if_ours(spark, name)
+        path = None if named is None else str(shared_path(spark, named.location))
+    return path
+
+
+def _create_method(original: Method) -> Method:
+    def create(
+        self: Any,
+        tableName: str,
+        path: str | None = None,
+        source: str | None = None,
+        schema: Any = None,
+        description: str | None = None,
+        **options: str,
+    ) -> Any:
+        spark: SparkSession = self._sparkSession
+        name = source or spark.conf.get(_DEFAULT_FORMAT, None) or ""
+        if not is_ours(spark, name):
+            return original(self, tableName, path, source, schema, description, **options)
+        with errors_of_spark():
+            place = path or options.pop("path", None)
+            strange = next((key for key in options if key.lower() != "path"), None)
+            if strange is not None:
+                raise UserError(f"createTable takes no option {strange!r:.200} for a Delta table.")
+            if schema is None and place is not None:
+                create_table(spark, tableName, place)
+            else:
+                builder = DeltaTable.create(spark).tableName(tableName)
+                builder = builder if place is None else builder.location(place)
+                builder = builder if schema is None else builder.addColumns(schema)
+                (builder if description is None else builder.comment(description)).execute()
+            return spark.table(tableName)
+
+    return create
+
+
+# --- rows that are kept
+
+
+def _cache_method(original: Method) -> Method:
+    def cache(self: Any, tableName: str, storageLevel: StorageLevel | None = None) -> None:
+        spark = self._sparkSession
+        path = _path_of(spark, tableName)
+        if path is None:
+            original(self, tableName, storageLevel)
+            return
+        with errors_of_spark(), plain_calls():
+            level = storageLevel or StorageLevel.MEMORY_AND_DISK_DESER
+            kept_rows.keep(spark, path, open_shared(spark, path, None), level)
+
+    return cache
+
+
+def _is_cached_method(original: Method) -> Method:
+    def is_cached(self: Any, tableName: str) -> Any:
+        path = _path_of(self._sparkSession, tableName)
+        if path is None:
+            return original(self, tableName)
+        return kept_rows.is_kept(self._sparkSession, absolute_table_path(path))
+
+    return is_cached
+
+
+def _uncache_method(original: Method) -> Method:
+    def uncache(self: Any, tableName: str) -> None:
+        path = _path_of(self._sparkSession, tableName)
+        if path is None:
+            original(self, tableName)
+        else:
+            kept_rows.forget(self._sparkSession, absolute_table_path(path))
+
+    return uncache
+
+
+def _clear_method(original: Method) -> Method:
+    def clear(self: Any) -> None:
+        kept_rows.forget_all(self._sparkSession)
+        original(self)
+
+    return clear
+
+
+# --- what there is
+
+
+def _exists_method(original: Method) -> Method:
+    def exists(self: Any, tableName: str, dbName: str | None = None) -> Any:
+        path = path_if_ours(self._sparkSession, tableName) if dbName is None else None
+        if path is None:
+            return original(self, tableName, dbName)
+        with errors_of_spark():
+            return DeltaTable.isDeltaTable(self._sparkSession, path)
+
+    return exists
+
+
+def _get_method(original: Method) -> Method:
+    def get(self: Any, tableName: str) -> Any:
+        named = named_if_ours(self._sparkSession, tableName)
+        return original(self, tableName) if named is None else _shown(self._sparkSession, named)
+
+    return get
+
+
+def _list_method(original: Method) -> Method:
+    def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
+        found = original(self, dbName, pattern)
+        views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
+        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views])
+        ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
+        shown = (one if id(one) not in ours else _shown(self._sparkSession, ours[id(one)]) for one in found)
+        return [one for one in shown if not is_holder(one.name)]
+
+    return tables
+
+
+def _shown(spark: SparkSession, named: NamedTable) -> Table:
+    try:
+        description = open_shared(spark, str(shared_path(spark, named.location)), None).metadata.description
+    except DeltaError:
+        description = None  # who reads it is told
+    kind = "MANAGED" if named.managed else "EXTERNAL"
+    return Table(named.table, SESSION_CATALOG, [named.schema], description, kind, False)
+
+
+# --- what is changed: as by the statement
+
+
+def _drop_method(original: Method) -> Method:
+    def drop(self: Any, tableName: str, ifExists: bool = False, purge: bool = False) -> None:
+        if not _run(self._sparkSession, tableName, "DROP TABLE {}"):
+            original(self, tableName, ifExists, purge)
+
+    return drop
+
+
+def _drop_view_method(original: Method) -> Method:
+    def drop(self: Any, viewName: str, ifExists: bool = False) -> None:
+        if not _run(self._sparkSession, viewName, "DROP VIEW {}"):
+            original(self, viewName, ifExists)
+
+    return drop
+
+
+def _truncate_method(original: Method) -> Method:
+    def truncate(self: Any, tableName: str) -> None:
+        if not _run(self._sparkSession, tableName, "TRUNCATE TABLE {}"):
+            original(self, tableName)
+
+    return truncate
+
+
+def _run(spark: SparkSession, name: Any, statement: str) -> bool:
+    """Run a statement about a name, if that is ours."""
+    named = named_if_ours(spark, name)
+    if named is not None:
+        with plain_calls():
+            run(spark, statement.format(quoted((SESSION_CATALOG, named.schema, named.table))))
+    return named is not None
+
+
+CATALOG: dict[str, Replacement] = {
+    "createTable": _create_method,
+    "cacheTable": _cache_method,
+    "isCached": _is_cached_method,
+    "uncacheTable": _uncache_method,
+    "clearCache": _clear_method,
+    "tableExists": _exists_method,
+    "getTable": _get_method,
+    "listTables": _list_method,
+    "dropTable": _drop_method,
+    "dropView": _drop_view_method,
+    "truncateTable": _truncate_method,
+}
