@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.connect import ROOT, connect_server
+from tests.support.documented_scripts import DOCUMENTED
 from tests.support.limits import ONLY_A_HANG_S
+from tests.support.sampling import part_of
 from tests.support.table_builder import TableBuilder
 
 THIN = ROOT / ".venv-thin"
@@ -65,10 +67,16 @@ def test_programs_for_delta_spark_run_after_install(server: str, client: Callabl
     run(client, "connect_programs.py", server, tmp_path)
 
 
-def run(client: Callable[[], str], program: str, server: str, path: Path) -> None:
+@pytest.mark.one_case_in(2)
+@CLIENTS
+def test_names_are_read_and_changed_as_by_path(server: str, client: Callable[[], str], tmp_path: Path) -> None:
+    run(client, "connect_names.py", server, tmp_path, *part_of(DOCUMENTED, len(DOCUMENTED)))
+
+
+def run(client: Callable[[], str], program: str, server: str, path: Path, *arguments: str) -> None:
     which = client.__name__.split("_")[0]
     done = subprocess.run(
-        [client(), str(Path(__file__).with_name(program)), server, str(path), which],
+        [client(), str(Path(__file__).with_name(program)), server, str(path), which, *arguments],
         capture_output=True,
         text=True,
         timeout=ONLY_A_HANG_S,

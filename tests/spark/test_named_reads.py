@@ -13,6 +13,7 @@ import pytest
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import CALL_COMMAND_NAME
+from pyspark import StorageLevel
 from pyspark.errors import AnalysisException, PySparkException
 
 import delta_pyds
@@ -175,6 +176,38 @@ def test_rows_that_are_kept_answer_until_the_table_changes(spark: SparkSession, 
     assert kept in physical(delta_pyds.sql(spark, f"SELECT * FROM {path}"))
     delta_pyds.sql(spark, "DROP TABLE kept_table")
     assert kept not in physical(delta_pyds.sql(spark, f"SELECT * FROM {path}"))
+
+
+def test_the_catalog_of_a_session_has_tables_for_names(spark: SparkSession, tables: Path) -> None:
+    """What is the same on Spark Connect is in ``connect_names``."""
+    delta_pyds.install(spark)
+    try:
+        here, by_path = spark.catalog, f"deltapy.`{tables}/u`"
+        here.cacheTable("u", StorageLevel.MEMORY_ONLY)
+        assert here.isCached(f"{SCHEMA}.u")
+        assert here.isCached(by_path)
+        assert "InMemoryTableScan" in physical(spark.sql("SELECT id FROM u"))
+        here.uncacheTable(by_path)
+        assert not here.isCached("u")
+        spark.sql("CACHE LAZY TABLE u")
+        assert here.isCached("u")
+        here.clearCache()
+        assert not here.isCached("u")
+        found = {table.name: table.tableType for table in here.listTables() if not table.isTemporary}
+        assert found["t"] == found["u"] == here.getTable("u").tableType == "EXTERNAL"
+        assert not [name for name in found if name.startswith("_")]
+        assert here.tableExists(by_path)
+        assert not here.tableExists(f"deltapy.`{tables}/nothing`")
+        here.createTable("made", source="deltapy", schema=spark.range(1).schema, description="words")
+        assert (here.getTable("made").tableType, here.getTable("made").description) == ("MANAGED", "words")
+        if hasattr(here, "dropView"):
+            with pytest.raises(UserError, match="no view of a user's"):
+                here.dropView("made")
+            here.dropTable("made")
+            assert not here.tableExists("made")
+    finally:
+        delta_pyds.uninstall()
+    assert "u" in {table.name for table in spark.catalog.listTables() if table.tableType == "VIEW"}
 
 
 @pytest.mark.usefixtures("tables")

@@ -1,0 +1,239 @@
+"""Names of Spark's catalog on Spark Connect, from whatever Python runs it. Arguments: a server, a directory, which
+client it is, and pages of the documentation.
+
+Names are read as by path, and what is asked of the server for them is counted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import delta_pyds
+from delta_pyds.errors import UserError
+from tests.support.delta_programs import ids, refused
+from tests.support.documented_queries import make, wrong_answers
+from tests.support.documented_scripts import DOCUMENTED
+from tests.support.sql_scripts import outcome
+
+NATIVE, SOURCE, KEPT = "FileScan parquet", "BatchScan deltapy", "InMemoryTableScan"
+
+
+class Questions:
+    """Counts what a client asks its server for."""
+
+    def __init__(self, spark: Any) -> None:
+        self._stub = spark.client._stub
+        self._asked: list[str] = []
+        spark.client._stub = self
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        ask = getattr(self._stub, name)
+
+        def counted(*args: Any, **named: Any) -> Any:
+            if name != "ReleaseExecute":  # of an answer that has come
+                self._asked.append(name)
+            return ask(*args, **named)
+
+        return counted
+
+    def of(self, call: Callable[[], Any]) -> list[str]:
+        self._asked.clear()
+        call()
+        return list(self._asked)
+
+
+def main(server: str, directory: str, which: str, *pages: str) -> None:
+    spark = SparkSession.builder.remote(server).getOrCreate()
+    schema = f"names_{which}"
+    spark.sql(f"CREATE SCHEMA {schema}")
+    spark.sql(f"USE {schema}")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    try:
+        tables(spark, schema, directory)
+        reads(spark, schema)
+        rows_that_are_kept(spark, directory)
+        documented = f"file://{directory}/documented"
+        make(lambda text: delta_pyds.sql(spark, text), "documented", documented)
+        for table, is_name in (("documented", True), (f"delta.`{documented}`", False)):
+            wrong = wrong_answers(lambda text: delta_pyds.sql(spark, text), table, documented, is_name=is_name)
+            assert wrong == [], "\n".join(wrong)
+        delta_pyds.install(spark, delta=True)
+        installed(spark, schema)
+        catalog(spark, schema, directory)
+        for number, page in enumerate(pages):
+            by_name_as_by_path(spark, f"{schema}_page", f"{directory}/{number}", page)
+    finally:
+        delta_pyds.uninstall()
+        spark.sql("USE default")
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+    print("all is well", flush=True)
+    spark.stop()
+
+
+def tables(spark: Any, schema: str, directory: str) -> None:
+    """``t`` without a scheme, ``u`` with one, and ``plain``, which is Spark's."""
+    for text in (
+        f"CREATE TABLE t (id BIGINT, p INT) USING deltapy PARTITIONED BY (p) LOCATION '{directory}/t'",
+        "ALTER TABLE t SET TBLPROPERTIES (delta.enableDeletionVectors = true)",
+        "INSERT INTO t SELECT id, id % 3 FROM range(9)",
+        "DELETE FROM t WHERE id = 4",
+        f"CREATE TABLE {schema}.u USING deltapy LOCATION 'file://{directory}/u' AS SELECT id, id AS t FROM range(2, 5)",
+        "CREATE TABLE plain USING parquet AS SELECT id FROM range(3)",
+    ):
+        delta_pyds.sql(spark, text)
+
+
+def rows(frame: Any) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, frame.collect()), key=repr)
+
+
+def plan(frame: Any) -> str:
+    return str(frame._explain_string())
+
+
+def reads(spark: Any, schema: str) -> None:
+    """The rows are Spark's own for the same text."""
+    for text, native in (
+        ("SELECT * FROM t WHERE p = 1 AND id > 2", 1),
+        ("SELECT t.id, x.id FROM t JOIN `U` AS x ON t.id = x.t WHERE t.p IN (SELECT min(p) FROM `T`)", 3),
+        (f"WITH c AS (SELECT id FROM {schema}.t) SELECT c.id, plain.id FROM c JOIN plain USING (id)", 1),
+        ("SELECT count(*), min(p), max(p) FROM t", 0),
+        ("WITH t AS (SELECT 77 AS id) SELECT * FROM t", 0),
+        (f"SELECT {schema}.t.id FROM t", 0),
+        ("SELECT id FROM u UNION ALL SELECT id FROM plain", 1),
+    ):
+        found, wanted = delta_pyds.sql(spark, text), spark.sql(text)
+        assert rows(found) == rows(wanted) != [], (text, rows(found))
+        assert plan(found).count(NATIVE) >= native, (text, plan(found))
+        assert native == 0 or SOURCE not in plan(found), (text, plan(found))
+    counted = delta_pyds.sql(spark, "SELECT count(*), min(p), max(p) FROM t")
+    assert "LocalTableScan" in plan(counted) and rows(counted) == [(8, 0, 2)], plan(counted)
+    spark.sql("CREATE TEMPORARY VIEW hidden AS SELECT 5L AS id")
+    delta_pyds.sql(spark, "CREATE TABLE IF NOT EXISTS kept USING deltapy AS SELECT 1L AS id")
+    spark.sql("CREATE TEMPORARY VIEW kept AS SELECT 6L AS id")
+    try:
+        assert rows(delta_pyds.sql(spark, "SELECT * FROM hidden UNION ALL SELECT * FROM kept")) == [(5,), (6,)]
+        assert rows(delta_pyds.sql(spark, f"SELECT * FROM {schema}.kept")) == [(1,)]
+    finally:
+        for name in ("hidden", "kept"):
+            spark.catalog.dropTempView(name)
+    report: Any = delta_pyds.explain(delta_pyds.read(spark, table="t"))
+    assert report.engine == "native", report
+
+
+def rows_that_are_kept(spark: Any, directory: str) -> None:
+    def sql(text: str) -> Any:
+        return delta_pyds.sql(spark, text)
+
+    sql("CACHE TABLE t")
+    assert KEPT in plan(sql("SELECT id FROM t")) and KEPT in plan(sql(f"SELECT id FROM delta.`file://{directory}/t`"))
+    sql("DELETE FROM t WHERE id = 8")
+    delta_pyds.write(spark.sql("SELECT 10L AS id, 1 AS p"), f"file://{directory}/t", mode="append")
+    for _ in range(2):
+        found = sql("SELECT id FROM t WHERE id > 6")
+        assert rows(found) == [(10,), (7,)] and KEPT in plan(found), plan(found)
+    assert rows(sql("SELECT max(id) FROM t VERSION AS OF 2")) == [(8,)]
+    sql("UNCACHE TABLE t")
+    assert KEPT not in plan(sql("SELECT id FROM t"))
+
+
+def installed(spark: Any, schema: str) -> None:
+    """What ``spark.sql`` and ``spark.table`` ask the server for, and that they read natively."""
+    spark.range(2).createOrReplaceTempView("passing")
+    asked = Questions(spark)
+    _ = [spark.sql(f"SELECT * FROM {name}") for name in ("t", "passing")]  # the session is looked at once
+    own = ["ExecutePlan"]  # of Spark's ``sql``
+    for text, more in (
+        ("SELECT 1", 0),
+        ("SELECT * FROM range(3)", 0),
+        ("SELECT * FROM plain", 1),
+        ("SELECT * FROM plain a JOIN passing b USING (id) JOIN nowhere.plain c USING (id)", 3),
+        ("SELECT * FROM passing", 1),
+    ):
+        found = asked.of(partial(_or_error, partial(spark.sql, text)))
+        queries = [name for name in found if name in ("ExecutePlan", "AnalyzePlan")]
+        assert len(queries) <= len(own) + more, (text, found)
+    assert asked.of(lambda: spark.table("plain")) == asked.of(lambda: spark.table("passing")) == own
+    for text in ("SELECT id FROM t WHERE p = 1", "SELECT x.id FROM t x JOIN u USING (id)"):
+        found = asked.of(partial(spark.sql, text))
+        # what the names are, where they are, and the query
+        assert len([name for name in found if name != "Config"]) <= 4, (text, found)
+        assert NATIVE in plan(spark.sql(text)) and SOURCE not in plan(spark.sql(text))
+    found = asked.of(lambda: spark.table("t"))
+    assert len([name for name in found if name != "Config"]) == 2, found
+    for frame in (spark.table("t"), spark.read.table(f"{schema}.t"), spark.sql("TABLE t")):
+        assert NATIVE in plan(frame) and SOURCE not in plan(frame)
+    assert ids(spark.sql("SELECT t.id FROM t WHERE p = 0")) == [0, 3, 6]
+    assert ids(spark.sql("SELECT * FROM {x} WHERE id IN (SELECT id FROM t)", x=spark.range(3))) == [0, 1, 2]
+    spark.catalog.dropTempView("passing")
+
+
+def _or_error(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def catalog(spark: Any, schema: str, directory: str) -> None:
+    here = spark.catalog
+    for name, again in (("t", f"spark_catalog.{schema}.t"), (f"delta.`file://{directory}/u`", "u")):
+        assert not here.isCached(name)
+        here.cacheTable(name)
+        assert here.isCached(again) and KEPT in plan(spark.sql(f"SELECT id FROM {again}"))
+        here.uncacheTable(again)
+        assert not here.isCached(name) and KEPT not in plan(spark.sql(f"SELECT id FROM {name}"))
+    here.cacheTable("t")
+    here.cacheTable("plain")
+    here.clearCache()
+    assert not here.isCached("t") and not here.isCached("plain")
+    found = {table.name: (table.tableType, table.isTemporary) for table in here.listTables()}
+    assert found["t"] == ("EXTERNAL", False) and found["kept"] == found["plain"] == ("MANAGED", False), found
+    assert not [name for name in found if name.startswith("_")], found
+    assert [table.name for table in here.listTables(schema, "t|u")] == ["t", "u"]
+    assert here.getTable("u").tableType == "EXTERNAL" and here.getTable(f"{schema}.plain").tableType == "MANAGED"
+    paths = [f"delta.`{directory}/{name}`" for name in ("t", "nothing")]
+    assert [here.tableExists(name) for name in ("t", f"{schema}.u", "plain", "nothing", *paths)] == [
+        *(True, True, True, False),
+        *(True, False),
+    ]
+    made = here.createTable("made", f"file://{directory}/made", "delta", spark.range(1).schema, "words")
+    assert made.collect() == [] and here.getTable("made").description == "words"
+    spark.sql("INSERT INTO made VALUES (1)")
+    here.truncateTable("made")
+    assert spark.table("made").count() == 0
+    assert "Delta table" in refused(lambda: here.dropView("made"), UserError)
+    here.dropTable("made")
+    assert not here.tableExists("made")
+    spark.table("t").createTempView("passing")
+    assert here.dropTempView("passing") and not here.dropTempView("passing")
+
+
+def by_name_as_by_path(spark: Any, schema: str, directory: str, page: str) -> None:
+    """Texts of the documentation come to the same by name and by path."""
+    Path(directory, "path").mkdir(parents=True)
+    spark.sql(f"CREATE SCHEMA {schema} LOCATION 'file://{directory}/name'")
+    try:
+        for text in DOCUMENTED[page]:
+            by_name = outcome(spark.sql, text, Path(directory, "name"), schema)
+            by_path = outcome(spark.sql, text, Path(directory, "path"))
+            assert by_name == by_path or text.startswith(OTHERWISE), (page, text, by_name, by_path)
+    finally:
+        for table in spark.catalog.listTables(schema):
+            if not table.isTemporary:
+                spark.sql(f"DROP TABLE IF EXISTS {schema}.{table.name}")
+        spark.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+# what tells a name, or a path, in its answer
+OTHERWISE = ("DESCRIBE EXTENDED",)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
