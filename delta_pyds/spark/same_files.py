@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.source.error_transport import leaves_worker
-from delta_pyds.storage.resolve import has_scheme, scheme_of
+from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def shared_path(spark: SparkSession, path: PathLike) -> PathLike:
     """A local path as one with a scheme, where the server of Spark Connect is proved to have the same files; any other
     as it is. Raises: OptionError for a path that is not absolute.
     """
-    root = absolute_table_path(path, remote=is_remote(spark))
-    if not is_remote(spark) or has_scheme(path) or scheme_of(root) != "file":
+    if not is_remote(spark) or has_scheme(path):
         return path
+    root = absolute_table_path(path, remote=True)
     others = _others.setdefault(spark, set())
     if root in others:
         return path

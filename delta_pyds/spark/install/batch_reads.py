@@ -16,6 +16,7 @@ from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
+from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import load_by_options
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def _table_of_session(original: Method) -> Method:
         if path is None:
             named = named_if_ours(self, tableName)
             if named is None:
-                return original(self, tableName)
+                with plain_calls():  # on Spark Connect it is that of a reader, who would look the name up again
+                    return original(self, tableName)
             with errors_of_spark():
                 return read_named(self, named, {})
         with errors_of_spark():

@@ -2,7 +2,8 @@
 
 Invariant: any other text goes to Spark as it is. On classic sessions a query that names neither path nor version is
 not parsed here, for the plan that Spark makes of it tells whether it reads a name of ours. On Spark Connect the names
-that a query reads are looked up before, by one question to the server for all; a query without any costs none.
+that a query reads are looked up before, at the same time, by one question to the server each; a query without any
+costs none.
 """
 
 from __future__ import annotations

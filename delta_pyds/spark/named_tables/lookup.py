@@ -3,8 +3,8 @@
 Invariant: a name is ours only if its view carries our mark and has, letter by letter, the text that we write. Where a
 table lies stands in that text alone: never in the metadata of a frame, which wanders with its columns.
 
-On Spark Connect each question to the catalog is one to the server. There one tells what several names are, and a second
-where those are that may be ours; none ends in an error, which PySpark would log.
+On Spark Connect each question to the catalog is one to the server. There one tells what has the name, and a second
+where the table is, if it may be ours. None asks of what is not there: PySpark would log the error.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -32,6 +32,7 @@ Name = str | tuple[str, ...]
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 # what the session catalog can hold
 _PLAIN = re.compile(r"\w+", re.ASCII)
+_AT_ONCE = 8
 _TEMPORARY = "a temporary view of this session"
 _VIEW = "a view of somebody's"
 _TABLE = "a table that Spark knows by itself"
@@ -86,10 +87,10 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
         if parts is None:
             spark.catalog.tableExists(str(name))  # Spark says what is wrong with it
             return None
-        if is_remote(spark):
-            return _of_server(spark, [parts])[0] if _may_be_name(parts) else None
         text = quoted(parts)
         try:
+            if is_remote(spark):
+                return _of_server(spark, parts) if _may_be_name(parts) else None
             if not spark.catalog.tableExists(text):
                 return None
             kind = _kind(spark, text)
@@ -104,19 +105,11 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
 
 
 def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]]) -> list[NamedTable | None]:
-    """``find`` of each name; on Spark Connect by one question to the server, or two. What Spark refuses is None."""
-    if not is_remote(spark):
-        return [_find_quietly(spark, name) for name in names]
-    asked = [name for name in dict.fromkeys(names) if _may_be_name(name)]
-    known: dict[tuple[str, ...], NamedTable | Foreign | None] = {}
-    if asked:
-        with plain_calls():
-            try:
-                known = dict(zip(asked, _of_server(spark, asked), strict=True))
-            except PySparkException:
-                known = {name: _find_quietly(spark, name) for name in asked}
-    found = [known.get(name) for name in names]
-    return [table if isinstance(table, NamedTable) else None for table in found]
+    """``find`` of each name, on Spark Connect at the same time. What Spark refuses is None."""
+    if len(names) > 1 and is_remote(spark):
+        with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
+            return list(pool.map(lambda name: _find_quietly(spark, name), names))
+    return [_find_quietly(spark, name) for name in names]
 
 
 def _find_quietly(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
@@ -133,44 +126,30 @@ def _may_be_name(parts: tuple[str, ...]) -> bool:
     return len(parts) <= 3 and all(map(_PLAIN.fullmatch, parts))
 
 
-def _of_server(spark: Any, names: Sequence[tuple[str, ...]]) -> list[NamedTable | Foreign | None]:
-    """What the names are. Raises: Spark's exceptions; of several names, where the schema of one is not there."""
+def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | None:
+    """What has the name. Raises: Spark's exceptions."""
     from pyspark.sql.connect.plan import SQL, ListTables
 
-    plans = [ListTables(db_name=quoted(name[:-1]) or None, pattern=name[-1]) for name in names]
-    columns = ("name", "catalog", "tableType", "isTemporary")
-    try:
-        rows = _answers(spark, plans, columns)
-    except PySparkException as error:
-        if len(names) == 1 and (error.getCondition() or "").startswith(_GONE):
-            return [None]
-        raise
-    found: list[NamedTable | Foreign | None] = [None] * len(names)
-    views: list[int] = []
-    for number, table, catalog, kind, is_temporary in rows:
-        parts = names[number]
-        if table.lower() != parts[-1].lower() or (is_temporary and len(parts) > 1):
-            continue
-        if is_temporary or found[number] is None:
-            found[number] = Foreign(_TEMPORARY if is_temporary else _VIEW if kind == "VIEW" else _TABLE)
-        if kind == "VIEW" and catalog == SESSION_CATALOG and not is_temporary:
-            views.append(number)
-    views = [number for number in views if found[number] == Foreign(_VIEW)]
-    if views:
-        # ``spark.sql`` would run it at once, and answer at the second question
-        texts = [f"DESCRIBE TABLE EXTENDED {quoted(names[number])} AS JSON" for number in views]
-        for number, text in _answers(spark, [SQL(text) for text in texts], ("json_metadata",)):
-            found[views[number]] = _table_of(json.loads(text)) or Foreign(_VIEW)
-    return found
+    listed = _answer(spark, ListTables(db_name=quoted(parts[:-1]) or None, pattern=parts[-1]))
+    same = [row for row in listed if row["name"].lower() == parts[-1].lower()]
+    if len(parts) == 1 and any(row["isTemporary"] for row in same):
+        return Foreign(_TEMPORARY)
+    found = next((row for row in same if not row["isTemporary"]), None)
+    if found is None:
+        return None
+    if found["tableType"] != "VIEW" or found["catalog"] != SESSION_CATALOG:
+        return Foreign(_VIEW if found["tableType"] == "VIEW" else _TABLE)
+    # ``spark.sql`` would run it at once, and answer at the second question
+    (described,) = _answer(spark, SQL(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON"))
+    return _table_of(json.loads(described["json_metadata"])) or Foreign(_VIEW)
 
 
-def _answers(spark: Any, plans: Sequence[Any], columns: tuple[str, ...]) -> list[Any]:
-    """The rows of all plans from one question, each behind the number of its plan."""
+def _answer(spark: Any, plan: Any) -> list[dict[str, Any]]:
+    """The rows of a plan, by one question."""
     from pyspark.sql.connect.dataframe import DataFrame
-    from pyspark.sql.functions import lit
 
-    frames = [DataFrame(plan, spark).select(lit(number), *columns) for number, plan in enumerate(plans)]
-    return list(reduce(lambda one, other: one.unionAll(other), frames).collect())
+    table, _ = DataFrame(plan, spark)._to_table()
+    return [] if table is None else table.to_pylist()
 
 
 def _kind(spark: SparkSession, text: str) -> str:
