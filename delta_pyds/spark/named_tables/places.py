@@ -65,14 +65,15 @@ def place_of(spark: SparkSession, name: str | tuple[str, ...], location: str | N
     Raises: UserError where the table of that name lies elsewhere, and where a table without this name lies in the
         place; UnsupportedOperationError for what is not ours.
     """
-    if look_up(spark, name) is None:
+    found = look_up(spark, name)
+    if found is None:
         target = full_name(spark, name)
         if location is not None:
             return Place(location, target)
         managed = managed_location(spark, target)
         _require_empty(managed, target)
         return Place(managed, target, managed=True)
-    table = require(spark, name)
+    table = found if isinstance(found, NamedTable) else require(spark, name)
     if location is not None and not _same(location, table.location):
         raise UserError(
             f"the table {table.name} lies at {table.location}, and the location '{location}' is another.",
