@@ -54,8 +54,9 @@ def keep(spark: SparkSession, path: PathLike, snapshot: Snapshot, level: Storage
             "the table uncached.",
             table=root,
         )
-    _kept.setdefault(spark, {})[root] = _Kept(path, _state(snapshot), frame.persist(level), level)
-    return _kept[spark][root].frame
+    kept = _Kept(path, _state(snapshot), frame.persist(level), level)
+    _kept.setdefault(spark, {})[root] = kept
+    return kept.frame
 
 
 def is_kept(spark: SparkSession, root: str) -> bool:
@@ -77,7 +78,12 @@ def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
     if found is None:
         return None
     snapshot = open_snapshot(resolve_storage(root), root)
-    return found.frame if found.state == _state(snapshot) else keep(spark, found.path, snapshot, found.level)
+    if found.state == _state(snapshot):
+        return found.frame
+    try:
+        return keep(spark, found.path, snapshot, found.level)
+    except UnsupportedOperationError:
+        return None  # what it has become is not kept, or not read: who reads it says which
 
 
 def forget(spark: SparkSession, root: str) -> bool:
