@@ -33,7 +33,7 @@ OTHER_CODES: dict[tuple[str | None, str | None], str] = {
     ("DELTA_PARTITION_COLUMN_NOT_FOUND", "_LEGACY_ERROR_TEMP_3060"): "Spark looks first",
     ("DELTA_COLUMN_NOT_FOUND", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"): "one code for a column that is not there",
     (
-        "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        "DELTA_NEW_NOT_NULL_VIOLATION",
         "_LEGACY_ERROR_TEMP_2330",
     ): "there no column becomes NOT NULL, whatever rows",
     ("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "NOT_SUPPORTED_CHANGE_COLUMN"): "Spark looks at types first",

@@ -182,7 +182,7 @@ def test_rules_are_held_against_the_rows_that_are_there(table: DeltaTable) -> No
     table.dropConstraint("small", ifExists=True)
 
     for name in ("m", "s.y"):
-        with pytest.raises(ConstraintViolationError, match="DELTA_NOT_NULL_CONSTRAINT_VIOLATED"):
+        with pytest.raises(ConstraintViolationError, match="DELTA_NEW_NOT_NULL_VIOLATION"):
             table.alterColumn(name, nullable=False)
     table.alterColumn("n", nullable=False)
     table.alterColumn("s.x", nullable=False)

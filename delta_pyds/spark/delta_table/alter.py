@@ -384,7 +384,7 @@ def _check_no_null(handle: TableHandle, snapshot: Snapshot, path: Path) -> None:
         raise ConstraintViolationError(
             f"the column '{show_path(path)}' of table {snapshot.table_root} has nulls, so it cannot be NOT NULL. Give "
             "those rows a value first, or delete them.",
-            code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            code="DELTA_NEW_NOT_NULL_VIOLATION",
             table=snapshot.table_root,
             column=show_path(path),
         )
