@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import bisect
 import os
-import queue
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -214,40 +214,43 @@ class _Pool:
     """Threads for requests to one store, which a process does not wait for when it ends, and which end when idle."""
 
     def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._threads = 0
+        self._idle = 0
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        """Raises: RuntimeError where the process may have no thread more."""
         future: Future[_T] = Future()
-        self._waiting.put((future, work))
-        if not self._idle.acquire(blocking=False):
-            with self._lock:
-                more = self._threads < _THREADS
-                self._threads += more
-            if more:
+        with self._changed:
+            # an idle thread takes one of what waits, and wakes later than it is told
+            if len(self._waiting) >= self._idle and self._threads < _THREADS:
                 threading.Thread(target=self._work, name="deltapy-fetch", daemon=True).start()
+                self._threads += 1
+            self._waiting.append((future, work))
+            self._changed.notify()
         return future
 
     def _work(self) -> None:
-        while True:
-            try:
-                future, work = self._waiting.get(timeout=_IDLE_S)
-            except queue.Empty:
-                # nobody counts on this thread any more; or somebody has just begun to
-                if not self._idle.acquire(blocking=False):
-                    continue
-                with self._lock:
-                    self._threads -= 1
-                return
+        while (taken := self._next()) is not None:
+            future, work = taken
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
                 except BaseException as error:
                     future.set_exception(error)
-            del future, work
-            self._idle.release()
+            del future, work, taken
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        """What to do; None for a thread that has waited long enough, of which nobody counts any more."""
+        with self._changed:
+            self._idle += 1
+            found = self._changed.wait_for(lambda: self._waiting, _IDLE_S)
+            self._idle -= 1
+            if found:
+                return self._waiting.popleft()
+            self._threads -= 1
+            return None
 
 
 # by scheme and bucket

@@ -181,6 +181,37 @@ def test_threads_that_have_nothing_to_do_end(monkeypatch: pytest.MonkeyPatch) ->
     assert threads() <= before
 
 
+def test_work_is_done_after_more_than_there_are_threads_for_and_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread had ended, and as many were counted on as requests had waited for one."""
+    monkeypatch.setattr(read_ahead, "_IDLE_S", 0.01)
+    free = threading.Event()
+
+    def work() -> threading.Thread:
+        assert free.wait(20)
+        return threading.current_thread()
+
+    futures = [in_background("s3://paused/x", work) for _ in range(3 * read_ahead._THREADS)]
+    free.set()
+    workers = {future.result(20) for future in futures}
+    assert len(workers) <= read_ahead._THREADS
+    for worker in workers:
+        worker.join(20)
+    assert in_background("s3://paused/x", lambda: 1).result(20) == 1
+
+
+def test_work_that_gets_no_thread_fails_and_the_next_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoThread(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Thread", NoThread)
+        for _ in range(read_ahead._THREADS):
+            with pytest.raises(RuntimeError, match="new thread"):
+                in_background("s3://full/x", lambda: 1)
+    assert in_background("s3://full/x", lambda: 2).result(20) == 2
+
+
 def test_what_is_let_go_of_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound of a process, ranges are asked for when they are read."""
     held = read_ahead._Held()
