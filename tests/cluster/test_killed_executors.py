@@ -31,7 +31,7 @@ def test_in_a_write(spark: SparkSession, tmp_path: Path, way: str) -> None:
     path, trap = tmp_path / "t", Trap(tmp_path / "trap")
     delta_pyds.write(spark.range(10, numPartitions=1), path)
     rows = trap.before(spark.range(10, _ROWS, numPartitions=2), rows=_BEGUN)
-    with trap.kills(once=lambda: bool(unnamed_files(path))):
+    with trap.kills(once=lambda: trap.has_begun_a_file(path)):
         if way == "format":
             rows.write.format("deltapy").mode("append").save(str(path))
         else:
@@ -121,7 +121,7 @@ def test_in_a_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
     )
-    with trap.kills(once=lambda: any(copy.rglob("*.parquet"))):
+    with trap.kills(once=lambda: trap.has_begun_a_file(copy)):
         query = writer.start(str(copy))
         try:
             assert query.awaitTermination(ONLY_A_HANG_S)

@@ -2,7 +2,7 @@
 
 - ``standalone``: a master and two workers; ``local-cluster[2,1,1024]`` needs nothing but the session
 - ``session_on``: a session of a cluster; ``whole``: waits until both executors are there
-- ``tasks_done``: what each executor has done, by Spark's own count
+- ``tasks_begun``: how many tasks each executor was given, by Spark's own count
 - ``Trap``: one task of a query stops in the middle, and its executor is killed there
 - ``kills_a_writer``: an executor is killed while it writes a data file
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 
@@ -139,22 +139,38 @@ def whole(spark: SparkSession) -> None:
     _until(lambda: context.getExecutorMemoryStatus().size() == EXECUTORS + 1, "an executor did not come")
 
 
-def tasks_done(spark: SparkSession) -> dict[str, int]:
-    """By executor, those that are gone too: how many tasks it has completed."""
+def tasks_begun(spark: SparkSession) -> dict[str, int]:
+    """By executor, those that are gone too: how many tasks it was given.
+
+    Spark counts no attempt as completed that it killed because a second one was faster: an executor that has just
+    started loses each such race.
+    """
+    return {executor.id(): executor.totalTasks() for executor in _summaries(spark)}
+
+
+def _summaries(spark: SparkSession) -> list[Any]:
+    """What Spark counts of each executor."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     listed = context.statusStore().executorList(False)
     executors = (listed.apply(i) for i in range(listed.size()))
-    return {e.id(): e.completedTasks() for e in executors if e.id() != "driver"}
+    return [executor for executor in executors if executor.id() != "driver"]
 
 
 @contextmanager
 def in_both_executors(spark: SparkSession) -> Iterator[None]:
-    """What happens within must be done by two executors at least."""
-    before = tasks_done(spark)
+    """What happens within must be handed out to two executors at least."""
+    whole(spark)
+    # an attempt that lost to a second one may go on for seconds, and its executor takes no other task meanwhile
+    _until(
+        lambda: not any(executor.isActive() and executor.activeTasks() for executor in _summaries(spark)),
+        "an executor does not end its task",
+    )
+    before = tasks_begun(spark)
     yield
-    worked = [name for name, done in tasks_done(spark).items() if done > before.get(name, 0)]
-    assert len(worked) >= EXECUTORS, f"of the executors {sorted(tasks_done(spark))} only {worked} had a task"
+    after = tasks_begun(spark)
+    worked = [name for name, begun in after.items() if begun > before.get(name, 0)]
+    assert len(worked) >= EXECUTORS, f"of the executors {sorted(after)} only {worked} had a task"
 
 
 @dataclass(frozen=True)
@@ -228,6 +244,12 @@ class Trap:
                     open(release, "w").close()
 
         return wait
+
+    def has_begun_a_file(self, directory: Path) -> bool:
+        """Whether the executor whose task stopped has a data file below a directory open."""
+        stopped = int(self.sign.read_text().split()[0])
+        opened = {file for pid in descendants(stopped) for file in _open_files(pid)}
+        return any(file.startswith(f"{directory}/") and file.endswith(".parquet") for file in opened)
 
     def release(self) -> None:
         """Let the task go on."""
