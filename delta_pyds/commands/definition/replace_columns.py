@@ -15,19 +15,32 @@ from delta_pyds.commands.definition.change import DefinitionChange, with_schema
 from delta_pyds.commands.definition.columns import check_can_go, check_new, logged, without_statistics
 from delta_pyds.errors import UserError
 from delta_pyds.protocol.char_types import CHAR_VARCHAR_TYPE
-from delta_pyds.protocol.schema import IDENTITY_STEP, ArrayType, DataType, MapType, StructField, StructType, display
+from delta_pyds.protocol.schema import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_STEP,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    display,
+)
 from delta_pyds.table.definition.schema_paths import Path
 from delta_pyds.table.definition.schema_rules import check_added
 from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
+# what makes the value of a column that is left out of a row
+_MADE = (CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_STEP)
+
 
 def replace_columns(snapshot: Snapshot, columns: Sequence[StructField]) -> DefinitionChange:
     """The table with these columns; one of a name that it has changes in its place, its comment and NOT NULL alone.
 
-    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type, NOT NULL where nulls may be,
-        columns left out without column mapping, or left out beside new ones;
+    Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP) for another type or default, NOT NULL where nulls
+        may be, columns left out without column mapping, or left out beside new ones;
         (DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED); what dropping and adding columns raise.
     """
     configuration = snapshot.configuration
@@ -88,6 +101,9 @@ class _Plan:
         path = (*above, old.name)
         if old.nullable and not wanted.nullable:
             raise self._refused(path, "may be null, and is to be NOT NULL. Use ALTER COLUMN ... SET NOT NULL")
+        made = next((key for key in _MADE if wanted.metadata.get(key) not in (None, old.metadata.get(key))), None)
+        if made is not None:
+            raise self._refused(path, "is to have another value of its own. Use ALTER COLUMN ... SET DEFAULT")
         comment = wanted.metadata.get("comment")
         metadata = old.metadata if comment is None else {**old.metadata, "comment": comment}
         if wanted.metadata.get(CHAR_VARCHAR_TYPE) != old.metadata.get(CHAR_VARCHAR_TYPE):

@@ -73,6 +73,7 @@ _REFUSED = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
         (MAPPED, [StructField("id", INTEGER), StructField("n", LONG)], _REFUSED),
         ({}, [*COLUMNS.fields[1:], StructField("id", LONG)], _REFUSED),
         ({}, [*COLUMNS.fields[1:], StructField("id", INTEGER, nullable=False)], _REFUSED),
+        ({}, [*COLUMNS.fields[1:], StructField("id", INTEGER, metadata={"CURRENT_DEFAULT": "4"})], _REFUSED),
         ({}, [*COLUMNS.fields, StructField("ID", INTEGER)], "DELTA_DUPLICATE_COLUMNS_FOUND"),
         ({}, [*COLUMNS.fields, StructField("n", LONG, nullable=False)], "DELTA_OPERATION_NOT_ALLOWED"),
         ({}, [*COLUMNS.fields, StructField("a b", LONG)], "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"),
