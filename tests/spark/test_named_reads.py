@@ -200,7 +200,12 @@ def test_the_catalog_of_a_session_has_tables_for_names(spark: SparkSession, tabl
         assert not here.tableExists(f"deltapy.`{tables}/nothing`")
         here.createTable("made", source="deltapy", schema=spark.range(1).schema, description="words")
         assert (here.getTable("made").tableType, here.getTable("made").description) == ("MANAGED", "words")
-        if hasattr(here, "dropView"):
+        if hasattr(here, "dropView"):  # and SHOW TABLES has AS JSON
+            plain = json.loads(spark.sql(f"SHOW TABLES IN {SCHEMA} AS JSON").collect()[0][0])["tables"]
+            assert {"t", "u", "made"} <= {one["name"] for one in plain}
+            assert not [one for one in plain if one["name"].startswith("_")]
+            (of_u,) = json.loads(spark.sql("SHOW TABLE EXTENDED LIKE 'u' AS JSON").collect()[0][0])["tables"]
+            assert (of_u["name"], of_u["type"], of_u["isTemporary"]) == ("u", "EXTERNAL", False)
             with pytest.raises(UserError, match="no view of a user's"):
                 here.dropView("made")
             here.dropTable("made")

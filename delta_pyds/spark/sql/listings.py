@@ -5,6 +5,7 @@ Invariant: what is not ours stands there as Spark says it, in Spark's order. No 
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
 _PART = r"(?:`(?:[^`]|``)*`|\w+)"
 _WITHIN = re.compile(rf"\b(?:IN|FROM)\s+({_PART}(?:\s*\.\s*{_PART})*)", re.IGNORECASE)
+_JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
 # of what Spark says of the view, this is so of the table too
 _KEPT = ("Catalog", "Database", "Table", "Owner", "Created Time", "Last Access", "Created By")
@@ -32,20 +34,35 @@ def lists_tables(verb: str) -> bool:
 
 def shown(spark: SparkSession, text: str, answer: DataFrame) -> DataFrame:
     """What the statement answers. ``answer``: what Spark says."""
-    rows = [tuple(row) for row in answer.collect()]
-    of_views = "viewName" in answer.columns  # of these no text is told
     if not _in_session_catalog(spark, text):
         return answer
-    if not of_views and not any(HOLDER_PREFIX in str(value) for row in rows for value in row):
-        return answer
-    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_holder(row[1]))]
-    if "information" in answer.columns:
-        kept = [_with_information(spark, row) for row in kept]
+    rows = [tuple(row) for row in answer.collect()]
+    kept = [(_as_json(spark, said),) for (said,) in rows] if _JSON in answer.columns else _kept(spark, answer, rows)
     return answer if kept == rows else _frame(spark, answer, kept)
+
+
+def _kept(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    of_views = "viewName" in answer.columns  # of these no text is told
+    if not of_views and not any(HOLDER_PREFIX in str(value) for row in rows for value in row):
+        return rows
+    kept = [row for row in rows if row[2] or not (_is_ours(spark, row) if of_views else is_holder(row[1]))]
+    return [_with_information(spark, row) for row in kept] if "information" in answer.columns else kept
 
 
 def _is_ours(spark: SparkSession, row: tuple[Any, ...]) -> bool:
     return find(spark, (SESSION_CATALOG, row[0], row[1])) is not None
+
+
+def _as_json(spark: SparkSession, said: str) -> str:
+    """What SHOW TABLES ... AS JSON says; with EXTENDED it has a type for each entry."""
+    found = json.loads(said)
+    found["tables"] = [one for one in found["tables"] if one["isTemporary"] or not is_holder(one["name"])]
+    for one in found["tables"]:
+        if one.get("type") == "VIEW" and not one["isTemporary"]:
+            named = find(spark, (SESSION_CATALOG, *one["namespace"], one["name"]))
+            if named is not None:
+                one["type"] = "MANAGED" if named.managed else "EXTERNAL"
+    return said if found == json.loads(said) else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, ...]:
