@@ -15,11 +15,23 @@ COLUMN = "_metadata"
 WITHOUT_IT = f" EXCEPT ({COLUMN})"
 _QUERY = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _BY_ALL_COLUMNS = ("NATURAL", "PIVOT", "UNPIVOT", "TRANSFORM", "MAP", "REDUCE", "TABLE")
-_OF_ROW_TRACKING = ("row_id", "row_commit_version", "base_row_id", "default_row_commit_version")
+# of row tracking: what our source knows of a row, and what the log says of its file alone
+_OF_ROWS = ("row_id", "row_commit_version")
+_OF_ROW_TRACKING = (*_OF_ROWS, "base_row_id", "default_row_commit_version")
 
 
 def asks_for_files(reader: StatementReader) -> bool:
     return any(token.kind in ("word", "name") and token.value.lower() == COLUMN for token in reader.tokens)
+
+
+def asks_for_row_ids(reader: StatementReader) -> bool:
+    """Whether of ``_metadata`` nothing is named but the id and the version of rows."""
+    named = [
+        following.is_symbol(".") and behind.value.lower() in _OF_ROWS
+        for token, following, behind in zip(reader.tokens, reader.tokens[1:], reader.tokens[2:], strict=False)
+        if token.kind in ("word", "name") and token.value.lower() == COLUMN
+    ]
+    return bool(named) and all(named)
 
 
 def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> tuple[Token, ...]:
@@ -43,9 +55,14 @@ def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> t
                 reader.refuse(f"{COLUMN} beside this star", "Name the columns instead.")
             if not counts:
                 found.append(token)
-        elif token.value.lower() in _OF_ROW_TRACKING and previous is not None and previous.is_symbol("."):
-            instead = "delta_pyds.read(spark, path, row_ids=True) gives row ids as columns."
-            reader.refuse(f"{COLUMN}.{token.value}", instead)
+        elif (
+            token.value.lower() in _OF_ROW_TRACKING
+            and previous is not None
+            and previous.is_symbol(".")
+            and not asks_for_row_ids(reader)
+        ):
+            instead = f"Name {COLUMN}.row_id and {COLUMN}.row_commit_version alone, and no field of files."
+            reader.refuse(f"{COLUMN}.{token.value} in this query", instead)
         before, previous = previous or token, token
     return tuple(found)
 

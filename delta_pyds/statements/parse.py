@@ -15,7 +15,7 @@ from delta_pyds.errors import DeltaError, SqlSyntaxError, UnsupportedOperationEr
 from delta_pyds.statements import alter, caching, create, describe, insert, maintenance, pieces, row_changes
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
-from delta_pyds.statements.file_metadata import asks_for_files, stars
+from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
@@ -182,6 +182,11 @@ class ParsedStatement:
     def asks_for_files(self) -> bool:
         """Whether ``_metadata`` is named."""
         return self._reader is not None and asks_for_files(self._reader)
+
+    @property
+    def asks_for_row_ids(self) -> bool:
+        """Whether ``_metadata`` is named for row ids alone."""
+        return self._reader is not None and asks_for_row_ids(self._reader)
 
     def stars_in(self, piece: SqlText | None) -> tuple[int, ...]:
         """Where in a query, or in the user's text, stars end that would show ``_metadata``.

@@ -286,8 +286,19 @@ def test_files_of_rows_are_told_where_spark_reads_them(spark: SparkSession, tabl
     assert delta_pyds.read(spark, tables / "told").columns == ["id", "p", "row_index"]
     with pytest.raises(UnsupportedOperationError, match="name the columns instead"):
         delta_pyds.sql(spark, "SELECT * FROM (SELECT id, _metadata.row_index FROM t)")
-    with pytest.raises(UnsupportedOperationError, match="row_ids=True"):
+    with pytest.raises(UserError, match="does not track rows") as untracked:
         delta_pyds.sql(spark, f"SELECT _metadata.row_id FROM {by_path}")
+    assert untracked.value.code == "FIELD_NOT_FOUND"
+    tracked = f"delta.`{tables}/tracked`"
+    delta_pyds.sql(
+        spark, f"CREATE TABLE {tracked} TBLPROPERTIES (delta.enableRowTracking = true) AS SELECT id FROM range(3)"
+    )
+    delta_pyds.sql(spark, f"UPDATE {tracked} SET id = 7 WHERE id = 1")
+    text = f"SELECT *, _metadata.row_id, _metadata.row_commit_version AS v FROM {tracked}"
+    found = delta_pyds.sql(spark, text)
+    ids = {row.id: row for row in found.collect()}
+    assert found.columns == ["id", "row_id", "v"] and sorted(row.row_id for row in ids.values()) == [0, 1, 2]
+    assert [ids[n].v for n in (0, 7, 2)] == [0, 1, 0]
     # a column of the user's is one like any other
     own = f"delta.`{tables}/own`"
     delta_pyds.sql(spark, f"CREATE TABLE {own} AS SELECT 1L AS id, 'mine' AS _metadata")

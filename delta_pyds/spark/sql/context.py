@@ -14,7 +14,7 @@ from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
-from delta_pyds.spark.sql.frames import Frames, stand_in
+from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
 from delta_pyds.spark.sql.names import Names
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
 from delta_pyds.statements.parse import QUERY_ALONE
@@ -44,7 +44,8 @@ class StatementContext:
         self.parsed = parsed
         self.args = args
         self.names = Names(spark)
-        self.frames = Frames(spark, frames, self.names.by_path, with_metadata=parsed.asks_for_files)
+        metadata: Metadata = "rows" if parsed.asks_for_row_ids else "files" if parsed.asks_for_files else None
+        self.frames = Frames(spark, frames, self.names.by_path, metadata=metadata)
         self._proved: set[str] = set()
 
     def table(self, reference: TableReference) -> DeltaTable:

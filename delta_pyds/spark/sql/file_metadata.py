@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_pyds.errors import UnsupportedOperationError
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument, option_texts
+from delta_pyds.spark.named_tables.texts import quoted
 from delta_pyds.spark.native.read import read_natively
+from delta_pyds.spark.options.read import parse_read_options
+from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.session import read, register
 from delta_pyds.statements.file_metadata import COLUMN
 from delta_pyds.storage.resolve import has_scheme
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.tasks.scan_state import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,3 +57,43 @@ def read_with_metadata(
             table=root,
         )
     return attempt.frame, False
+
+
+def read_with_row_ids(
+    spark: SparkSession,
+    path: str,
+    version: int | None,
+    timestamp: str | None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> tuple[DataFrame, bool]:
+    """The same of a table that tracks rows: the column has ``row_id`` and ``row_commit_version``.
+
+    Raises: UserError (FIELD_NOT_FOUND) for a table that does not, on Spark Connect what reading it raises; what
+        ``read`` raises.
+    """
+    plain = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options)
+    if COLUMN in map(str.lower, plain.columns):
+        return plain, True
+    if not is_remote(spark) and not _tracks_rows(path, version, timestamp, storage_options):
+        raise UserError(
+            f"the table {path} does not track rows, so {COLUMN} has no row_id. Set delta.enableRowTracking=true.",
+            code="FIELD_NOT_FOUND",
+            table=path,
+        )
+    rows = read(spark, path, version=version, timestamp=timestamp, storage_options=storage_options, row_ids=True)
+    ids = F.struct(F.col(ROW_ID_COLUMN).alias("row_id"), F.col(ROW_COMMIT_VERSION_COLUMN).alias("row_commit_version"))
+    return rows.select(*(F.col(quoted((name,))) for name in plain.columns), ids.alias(COLUMN)), False
+
+
+def _tracks_rows(
+    path: str, version: int | None, timestamp: str | None, storage_options: Mapping[str, Any] | None
+) -> bool:
+    stored = json_argument("storage_options", storage_options)
+    given = {
+        "path": absolute_table_path(path),
+        "versionAsOf": version,
+        "timestampAsOf": timestamp,
+        "storageOptions": stored,
+    }
+    options = parse_read_options(option_texts("options", {k: v for k, v in given.items() if v is not None}), quiet=True)
+    return open_table(options).snapshot.configuration.has_row_tracking

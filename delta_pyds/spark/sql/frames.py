@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from delta_pyds.errors import ExpressionError, SqlSyntaxError, UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
@@ -21,7 +21,7 @@ from delta_pyds.spark.session import read, register
 from delta_pyds.spark.source.datasource import DeltaDataSource
 from delta_pyds.spark.source.error_transport import errors_as_they_were
 from delta_pyds.spark.sql import kept_rows
-from delta_pyds.spark.sql.file_metadata import read_with_metadata
+from delta_pyds.spark.sql.file_metadata import read_with_metadata, read_with_row_ids
 from delta_pyds.statements.file_metadata import WITHOUT_IT
 from delta_pyds.statements.kinds import TableChanges, TableReference, TableSpan
 from delta_pyds.statements.spark_statements import name_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from delta_pyds.statements.kinds import SqlText
 
+Metadata = Literal["files", "rows"] | None
 _TIME_ZONE = "spark.sql.session.timeZone"
 _EPOCH = dt.datetime(1970, 1, 1)
 # before a table that takes no alias: TABLE t, f(TABLE (t))
@@ -61,7 +62,7 @@ def as_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
 class Frames:
     """The tables of one statement. ``given``: frames of the user by the names that they have in the text; the answer
     of a query is asked for when they are no views any more. ``by_path``: of a table by name the same by path.
-    ``with_metadata``: the tables have the column ``_metadata``, too.
+    ``metadata``: the tables have the column ``_metadata`` too, of files or of row ids.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class Frames:
         given: Mapping[str, DataFrame] | None,
         by_path: Callable[[TableReference], TableReference],
         *,
-        with_metadata: bool = False,
+        metadata: Metadata = None,
     ) -> None:
         self._spark = spark
         self._by_path = by_path
-        self._with_metadata = with_metadata
+        self._metadata = metadata
         # whether tables have a column ``_metadata`` of their own, which stars show
         self._own_metadata: set[bool] = set()
         self._given = given or {}
@@ -156,14 +157,15 @@ class Frames:
 
     def _rows(self, table: TableReference) -> DataFrame:
         assert table.path is not None
-        now = not (table.travels or table.storage_options or self._with_metadata)
+        now = not (table.travels or table.storage_options or self._metadata)
         if now and kept_rows.are_kept(self._spark):
             kept = kept_rows.kept_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
             if kept is not None:
                 return kept
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
-        if self._with_metadata:
-            found, is_own = read_with_metadata(self._spark, table.path, table.version, timestamp, table.storage_options)
+        if self._metadata is not None:
+            reads = read_with_metadata if self._metadata == "files" else read_with_row_ids
+            found, is_own = reads(self._spark, table.path, table.version, timestamp, table.storage_options)
             self._own_metadata.add(is_own)
             return found
         return read(

@@ -341,13 +341,21 @@ def test_stars_are_found_that_would_show_the_files(text: str) -> None:
         "SELECT _metadata.file_name, * FROM t NATURAL JOIN u",
         "SELECT * FROM t PIVOT (max(_metadata.row_index) FOR p IN (1, 2))",
         "FROM t |> WHERE _metadata.row_index > 1",
-        "SELECT _metadata.row_id FROM t",
-        "SELECT t._metadata.`ROW_COMMIT_VERSION` FROM t",
+        "SELECT _metadata.row_id, _metadata.file_name FROM t",
+        "SELECT t._metadata.`ROW_COMMIT_VERSION`, _metadata FROM t",
+        "SELECT _metadata.base_row_id FROM t",
     ],
 )
 def test_what_would_show_the_files_in_another_way_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedOperationError, match="_metadata"):
         parse_statement(text).stars_in(None)
+
+
+def test_row_ids_are_asked_for_where_nothing_else_of_the_column_is() -> None:
+    alone = parse_statement("SELECT *, _metadata.row_id FROM t WHERE t._metadata.`ROW_COMMIT_VERSION` > 1")
+    assert alone.asks_for_row_ids and len(alone.stars_in(None)) == 1
+    for text in ("SELECT _metadata FROM t", "SELECT id FROM t", "SELECT _metadata.row_id, _metadata.row_index FROM t"):
+        assert not parse_statement(text).asks_for_row_ids
 
 
 def test_letters_beyond_ascii_stand_in_backticks_in_sql_alone() -> None:
