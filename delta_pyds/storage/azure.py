@@ -101,7 +101,7 @@ class AzureStorage(ObjectStorage):
 
     def _end(self, bucket: str, key: str, tail_bytes: int, size_bytes: int | None) -> End:
         # Azure knows no ranges that count from the end
-        if size_bytes:
+        if size_bytes is not None and size_bytes > 0:
             end = self._end_of(bucket, key, tail_bytes, size_bytes)
             if end is not None:
                 return end

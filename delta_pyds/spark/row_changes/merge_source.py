@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 R = TypeVar("R")
+# causes in Java may lead back to the first
+_MOST_CAUSES = 50
 
 # where kept rows lie, by the number of the run. Reference: merge.materializeSource.rddStorageLevel and its retries
 _LEVELS = (
@@ -98,7 +100,9 @@ def conditions_of(error: BaseException) -> Iterator[str]:
             yield at.getCondition() or ""
         # of a classic session: py4j's error, or what PySpark made of it
         thrown: Any = getattr(at, "java_exception", None) or getattr(at, "_origin", None)
-        while thrown is not None:
+        for _ in range(_MOST_CAUSES):
+            if thrown is None:
+                break
             # most of the JVM's own have none; py4j asks by name
             if "getCondition" in dir(thrown):
                 yield thrown.getCondition() or ""
