@@ -17,6 +17,7 @@ from delta_pyds.spark.install.names import named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import for_ours, session_of, told
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import load_by_options
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def _load_method(original: Method) -> Method:
             if twice or said.schema is not None or not isinstance(root, str) or not root.strip():
                 # several paths, two, or none, and a schema of the user's: the source says what is to be said of it
                 return original(self, path)
-            return load_by_options(session_of(self), root, said.options("path"))
+            spark = session_of(self)
+            return load_by_options(spark, shared_path(spark, root), said.options("path"))
 
     return load
 
@@ -56,7 +58,7 @@ def _table_method(original: Method) -> Method:
             with errors_of_spark():
                 return read_named(spark, named, told(self).options("path"))
         with errors_of_spark():
-            return load_by_options(spark, path, told(self).options("path"))
+            return load_by_options(spark, shared_path(spark, path), told(self).options("path"))
 
     return table
 
@@ -73,7 +75,7 @@ def _table_of_session(original: Method) -> Method:
             with errors_of_spark():
                 return read_named(self, named, {})
         with errors_of_spark():
-            return load_by_options(self, path, {})
+            return load_by_options(self, shared_path(self, path), {})
 
     return table
 
