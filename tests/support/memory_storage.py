@@ -93,7 +93,7 @@ class MemoryStorage:
         start = offset or 0
         return data[start:] if length is None else data[start : start + length]
 
-    def parquet_source(self, path: str, tail_bytes: int = 0) -> io.BytesIO:  # noqa: ARG002 - all of it is here
+    def parquet_source(self, path: str, tail_bytes: int = 0, size_bytes: int | None = None) -> io.BytesIO:  # noqa: ARG002 - all of it is here
         return io.BytesIO(self.read(path))
 
     def exists(self, path: str) -> bool:
