@@ -184,8 +184,9 @@ def test_of_one_column_little_else_is_read(files_of_a_store: Path, store: dict[s
     for number, file in enumerate(files):
         column = pq.read_metadata(file).row_group(0).column(0).total_compressed_size
         end, rest = (request.received for request in of(requests, file.name))
-        # the first tells how much the others need
-        assert (end, rest) == (8_192 if not number else footers[0] + footers[0] // 8 + 128, column)
+        # the first tells how much the others need, and the longest of those that came meanwhile
+        assert end in ({learnt + learnt // 8 + 128 for learnt in footers} if number else {8_192})
+        assert rest == column
     assert len(requests) == 3 + 2 * len(files)
 
 
