@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -601,10 +602,10 @@ def test_a_merge_that_lost_a_race_may_run_again(
     path = made(spark, tmp_path / "t")
     keep = merge_source.keep_source
 
-    def and_somebody_appends(source: DataFrame) -> merge_source.MergeSource:
+    def and_somebody_appends(source: DataFrame, level: StorageLevel) -> merge_source.MergeSource:
         monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", keep)
         delta_pyds.write(source_of(spark, [(7, "theirs", 0)]), path, mode="append")
-        return keep(source)
+        return keep(source, level)
 
     for runs in (1, 2):
         monkeypatch.setattr("delta_pyds.spark.row_changes.merge.keep_source", and_somebody_appends)
