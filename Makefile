@@ -74,7 +74,7 @@ test-stores: java setup ## Run contract, races, kills, faults and Spark on serve
 test-cluster: java setup ## Run Spark on clusters of this machine: two executors, killed, doubted, without the package (20 minutes)
 	@$(BIN)/python -m pytest tests/cluster $(ARGS)
 
-test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` 3 times)
+test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
 
 fuzz: setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--seed 2 --count 500', ARGS='--only 17')

@@ -1,8 +1,8 @@
 """Two chained streams deliver each row once, however often Spark is killed.
 
-``make test-crashes`` kills 20 times; among all other tests it is three times,
-once each between the commit and Spark's own checkpoint, between the data files
-and the commit, and while a batch is planned.
+``make test-crashes`` kills 20 times; among all other tests it is twice, by the
+commit two of these: between the commit and Spark's own checkpoint, between the
+data files and the commit, and while a batch is planned.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tests.concurrency.crash_run import CrashRun, Kill, planned_kills
 from tests.concurrency.process_session import kill_session, members
+from tests.support.sampling import part_of
 
-KILLS = int(os.environ.get("DELTA_PYDS_CRASHES", "3"))
+KILLS = int(os.environ.get("DELTA_PYDS_CRASHES", "0"))
 SEED = int(os.environ.get("DELTA_PYDS_CRASH_SEED", "4"))
 FEW = [Kill("after write", "M", 2), Kill("after commit", "T"), Kill("after partitions", "S", 3)]
 
@@ -44,7 +45,7 @@ def test_a_killed_session_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_each_row_arrives_once_though_spark_is_killed(tmp_path: Path) -> None:
-    kills = FEW if len(FEW) == KILLS else planned_kills(KILLS, SEED)
+    kills = planned_kills(KILLS, SEED) if KILLS else part_of(FEW, 2)
     run = CrashRun(tmp_path, SEED, pause_s=1.0)
     print(f"seed {SEED}, {len(kills)} kills")
     try:

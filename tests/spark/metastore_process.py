@@ -1,4 +1,4 @@
-"""One of several processes that share a metastore, one after another. Arguments: its directory, the step, a server.
+"""One of several processes that share a metastore, one after another. Arguments: its directory, the steps, a server.
 
 What a step says of tables that an earlier one made holds in whatever process it runs.
 """
@@ -86,13 +86,14 @@ def streams(spark: Any, directory: str) -> None:
 STEPS = {step.__name__: step for step in (creates, changes, streams)}
 
 
-def main(directory: str, step: str, server: str | None = None) -> None:
+def main(directory: str, steps: str, server: str | None = None) -> None:
     if server is None:
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         spark = with_metastore(builder, directory).getOrCreate()
     else:
         spark = SparkSession.builder.remote(server).getOrCreate()
-    STEPS[step](spark, directory)
+    for step in steps.split(","):
+        STEPS[step](spark, directory)
     print("all is well", flush=True)
     spark.stop()
 

@@ -7,20 +7,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.connect import ROOT, connect_server
 from tests.support.limits import ONLY_A_HANG_S
 
 
-def test_processes_share_names_through_a_metastore(tmp_path: Path) -> None:
-    step("creates", tmp_path)
+@pytest.mark.one_case_in(2)
+@pytest.mark.parametrize("second", ["a session", "Spark Connect"])
+def test_processes_share_names_through_a_metastore(tmp_path: Path, second: str) -> None:
+    run("creates", tmp_path)
+    if second == "a session":
+        run("changes,streams", tmp_path)
+        return
     with connect_server(tmp_path, str(tmp_path)) as server:
-        step("changes", tmp_path, server)
-    step("streams", tmp_path)
+        run("changes,streams", tmp_path, server)
 
 
-def step(name: str, directory: Path, *server: str) -> None:
+def run(steps: str, directory: Path, *server: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("metastore_process.py")), str(directory), name, *server],
+        [sys.executable, str(Path(__file__).with_name("metastore_process.py")), str(directory), steps, *server],
         capture_output=True,
         text=True,
         timeout=ONLY_A_HANG_S,
