@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.source.error_transport import leaves_worker
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 _LOG = "_delta_log"
 # commits come and go while two processes look: one difference is looked at again
 _TRIES = 3
-# of each session the paths of tables that are proved to be the same: a disk that both have, both keep. And those that
-# are not, of which nobody asks again who can do without them
-_proved: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-_others: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_KEPT = 4096
+# of each session the paths of tables, and whether they are proved to be the same: a disk that both have, both keep. Of
+# those that are not, nobody asks again who can do without them; a path that went is asked of again
+_answers: WeakKeyDictionary[Any, BoundedCache[str, bool]] = WeakKeyDictionary()
 
 
 def require_same_files(spark: SparkSession, path: str) -> None:
@@ -38,14 +39,14 @@ def require_same_files(spark: SparkSession, path: str) -> None:
 
     Raises: UnsupportedOperationError where the server's files are others, or cannot be proved to be these.
     """
-    known = _proved.setdefault(spark, set())
-    if path in known:
+    known = _known(spark)
+    if known.get(path):
         return
     for _ in range(_TRIES):
         here, there = newest_log_file(path), _asked_of_server(spark, path)
         if here == there:
             if here is not None:
-                known.add(path)
+                known.put(path, True)
             return  # both the same, or both none: then opening says that there is no table
     seen = "finds no table there" if there is None else "finds another table there"
     raise UnsupportedOperationError(
@@ -63,15 +64,17 @@ def shared_path(spark: SparkSession, path: PathLike) -> PathLike:
     if not is_remote(spark) or has_scheme(path):
         return path
     root = absolute_table_path(path, remote=True)
-    others = _others.setdefault(spark, set())
-    if root in others:
-        return path
-    try:
-        require_same_files(spark, root)
-    except UnsupportedOperationError:
-        others.add(root)
-        return path
-    return f"file://{root}" if root in _proved[spark] else path
+    known = _known(spark)
+    if known.get(root) is None:
+        try:
+            require_same_files(spark, root)
+        except UnsupportedOperationError:
+            known.put(root, False)
+    return f"file://{root}" if known.get(root) else path
+
+
+def _known(spark: SparkSession) -> BoundedCache[str, bool]:
+    return _answers.setdefault(spark, BoundedCache(_KEPT))
 
 
 def newest_log_file(path: str) -> str | None:

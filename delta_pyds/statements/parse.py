@@ -102,6 +102,14 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
     return parsed
 
 
+def begins_as_of_delta(text: str) -> bool:
+    """Whether a statement begins with a word that Spark has no statement for."""
+    try:
+        return tokens_of(BoundText(text, text))[0].is_word(*_OF_DELTA)
+    except SqlSyntaxError:
+        return text.lstrip().upper().startswith(_OF_DELTA)
+
+
 class ParsedStatement:
     """A statement and its tokens. ``reader`` is None for what is no SQL to us."""
 

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 import delta_pyds
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.storage.local import LocalStorage
 from tests.support.documented_queries import make, wrong_answers
 
 if TYPE_CHECKING:
@@ -178,8 +179,18 @@ def test_rows_that_are_kept_answer_until_the_table_changes(spark: SparkSession, 
     assert kept not in physical(delta_pyds.sql(spark, f"SELECT * FROM {path}"))
 
 
-def test_the_catalog_of_a_session_has_tables_for_names(spark: SparkSession, tables: Path) -> None:
+def test_the_catalog_of_a_session_has_tables_for_names(
+    spark: SparkSession, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is the same on Spark Connect is in ``connect_names``."""
+    opened: list[str] = []
+    listed = LocalStorage.list_from
+
+    def looking(self: LocalStorage, directory: str, start_name: str) -> Any:
+        opened.append(directory)
+        return listed(self, directory, start_name)
+
+    monkeypatch.setattr(LocalStorage, "list_from", looking)
     delta_pyds.install(spark)
     try:
         here, by_path = spark.catalog, f"deltapy.`{tables}/u`"
@@ -193,8 +204,13 @@ def test_the_catalog_of_a_session_has_tables_for_names(spark: SparkSession, tabl
         assert here.isCached("u")
         here.clearCache()
         assert not here.isCached("u")
+        opened.clear()
         found = {table.name: table.tableType for table in here.listTables() if not table.isTemporary}
+        assert {"t", "u"} <= {row.tableName for row in spark.sql("SHOW TABLES").collect()}
+        assert spark.sql("SHOW TABLE EXTENDED LIKE '*'").count() >= 2
+        assert opened == []
         assert found["t"] == found["u"] == here.getTable("u").tableType == "EXTERNAL"
+        assert opened != []
         assert not [name for name in found if name.startswith("_")]
         assert here.tableExists(by_path)
         assert not here.tableExists(f"deltapy.`{tables}/nothing`")

@@ -136,8 +136,15 @@ def _exists_method(original: Method) -> Method:
 
 def _get_method(original: Method) -> Method:
     def get(self: Any, tableName: str) -> Any:
-        named = named_if_ours(self._sparkSession, tableName)
-        return original(self, tableName) if named is None else _shown(self._sparkSession, named)
+        spark = self._sparkSession
+        named = named_if_ours(spark, tableName)
+        if named is None:
+            return original(self, tableName)
+        try:
+            metadata = open_shared(spark, str(shared_path(spark, named.location)), None).metadata
+        except DeltaError:
+            return _shown(named, None)  # who reads it is told
+        return _shown(named, metadata.description)
 
     return get
 
@@ -146,19 +153,16 @@ def _list_method(original: Method) -> Method:
     def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
         found = original(self, dbName, pattern)
         views = [one for one in found if one.tableType == "VIEW" and one.catalog == SESSION_CATALOG and one.namespace]
-        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views])
+        named = find_all(self._sparkSession, [(SESSION_CATALOG, *one.namespace, one.name) for one in views], views=True)
         ours = {id(one): table for one, table in zip(views, named, strict=True) if table is not None}
-        shown = (one if id(one) not in ours else _shown(self._sparkSession, ours[id(one)]) for one in found)
+        # the description of a table is in its log: a list opens none, and has what the catalog's entry says
+        shown = (one if id(one) not in ours else _shown(ours[id(one)], one.description) for one in found)
         return [one for one in shown if not is_holder(one.name)]
 
     return tables
 
 
-def _shown(spark: SparkSession, named: NamedTable) -> Table:
-    try:
-        description = open_shared(spark, str(shared_path(spark, named.location)), None).metadata.description
-    except DeltaError:
-        description = None  # who reads it is told
+def _shown(named: NamedTable, description: str | None) -> Table:
     kind = "MANAGED" if named.managed else "EXTERNAL"
     return Table(named.table, SESSION_CATALOG, [named.schema], description, kind, False)
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.named_tables.lookup import find
+from delta_pyds.spark.named_tables.lookup import find, find_quietly
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.native.expressions import quoted
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
 
 
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
-    """The table that has the name; None for what is not ours, and for what is no name: that Spark says."""
+    """The table that has the name; None for what is not ours, and for what is no name: that Spark says.
+
+    Raises: CatalogError where Spark does not say what has the name.
+    """
     if not isinstance(name, str) or "/" in name:
         return None
-    try:
-        return find(spark, name)
-    except PySparkException:
-        return None
+    with errors_of_spark():
+        return find_quietly(spark, name)
 
 
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:

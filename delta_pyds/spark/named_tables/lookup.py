@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 
-from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
+from delta_pyds.errors import CatalogError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.texts import MARK, SESSION_CATALOG, NamedTable, holder_and_location, quoted
 from delta_pyds.spark.plain_calls import plain_calls
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 Name = str | tuple[str, ...]
 # between two questions a name may go
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+# what else Spark says of a name that no table of its session catalog can have
+_NO_NAME = (
+    "CATALOG_NOT_FOUND", "FORBIDDEN_OPERATION", "IDENTIFIER_TOO_MANY_NAME_PARTS", "INVALID_IDENTIFIER",
+    "INVALID_SCHEMA_OR_RELATION_NAME", "MISSING_CATALOG_ABILITY", "PARSE_", "REQUIRES_SINGLE_PART_NAMESPACE",
+    "UNSUPPORTED_",
+)  # fmt: skip
 # what the session catalog can hold
 _PLAIN = re.compile(r"\w+", re.ASCII)
 _AT_ONCE = 8
@@ -96,27 +102,64 @@ def look_up(spark: SparkSession, name: Name) -> NamedTable | Foreign | None:
             kind = _kind(spark, text)
             if kind != "VIEW":
                 return Foreign(_TEMPORARY if kind == "TEMPORARY" else _TABLE)
-            (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {text} AS JSON").collect()
+            return _of_view(spark, text) or Foreign(_VIEW)
         except PySparkException as error:
             if (error.getCondition() or "").startswith(_GONE):
                 return None
             raise
-    return _table_of(json.loads(row[0])) or Foreign(_VIEW)
 
 
-def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]]) -> list[NamedTable | None]:
-    """``find`` of each name, on Spark Connect at the same time. What Spark refuses is None."""
+def find_all(spark: SparkSession, names: Sequence[tuple[str, ...]], *, views: bool = False) -> list[NamedTable | None]:
+    """``find_quietly`` of each name, on Spark Connect at the same time."""
     if len(names) > 1 and is_remote(spark):
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
-            return list(pool.map(lambda name: _find_quietly(spark, name), names))
-    return [_find_quietly(spark, name) for name in names]
+            return list(pool.map(lambda name: find_quietly(spark, name, view=views), names))
+    return [find_quietly(spark, name, view=views) for name in names]
 
 
-def _find_quietly(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
+def find_quietly(spark: SparkSession, name: Name, *, view: bool = False) -> NamedTable | None:
+    """``find``, and None for what is no name of the session catalog: what is wrong with it, Spark says.
+
+    ``view``: it is known to be the name of a view of that catalog, of which one question tells all.
+    Raises: CatalogError where Spark did not say what has the name: it may be ours.
+    """
     try:
-        return find(spark, name)
+        if not view or isinstance(name, str):
+            return find(spark, name)
+        with plain_calls():
+            return _of_view(spark, quoted(name))
+    except PySparkException as error:
+        if is_about_name(error) or not _is_in_session_catalog(spark, name):
+            return None
+        raise _not_known(name, error) from error
+
+
+def is_about_name(error: PySparkException) -> bool:
+    """Whether Spark says that no table has a name, or none can; whatever else goes wrong says nothing of it."""
+    return isinstance(error, ParseException) or (error.getCondition() or "").startswith((*_GONE, *_NO_NAME))
+
+
+def _is_in_session_catalog(spark: SparkSession, name: Name) -> bool:
+    """Whether the name may be one of the session catalog: others have no table of ours, and errors of their own."""
+    parts = (name_of(name) if isinstance(name, str) else name) or ()
+    if len(parts) > 3:
+        return False
+    if len(parts) == 3:
+        return parts[0].lower() == SESSION_CATALOG
+    try:
+        return spark.catalog.currentCatalog().lower() == SESSION_CATALOG
     except PySparkException:
-        return None
+        return True  # nobody answers
+
+
+def _not_known(name: Name, error: PySparkException) -> CatalogError:
+    shown = name if isinstance(name, str) else ".".join(name)
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return CatalogError(
+        f"the catalog of the Spark session was asked what {shown!r:.200} is, and gave no answer, so nobody knows "
+        f"whether it is a Delta table. Nothing was run: try again when Spark answers. {reason:.500}",
+        table=shown,
+    )
 
 
 def _may_be_name(parts: tuple[str, ...]) -> bool:
@@ -128,7 +171,7 @@ def _may_be_name(parts: tuple[str, ...]) -> bool:
 
 def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | None:
     """What has the name. Raises: Spark's exceptions."""
-    from pyspark.sql.connect.plan import SQL, ListTables
+    from pyspark.sql.connect.plan import ListTables
 
     listed = _answer(spark, ListTables(db_name=quoted(parts[:-1]) or None, pattern=parts[-1]))
     same = [row for row in listed if row["name"].lower() == parts[-1].lower()]
@@ -139,9 +182,20 @@ def _of_server(spark: Any, parts: tuple[str, ...]) -> NamedTable | Foreign | Non
         return None
     if found["tableType"] != "VIEW" or found["catalog"] != SESSION_CATALOG:
         return Foreign(_VIEW if found["tableType"] == "VIEW" else _TABLE)
+    return _of_view(spark, quoted(parts)) or Foreign(_VIEW)
+
+
+def _of_view(spark: SparkSession, text: str) -> NamedTable | None:
+    """The table of a view that is there, by one question. Raises: Spark's exceptions."""
+    question = f"DESCRIBE TABLE EXTENDED {text} AS JSON"
+    if not is_remote(spark):
+        (row,) = spark.sql(question).collect()
+        return _table_of(json.loads(row[0]))
+    from pyspark.sql.connect.plan import SQL
+
     # ``spark.sql`` would run it at once, and answer at the second question
-    (described,) = _answer(spark, SQL(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON"))
-    return _table_of(json.loads(described["json_metadata"])) or Foreign(_VIEW)
+    (described,) = _answer(spark, SQL(question))
+    return _table_of(json.loads(described["json_metadata"]))
 
 
 def _answer(spark: Any, plan: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError
 from delta_pyds.log.listing import LogFile
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.session import read
@@ -77,7 +77,11 @@ def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
     found = _kept.get(spark, {}).get(root)
     if found is None:
         return None
-    snapshot = open_snapshot(resolve_storage(root), root)
+    try:
+        snapshot = open_snapshot(resolve_storage(root), root)
+    except TableNotFoundError:
+        forget(spark, root)  # somebody deleted it, and nobody else would let go of its rows
+        raise
     if found.state == _state(snapshot):
         return found.frame
     try:

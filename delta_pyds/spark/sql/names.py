@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.named_tables.lookup import find, find_all, require
+from delta_pyds.spark.named_tables.lookup import find, find_all, find_quietly, is_about_name, require
 from delta_pyds.spark.named_tables.managed import name_in_catalog
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
@@ -47,12 +47,15 @@ class Names:
         self._followed: set[str] = set()
 
     def find(self, reference: TableReference) -> NamedTable | None:
-        """The table of the name, also where ``by_path`` gave the reference; None for what is not ours."""
+        """The table of the name, also where ``by_path`` gave the reference; None for what is not ours.
+
+        Raises: CatalogError where Spark does not say what has the name.
+        """
         if reference.path is not None:
             return self._found.get(reference.parts)
         if reference.parts not in self._found:
             managed = self.in_catalog(reference) is not None
-            self._found[reference.parts] = None if managed else find(self._spark, reference.parts)
+            self._found[reference.parts] = None if managed else find_quietly(self._spark, reference.parts)
         return self._found[reference.parts]
 
     def look_at(self, references: Iterable[TableReference]) -> None:
@@ -82,21 +85,15 @@ class Names:
 
     def is_read(self, reference: TableReference) -> bool:
         """Whether a name at no version is a table of ours, to be read as ``delta_pyds.read`` does."""
-        try:
-            # one of a catalog is found apart
-            return self.in_catalog(reference) is None and self.is_ours(reference)
-        except PySparkException:
-            return False  # what is wrong with the name, Spark says
+        # one of a catalog is found apart
+        return self.in_catalog(reference) is None and self.is_ours(reference)
 
     def follow(self, references: Iterable[TableReference]) -> None:
         """Have Spark see the columns that these tables have now, where they are ours: others may have added some."""
         references = tuple(references)
         self.look_at(references)
         for reference in references:
-            try:
-                named = self.find(reference) if reference.path is None else None
-            except PySparkException:
-                continue  # what is wrong with the name, Spark says
+            named = self.find(reference) if reference.path is None else None
             if named is not None and named.name not in self._followed:
                 self._followed.add(named.name)
                 follow_now(self._spark, named)
@@ -220,8 +217,10 @@ def _in_session_catalog(spark: SparkSession, parts: tuple[str, ...]) -> bool:
 def _exists(spark: SparkSession, name: str) -> bool:
     try:
         return spark.catalog.tableExists(name)
-    except PySparkException:
-        return False  # whatever is wrong with the name, Spark says
+    except PySparkException as error:
+        if is_about_name(error):
+            return False  # whatever is wrong with the name, Spark says
+        raise
 
 
 # --- what a statement of Spark's changes
@@ -261,6 +260,8 @@ def _text_of(spark: SparkSession, expression: SqlText, args: Any) -> str | None:
     given = args if isinstance(args, dict) else None
     try:
         found = spark.sql(f"SELECT {expression.text} AS text", given).collect()[0][0]
-    except PySparkException:
+    except PySparkException as error:
+        if error.getCondition() is None:
+            raise  # Spark did not answer
         return None  # Spark says what is wrong with it when it runs the statement
     return found if isinstance(found, str) else None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from delta_pyds.errors import DeltaError, OptionError, UnsupportedOperationError
+from delta_pyds.errors import CatalogError, DeltaError, OptionError, UnsupportedOperationError
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.named_tables.lookup import is_about_name
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.sql import (
     aggregates,
@@ -29,7 +30,7 @@ from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
 from delta_pyds.statements import kinds, questions
-from delta_pyds.statements.parse import parse_statement
+from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
 from delta_pyds.statements.spark_statements import takes_frames
 
 if TYPE_CHECKING:
@@ -157,16 +158,26 @@ def run(
 
 
 def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tuple[bool, StatementContext | None]:
-    """Whether a statement is one of Delta about tables by name, and what ``run`` takes of it then. What cannot be told
-    is Spark's.
+    """Whether a statement is one of Delta about tables by name, and what ``run`` takes of it then. What is no statement
+    to us is Spark's, unless it begins with words that Spark does not know.
+
+    Raises: CatalogError where Spark does not say what has one of the names.
     """
-    try:
-        context = StatementContext(spark, text, parse_statement(text, args), args)
-        context.names.look_at(context.parsed.names_in(None))
-        return _is_about_names(context), context
-    except (DeltaError, PySparkException) as error:
-        # of a file of catalogs that cannot be read nobody knows which tables it has
-        return isinstance(error, OptionError) and error.parameters.get("option") == "catalog", None
+    with errors_of_spark():
+        try:
+            context = StatementContext(spark, text, parse_statement(text, args), args)
+            context.names.look_at(context.parsed.names_in(None))
+            return _is_about_names(context), context
+        except CatalogError:
+            raise
+        except DeltaError as error:
+            # of a file of catalogs that cannot be read nobody knows which tables it has
+            of_catalogs = isinstance(error, OptionError) and error.parameters.get("option") == "catalog"
+            return of_catalogs or (begins_as_of_delta(text) and not has_reference(spark)), None
+        except PySparkException as error:
+            if is_about_name(error):
+                return False, None  # what is wrong with it, Spark says
+            raise
 
 
 def _is_about_names(context: StatementContext) -> bool:

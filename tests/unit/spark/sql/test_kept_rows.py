@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark import StorageLevel
+
+from delta_pyds.errors import TableNotFoundError
+from delta_pyds.spark.sql import kept_rows as module
 from delta_pyds.spark.sql.kept_rows import are_kept, forget, kept_rows
+from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.snapshot import open_snapshot
+from tests.support.table_builder import TableBuilder
 
 
 class Session:
     """Anything that can be forgotten."""
+
+
+class Frame:
+    """Rows that Spark keeps, or not."""
+
+    kept = False
+
+    def persist(self, _: object) -> Frame:
+        self.kept = True
+        return self
+
+    def unpersist(self) -> None:
+        self.kept = False
 
 
 def test_of_what_is_not_kept_there_are_no_rows() -> None:
@@ -16,3 +38,21 @@ def test_of_what_is_not_kept_there_are_no_rows() -> None:
     assert not are_kept(session)
     assert kept_rows(session, "/data/events") is None
     assert not forget(session, "/data/events")
+
+
+def test_rows_of_a_table_that_somebody_deleted_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    root, session, frame = str(table.path), Session(), Frame()
+    keeps: Any = session
+    monkeypatch.setattr(module, "read", lambda *_, **__: frame)
+    monkeypatch.setattr(module, "report_of", lambda _: None)
+    module.keep(keeps, root, open_snapshot(LocalStorage(), root), StorageLevel.MEMORY_ONLY)
+    assert kept_rows(keeps, root) is frame
+    assert frame.kept
+    (tmp_path / "t").rename(tmp_path / "away")
+    with pytest.raises(TableNotFoundError):
+        kept_rows(keeps, root)
+    assert not frame.kept
+    assert not are_kept(keeps)
