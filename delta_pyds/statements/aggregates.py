@@ -9,7 +9,7 @@ from delta_pyds.statements.reader import StatementReader
 
 def aggregates_of(reader: StatementReader, tables: tuple[TableSpan, ...]) -> tuple[Aggregate, ...]:
     """What ``SELECT count(*), min(a), max(b) FROM t`` asks for; nothing where the statement is any other."""
-    if len(tables) != 1 or not isinstance(tables[0].table, TableReference):
+    if len(tables) != 1 or not isinstance(tables[0].table, TableReference) or tables[0].table.stream is not None:
         return ()
     [span] = tables
     reader.index = 0

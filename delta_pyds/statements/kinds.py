@@ -26,7 +26,8 @@ class SqlText:
 class TableReference(Concealing):
     """A table as a statement names it, with the version or the time it is to be read at.
 
-    ``storage_options``: what names a table of a catalog there, once it is known where it lies.
+    ``storage_options``: what names a table of a catalog there, once it is known where it lies. ``stream``: the options
+    of STREAM t, which reads what comes; None for what is read once.
     """
 
     parts: tuple[str, ...]
@@ -35,6 +36,7 @@ class TableReference(Concealing):
     version: int | None = None
     timestamp: SqlText | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, compare=False)
+    stream: tuple[tuple[str, str], ...] | None = None
 
     @property
     def path(self) -> str | None:
@@ -46,7 +48,8 @@ class TableReference(Concealing):
 
     @property
     def travels(self) -> bool:
-        return self.version is not None or self.timestamp is not None
+        """Whether it is read at a version, at a time or as a stream, and not as it is now."""
+        return self.version is not None or self.timestamp is not None or self.stream is not None
 
 
 @dataclass(frozen=True)

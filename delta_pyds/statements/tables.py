@@ -26,6 +26,12 @@ _AFTER_TABLES = frozenset((
     "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW",
     "UNION", "EXCEPT", "MINUS", "INTERSECT", "SET", "VALUES",
 ))  # fmt: skip
+# what may follow a table that is called stream; before any other name the word makes a stream of a table
+_BEHIND_NAME = _AFTER_TABLES | frozenset((
+    "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
+    "PIVOT", "QUALIFY", "RIGHT", "SEMI", "SYSTEM_TIME", "SYSTEM_VERSION", "TABLESAMPLE", "TIMESTAMP", "UNPIVOT", "USING",
+    "VERSION", "WATERMARK", "WHEN", "WITH",
+))  # fmt: skip
 
 
 def table(reader: StatementReader) -> TableReference:
@@ -99,6 +105,40 @@ def source_table(reader: StatementReader) -> TableReference | TableChanges:
     if found.path is not None:
         _refuse_options(reader)
     return found
+
+
+def _at_stream(reader: StatementReader) -> bool:
+    """Whether ``STREAM t`` or ``STREAM (t)`` is read here."""
+    if not reader.token.is_word("STREAM") or not (
+        reader.previous.is_word("FROM", "JOIN") or reader.previous.is_symbol(",") or reader.previous.is_symbol("(")
+    ):
+        return False
+    following = reader.following
+    return following.kind == "name" or (
+        following.is_symbol("(") or (following.kind == "word" and following.text.upper() not in _BEHIND_NAME)
+    )
+
+
+def _streamed_table(reader: StatementReader) -> TableReference:
+    """``STREAM t [WITH (option = value, ...)]``, ``STREAM (t)``"""
+    reader.expect("STREAM")
+    in_parentheses = reader.accept("(")
+    found = table(reader)
+    if in_parentheses:
+        reader.expect(")")
+    elif reader.at("("):
+        reader.fail("expected a table behind STREAM")  # a function
+    options: tuple[tuple[str, str], ...] = ()
+    if reader.at("WITH", "("):
+        reader.take()
+        options = reader.in_parentheses(lambda: _option(reader))
+    return replace(found, stream=options)
+
+
+def _option(reader: StatementReader) -> tuple[str, str]:
+    name = reader.string() if reader.token.kind == "string" else ".".join(reader.path())
+    reader.accept("=")
+    return name, reader.string() if reader.token.kind == "string" else reader.take().text
 
 
 def time_travel(reader: StatementReader, found: TableReference) -> TableReference:
@@ -280,11 +320,12 @@ def _table_here(reader: StatementReader, names: bool) -> TableSpan | None:
     if token.kind not in ("word", "name") or token.is_word("TABLE", "LATERAL", "ONLY", "SELECT", "FROM", *_QUERY):
         return None
     begin = reader.index
+    streams = _at_stream(reader)
     named = token.kind == "name" or not reader.following.is_symbol("(") or token.is_word(*_CHANGES, "IDENTIFIER")
-    if not named:
+    if not (named or streams):
         return None
     try:
-        found = source_table(reader)
+        found = _streamed_table(reader) if streams else source_table(reader)
     except SqlSyntaxError:
         if token.value.lower() in ("delta", "deltapy") or token.is_word(*_CHANGES):
             raise

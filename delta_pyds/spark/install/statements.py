@@ -34,7 +34,7 @@ _COMMAND = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # what Spark finds in no view
-_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b", re.IGNORECASE)
+_VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
 _READS = re.compile(r"\b(?:FROM|JOIN|TABLE)\b", re.IGNORECASE)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)

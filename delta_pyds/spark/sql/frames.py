@@ -162,6 +162,8 @@ class Frames:
             kept = kept_rows.kept_rows(self._spark, absolute_table_path(table.path, remote=is_remote(self._spark)))
             if kept is not None:
                 return kept
+        if table.stream is not None:
+            return self._stream(table, table.stream)
         timestamp = None if table.timestamp is None else self.time(table.timestamp)
         if self._metadata is not None:
             reads = read_with_metadata if self._metadata == "files" else read_with_row_ids
@@ -176,6 +178,18 @@ class Frames:
             storage_options=table.storage_options,
         )
 
+    def _stream(self, table: TableReference, given: Sequence[tuple[str, str]]) -> DataFrame:
+        if self._metadata is not None:
+            raise UnsupportedOperationError(
+                f"the column _metadata of STREAM {table.text:.200} is not supported: read the table once, or leave the "
+                "column out.",
+                feature="_metadata",
+            )
+        register(self._spark)
+        stored = json_argument("storage_options", table.storage_options)
+        options = dict(given) if stored is None else {**dict(given), "storageOptions": stored}
+        return self._loaded(self._spark.readStream, options, table.path or "")
+
     def _changes(self, table: TableChanges) -> DataFrame:
         options = {"readChangeFeed": "true", _TIME_ZONE_OPTION: self._spark.conf.get(_TIME_ZONE) or "UTC"}
         for name, bound in zip(("starting", "ending"), table.bounds, strict=False):
@@ -186,8 +200,11 @@ class Frames:
         stored = json_argument("storage_options", storage_options)
         if stored is not None:
             options["storageOptions"] = stored
+        return self._loaded(self._spark.read, options, path)
+
+    def _loaded(self, reader: Any, options: Mapping[str, str], path: str) -> DataFrame:
         with errors_as_they_were():
-            frame = self._spark.read.format(DeltaDataSource.name()).options(**options).load(path)
+            frame: DataFrame = reader.format(DeltaDataSource.name()).options(**options).load(path)
             _ = frame.schema  # on Spark Connect a load asks the server nothing by itself, and its errors belong here
         return frame
 
@@ -230,6 +247,7 @@ def _key(table: TableReference | TableChanges) -> Any:
         table.storage_options is None,
         table.version,
         None if table.timestamp is None else table.timestamp.text,
+        table.stream,
     )
 
 

@@ -23,7 +23,7 @@ from delta_pyds.statements.kinds import (
     Update,
 )
 from delta_pyds.statements.parse import parse_statement
-from delta_pyds.statements.spark_statements import name_of
+from delta_pyds.statements.spark_statements import name_of, takes_frames
 from tests.unit.statements.parsed import PATH, parsed
 
 
@@ -58,6 +58,14 @@ def spans(text: str, args: Any = None) -> list[str]:
         ("SELECT '<delta.`/a`>' AS x -- FROM delta.`/a`\n/* FROM delta.`/b` */", 0),
         ("SELECT 1 FROM <delta.`/a`> UNION SELECT 2 FROM <delta.`/b`> ORDER BY 1, delta.`/c`", 2),
         ("EXPLAIN EXTENDED SELECT * FROM <delta.`/a`>", 1),
+        (
+            "SELECT * FROM <STREAM t> x, <stream(a.b)> JOIN <STREAM delta.`/a` WITH (a.b = 'c', 'd' 1)> AS z USING (x)",
+            3,
+        ),
+        ("SELECT t.x FROM (<STREAM t>) WHERE stream > 1 -- FROM stream u", 1),
+        ("SELECT stream.x FROM stream AS s, stream JOIN stream ON y UNION SELECT * FROM stream WHERE x", 0),
+        ("SELECT stream(1), * FROM `stream` t, STREAM range(3), STREAM f(x => 1) WHERE stream.t.x = stream", 0),
+        ("INSERT INTO stream (x) SELECT 1 FROM stream", 0),
         ("FROM <delta.`/a`> SELECT x", 1),
         ("TABLE <delta.`/a`>", 1),
         ("SELECT * FROM f(TABLE(<delta.`/a`>), x => delta.`/b`)", 1),
@@ -364,3 +372,20 @@ def test_letters_beyond_ascii_stand_in_backticks_in_sql_alone() -> None:
     assert found.value.code == "INVALID_IDENTIFIER"
     assert parse_statement("OPTIMIZE delta.`/x` ZORDER BY (`größe`)").statement is not None
     assert name_of("schön.größe") == ("schön", "größe")
+
+
+def test_a_stream_is_another_table_than_what_is_read_once() -> None:
+    found = parse_statement("SELECT count(*) FROM STREAM delta.`/a` WITH (startingVersion = 3, 'x' = 'y')").statement
+    assert isinstance(found, PassThrough)
+    [span] = found.tables
+    assert isinstance(span.table, TableReference)
+    assert (span.table.path, span.table.stream) == ("/a", (("startingVersion", "3"), ("x", "y")))
+    assert found.aggregates == ()  # the log does not answer for what comes
+    assert parse_statement("SELECT 1 FROM STREAM t").names_in(None)[0].parts == ("t",)
+
+
+def test_spark_sets_a_variable_to_what_a_table_by_path_has() -> None:
+    found = parse_statement(f"SET VAR x = (SELECT max(a) FROM {PATH})").statement
+    assert isinstance(found, PassThrough)
+    assert takes_frames(found.verb)
+    assert not takes_frames("SET x")
