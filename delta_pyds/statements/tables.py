@@ -29,8 +29,8 @@ _AFTER_TABLES = frozenset((
 # what may follow a table that is called stream; before any other name the word makes a stream of a table
 _BEHIND_NAME = _AFTER_TABLES | frozenset((
     "ANTI", "AS", "CROSS", "EXCEPT", "FOR", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
-    "PIVOT", "QUALIFY", "RIGHT", "SEMI", "SYSTEM_TIME", "SYSTEM_VERSION", "TABLESAMPLE", "TIMESTAMP", "UNPIVOT", "USING",
-    "VERSION", "WATERMARK", "WHEN", "WITH",
+    "PIVOT", "QUALIFY", "RIGHT", "SEMI", "SYSTEM_TIME", "SYSTEM_VERSION", "TABLESAMPLE", "TIMESTAMP", "UNPIVOT",
+    "USING", "VERSION", "WATERMARK", "WHEN", "WITH",
 ))  # fmt: skip
 
 
