@@ -96,9 +96,9 @@ def sql(spark: SparkSession, text: str, args: dict[str, Any] | list[Any] | None 
 
     ``text``: ``delta.`/data/events``` and ``deltapy.`/data/events``` name tables, also with ``VERSION AS OF 3``,
     ``TIMESTAMP AS OF '2026-01-31'`` or ``@v3``, and ``table_changes('/data/events', 3)``; ``STREAM t`` is read as a
-    stream. ``args``: values for ``:name`` (a dict) or ``?`` (a list). Names that ``delta_pyds.create_table`` or CREATE TABLE ... USING deltapy gave
-    are taken like paths, and so is ``prod.main.db.t``, the table ``main.db.t`` of a catalog ``prod`` (see
-    ``delta_pyds.catalog``) that the session has not itself; other names are Spark's.
+    stream. ``args``: values for ``:name`` (a dict) or ``?`` (a list). Names that ``delta_pyds.create_table`` or
+    CREATE TABLE ... USING deltapy gave are taken like paths, and so is ``prod.main.db.t``, the table ``main.db.t`` of a
+    catalog ``prod`` (see ``delta_pyds.catalog``) that the session has not itself; other names are Spark's.
 
     >>> delta_pyds.sql(spark, "SELECT city, count(*) FROM delta.`/data/events` VERSION AS OF 3 GROUP BY city").show()
     >>> delta_pyds.sql(spark, "DELETE FROM delta.`/data/events` WHERE day < :day", {"day": date(2026, 1, 1)})
