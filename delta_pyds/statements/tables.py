@@ -132,6 +132,10 @@ def _streamed_table(reader: StatementReader) -> TableReference:
     if reader.at("WITH", "("):
         reader.take()
         options = reader.in_parentheses(lambda: _option(reader))
+    if reader.at("IDENTIFIED", "BY"):
+        if found.path is not None:
+            reader.refuse("IDENTIFIED BY behind STREAM", "Leave it out.")
+        reader.fail("a source of a stream is not named here")  # Spark's own
     return replace(found, stream=options)
 
 

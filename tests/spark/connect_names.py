@@ -172,6 +172,8 @@ def installed(spark: Any, schema: str) -> None:
     for frame in (spark.table("t"), spark.read.table(f"{schema}.t"), spark.sql("TABLE t")):
         assert NATIVE in plan(frame) and SOURCE not in plan(frame)
     assert ids(spark.sql("SELECT t.id FROM t WHERE p = 0")) == [0, 3, 6]
+    streamed = spark.sql("SELECT t.id FROM STREAM t WITH (startingVersion = 1) WHERE t.p = 0")
+    assert streamed.isStreaming and streamed.columns == ["id"], streamed
     assert ids(spark.sql("SELECT * FROM {x} WHERE id IN (SELECT id FROM t)", x=spark.range(3))) == [0, 1, 2]
     spark.catalog.dropTempView("passing")
 
@@ -226,7 +228,8 @@ def by_name_as_by_path(spark: Any, schema: str, directory: str, page: str) -> li
         for text in DOCUMENTED[page]:
             by_name = outcome(spark.sql, text, Path(directory, "name"), schema)
             by_path = outcome(spark.sql, text, Path(directory, "path"))
-            if by_name != by_path and not text.startswith(OTHERWISE):
+            of_name = by_name in OF_NAMES and by_path[0] == "error"
+            if by_name != by_path and not (of_name or text.startswith(OTHERWISE)):
                 wrong.append(f"{page}: {text}\n  by name {by_name}\n  by path {by_path}")
     finally:
         for table in spark.catalog.listTables(schema):
@@ -238,6 +241,8 @@ def by_name_as_by_path(spark: Any, schema: str, directory: str, page: str) -> li
 
 # what tells a name, or a path, in its answer
 OTHERWISE = ("DESCRIBE EXTENDED",)
+# what Spark's catalog says before anybody looks at a table; of a path the reference has other codes
+OF_NAMES = (("error", "TABLE_OR_VIEW_NOT_FOUND"), ("error", "TABLE_OR_VIEW_ALREADY_EXISTS"))
 
 
 if __name__ == "__main__":

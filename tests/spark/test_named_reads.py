@@ -254,6 +254,10 @@ def test_after_install_spark_sql_reads_names_natively(spark: SparkSession) -> No
             assert SOURCE not in plan(found)
             assert NATIVE in plan(found)
             assert rows(found) == rows(delta_pyds.sql(spark, text)) != []
+        streamed = spark.sql("SELECT t.id, u.t FROM STREAM t JOIN u USING (id)")
+        assert streamed.isStreaming
+        assert streamed.columns == ["id", "t"]
+        assert spark.sql("SELECT count(*) FROM STREAM (t)").isStreaming
         assert NATIVE in spark.sql("EXPLAIN SELECT * FROM t").first()[0]
         assert rows(spark.sql("SELECT count(*) FROM t")) == [(8,)]
         assert physical(spark.sql("SELECT count(*) FROM t")).startswith("LocalTableScan")

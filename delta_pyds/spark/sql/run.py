@@ -198,10 +198,10 @@ def _is_about_names(context: StatementContext) -> bool:
             return True
         changes = any(isinstance(span.table, kinds.TableChanges) for span in statement.tables)
         return changes or any(map(context.names.is_ours, about))
-    if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
-        return context.names.is_ours_by_name(statement.target)
     if isinstance(statement, _OF_DELTA_ALONE) and not has_reference(spark):
         return True  # Spark does not know the words
+    if isinstance(statement, kinds.Clone) and not context.names.is_ours_by_name(statement.source):
+        return context.names.is_ours_by_name(statement.target)
     if isinstance(statement, kinds.Convert):
         return False
     if _is_ours_by_name(context, statement):

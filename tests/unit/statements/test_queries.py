@@ -382,6 +382,9 @@ def test_a_stream_is_another_table_than_what_is_read_once() -> None:
     assert (span.table.path, span.table.stream) == ("/a", (("startingVersion", "3"), ("x", "y")))
     assert found.aggregates == ()  # the log does not answer for what comes
     assert parse_statement("SELECT 1 FROM STREAM t").names_in(None)[0].parts == ("t",)
+    assert spans("SELECT 1 FROM STREAM t IDENTIFIED BY x") == []
+    with pytest.raises(UnsupportedOperationError, match="IDENTIFIED BY"):
+        parse_statement("SELECT 1 FROM STREAM delta.`/a` IDENTIFIED BY x")
 
 
 def test_spark_sets_a_variable_to_what_a_table_by_path_has() -> None:

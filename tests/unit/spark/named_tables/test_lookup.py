@@ -97,6 +97,7 @@ def test_what_is_no_name_spark_says(monkeypatch: pytest.MonkeyPatch) -> None:
         ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", True),
         ("-- now\nvacuum t RETAIN many HOURS", True),
         ("OPTIMIZE t WHERE 'open", True),
+        ("CREATE OR REPLACE TABLE t SHALLOW CLONE parquet.`/data/plain`", True),
         ("INSERT INTO t VALUES ('open", False),
     ],
 )
@@ -104,6 +105,7 @@ def test_a_statement_that_only_delta_has_is_refused_in_our_words(
     monkeypatch: pytest.MonkeyPatch, text: str, ours: bool
 ) -> None:
     """Of Spark they would be an error at the first word."""
+    answering(monkeypatch, refused("TABLE_OR_VIEW_NOT_FOUND"))
     session: Any = Session()
     monkeypatch.setattr(run, "has_reference", lambda _: False)
     assert run.about_names_of_ours(session, text)[0] == ours
