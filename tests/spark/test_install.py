@@ -49,6 +49,12 @@ def test_a_builder_may_name_the_references_catalog_at_any_time(spark: SparkSessi
         assert spark.newSession().read.format("delta").load(str(tmp_path / "t")).count() == 2
         delta_pyds.uninstall()
         assert spark.conf.get(setting).endswith("DeltaCatalog")
+        # of a program that has its session already, and names none
+        assert delta_pyds.install(delta=True).modules
+        assert spark.conf.get(setting) == "builtin"
+        # and of one that makes its session without a builder
+        spark.conf.set(setting, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        assert Sessions(spark.sparkContext).createDataFrame([(1,)], "a INT").count() == 1
     finally:
         spark.conf.unset(setting)
 
@@ -120,6 +126,8 @@ def test_sql_by_path_is_ours_and_all_other_is_sparks(spark: SparkSession, tmp_pa
     assert [tuple(row) for row in rows] == [(1, "a"), (2, "c"), (3, "d")]
     assert spark.sql(f"SELECT max(s) FROM {table} VERSION AS OF 0").first()[0] == "b"
     assert spark.sql("SELECT 'delta.`/x`' AS s").first()[0] == "delta.`/x`"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen USING delta OPTIONS (path '{tmp_path / 't'}')")
+    assert spark.table("seen").count() == 3 and spark.catalog.dropTempView("seen")
     assert spark.sql(f"/* of a path */ DESCRIBE HISTORY '{tmp_path / 't'}'").count() == 3
     spark.range(2).write.parquet(str(tmp_path / "files"))
     spark.sql(f"CONVERT TO DELTA parquet.`{tmp_path / 'files'}`")

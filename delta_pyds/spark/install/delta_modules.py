@@ -43,17 +43,29 @@ _TABLES: dict[str, Any] = {
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: Sequence[str] | None = None) -> Any:
-    """The builder as it is, for there is no JAR to fetch; with ``extra_packages`` for Spark to fetch."""
+    """The builder as it is, for there is no JAR to fetch; with ``extra_packages`` for Spark to fetch.
+
+    Raises: TypeError for what is no builder.
+    """
+    if not isinstance(spark_session_builder, SparkSession.Builder):
+        raise TypeError(
+            f"configure_spark_with_delta_pip takes SparkSession.builder, and not a {type(spark_session_builder)}."
+        )
     if extra_packages:
         return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
     return spark_session_builder
 
 
+# of the reference whose names these are: programs compare it to know what there is
+_VERSION = {"__version__": "4.4.0"}
 _EXCEPTIONS = {name: getattr(exceptions, name) for name in exceptions.__all__}
 _MODULES: dict[str, dict[str, Any]] = {
-    "delta": {"DeltaTable": DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip},
+    "delta": {"DeltaTable": DeltaTable, "configure_spark_with_delta_pip": configure_spark_with_delta_pip} | _VERSION,
     "delta.tables": _TABLES,
+    "delta.version": _VERSION,
     "delta.exceptions": _EXCEPTIONS,
+    "delta.exceptions.base": _EXCEPTIONS,
+    "delta.exceptions.captured": _EXCEPTIONS,
     "delta.pip_utils": {"configure_spark_with_delta_pip": configure_spark_with_delta_pip},
     "delta.connect": {},
     "delta.connect.tables": _TABLES,

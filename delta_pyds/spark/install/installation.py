@@ -62,7 +62,8 @@ class Installation:
 def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
     """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
 
-    In every session and thread of this process, classic or of Spark Connect; without ``spark``, before there is one.
+    In every session and thread of this process, classic or of Spark Connect. ``spark``: the active one, if there is
+    one; a program may call this above all else, before it has a session.
 
     - ``spark.read.format("deltapy").load(path)`` is read as ``delta_pyds.read`` does it: by Spark's own Parquet reader
       where that is certain;
@@ -79,7 +80,10 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     table that the JAR gave a name needs it anew: ``delta_pyds.create_table``.
 
     Whatever is not about a table of ours is Spark's own, as before. Calling it again does nothing but add ``delta``.
-    A program that imports ``delta.tables`` at its top calls it above, without a session.
+    A program that imports ``delta`` at its top calls it above that line, without a session. Leave the JAR out
+    (``spark.jars.packages``, ``--packages io.delta:...``; ``configure_spark_with_delta_pip`` is ours and adds none):
+    where it is there, ``delta`` stays the reference's. The settings of the extension and the catalog may stay; Spark
+    then logs once that it has no such extension.
 
     >>> delta_pyds.install(delta=True)
     >>> from delta.tables import DeltaTable
@@ -88,10 +92,9 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     Returns: what is in place now. Raises: what ``register`` raises; OptionError for a ``delta`` that is no boolean.
     """
     wanted = flag_argument("delta", delta)
-    if spark is None:
-        remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
-    else:
-        remote = is_remote(spark)
+    remote = bool(os.environ.get("SPARK_REMOTE")) or importlib.util.find_spec("py4j") is None
+    spark = _session_there(remote) if spark is None else spark
+    remote = remote if spark is None else is_remote(spark)
     if spark is not None:
         register(spark)
     with _lock:
@@ -133,17 +136,37 @@ def _put(remote: bool) -> None:
         patches.put(owner, replacements)
 
 
+def _session_there(remote: bool) -> SparkSession | None:
+    """The session that the program has made already: its settings are looked at now, and not at its first statement."""
+    found: SparkSession | None = _sessions(remote).getActiveSession()
+    return found
+
+
 def _session_method(original: patches.Method) -> patches.Method:
     def session(self: Any) -> Any:
         made = original(self)
-        with _lock:
-            if patches.are_put():
-                _put(is_remote(made))
-                # a builder sets what it was told also in a session that is there
-                formats.prepare(made, again=True)
+        _look_at(made)
         return made
 
     return session
+
+
+def _init_method(original: patches.Method) -> patches.Method:
+    """``SparkSession(sparkContext)``, as programs make one without a builder."""
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        _look_at(self)
+
+    return init
+
+
+def _look_at(made: SparkSession) -> None:
+    with _lock:
+        if patches.are_put():
+            _put(is_remote(made))
+            # a builder sets what it was told also in a session that is there
+            formats.prepare(made, again=True)
 
 
 def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
@@ -165,7 +188,8 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     builder = import_module("pyspark.sql.session").SparkSession.Builder
     functions = batch_functions.writer(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
-    sessions = import_module(f"{root}.session")
+    # one of Spark Connect has no settings before its builder has set them
+    made = {"newSession": _session_method} | ({} if remote else {"__init__": _init_method})
     return [
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
@@ -174,9 +198,14 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),
-        (sessions.SparkSession, batch_reads.SESSION | statements.SESSION | {"newSession": _session_method}),
+        (_sessions(remote), batch_reads.SESSION | statements.SESSION | made),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
     ]
+
+
+def _sessions(remote: bool) -> Any:
+    """The class of sessions of one kind."""
+    return import_module("pyspark.sql.connect.session" if remote else "pyspark.sql.session").SparkSession
 
 
 def _name(owner: type) -> str:

@@ -12,11 +12,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.install.formats import delta_is_ours, prepare
+from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.session import register
 from delta_pyds.spark.sql.run import about_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
 
@@ -41,6 +42,11 @@ _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"\bTABLE\b", re.IGNORECASE)
 _USING_DELTA = re.compile(r"\bUSING\s+`?delta\b", re.IGNORECASE)
+_VIEW_USING_DELTA = re.compile(
+    _BLANK + r"CREATE(?:\s+OR\s+REPLACE)?(?:\s+GLOBAL)?\s+TEMP(?:ORARY)?\s+VIEW\s+(?:`[^`]*`|[^\s(`;'])+\s*"
+    r"(?:\([^;']*?\)\s*)?\bUSING\s+(`delta`|delta\b)",
+    re.IGNORECASE,
+)
 _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
@@ -48,19 +54,20 @@ def _sql_method(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         prepare(self)
         context = None
-        is_ours = isinstance(sqlQuery, str) and _is_about_ours(self, sqlQuery)
-        if not is_ours and isinstance(sqlQuery, str):
-            is_ours, context = _about_names(self, sqlQuery, args)
+        text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
+        is_ours = isinstance(text, str) and _is_about_ours(self, text)
+        if not is_ours and isinstance(text, str):
+            is_ours, context = _about_names(self, text, args)
         if not is_ours:
             context = None
-            frame = original(self, sqlQuery, args, **kwargs)
-            if kwargs or not _reads_names_of_ours(self, sqlQuery, frame):
+            frame = original(self, text, args, **kwargs)
+            if kwargs or not _reads_names_of_ours(self, text, frame):
                 return frame
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():
             if kwargs:
-                return _formatted(self, sqlQuery, args, kwargs)
-            return run_sql(self, sqlQuery, args, context=context)
+                return _formatted(self, text, args, kwargs)
+            return run_sql(self, text, args, context=context)
 
     return sql
 
@@ -79,6 +86,15 @@ def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, State
         return delta_is_ours(spark), None
     with plain_calls():
         return about_names_of_ours(spark, text, args)
+
+
+def _with_our_name(spark: SparkSession, text: str) -> str:
+    """A view that Spark makes of a source by its name: ours is another."""
+    view = _VIEW_USING_DELTA.match(text)
+    if view is None or not delta_is_ours(spark):
+        return text
+    register(spark)
+    return f"{text[: view.start(1)]}{DELTAPY}{text[view.end(1) :]}"
 
 
 def creates_delta(text: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyspark.sql import SparkSession
 
 import delta_pyds
 from delta_pyds.spark.install.delta_modules import configure_spark_with_delta_pip, put_modules, take_back_modules
@@ -27,15 +28,19 @@ def test_programs_import_what_they_import_of_the_reference() -> None:
     program: dict[str, object] = {}
     exec(
         "from delta.tables import *\nimport delta, delta.tables\nfrom delta import DeltaTable as Same\n"
-        "from delta.exceptions import ConcurrentAppendException\nfrom delta.pip_utils import *",
+        "from delta.exceptions import ConcurrentAppendException\nfrom delta.pip_utils import *\n"
+        "import delta.exceptions.captured, delta.exceptions.base\nfrom delta.version import __version__ as version",
         program,
     )
 
     assert program["DeltaTable"] is program["Same"] is delta_pyds.DeltaTable
     assert program["ConcurrentAppendException"] is delta_pyds.ConcurrentAppendError
     assert {"DeltaMergeBuilder", "DeltaTableBuilder", "IdentityGenerator", "functions"} <= program.keys()
-    builder = object()
+    assert program["version"] == sys.modules["delta"].__dict__["__version__"]
+    builder = SparkSession.builder
     assert configure_spark_with_delta_pip(builder) is builder
+    with pytest.raises(TypeError, match=r"takes SparkSession\.builder"):
+        configure_spark_with_delta_pip(builder.getOrCreate)
 
     take_back_modules()
     assert not [name for name in sys.modules if name.split(".")[0] == "delta"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_pyds.spark.install.statements import _COMMAND, creates_delta
+from delta_pyds.spark.install.statements import _COMMAND, _VIEW_USING_DELTA, creates_delta
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,19 @@ def test_many_comments_take_no_longer_than_a_few() -> None:
 )
 def test_a_table_of_delta_is_known_by_its_words(text: str, creates: bool) -> None:
     assert creates_delta(text) == creates
+
+
+@pytest.mark.parametrize(
+    ("text", "provider"),
+    [
+        ("/* x */ create or replace temp view `a b` (a DECIMAL(1,2)) using\n`delta` OPTIONS (path '/x')", "`delta`"),
+        ("CREATE GLOBAL TEMPORARY VIEW v(a INT)USING Delta", "Delta"),
+        ("CREATE TEMP VIEW v USING deltapy", None),
+        ("CREATE TEMP VIEW v AS SELECT 1 USING delta", None),
+        ("CREATE VIEW v USING delta", None),
+        ("CREATE TEMP VIEW v (" + ") " * 20_000, None),
+    ],
+)
+def test_a_view_of_the_source_delta_is_known_by_its_words(text: str, provider: str | None) -> None:
+    found = _VIEW_USING_DELTA.match(text)
+    assert (found and found[1]) == provider
