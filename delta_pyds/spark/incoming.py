@@ -50,7 +50,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
         )
     session = spark or _session()
     try:
-        return _frame(_with_types_of_spark(local), session)
+        return frame_of_table(session, _with_types_of_spark(local))
     except pa.ArrowException as e:  # a time that the clocks of the session's zone skip, or show twice; one too far away
         raise OptionError(
             f"Spark cannot take these rows: {e}. If they are timestamps without a time zone, they are times of the "
@@ -59,7 +59,7 @@ def to_frame(rows: Any, spark: SparkSession | None) -> DataFrame:
         ) from e
 
 
-def _frame(table: pa.Table, session: SparkSession) -> DataFrame:
+def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
     """Spark Connect takes a table without rows only with a schema, here the one that Spark makes of any other table."""
     if table.num_rows or not is_remote(session):
         return session.createDataFrame(table)

@@ -56,6 +56,7 @@ def test_a_builder_may_name_the_references_catalog_at_any_time(spark: SparkSessi
         spark.conf.set(setting, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         assert Sessions(spark.sparkContext).createDataFrame([(1,)], "a INT").count() == 1
     finally:
+        delta_pyds.uninstall()  # which sets it as it was
         spark.conf.unset(setting)
 
 

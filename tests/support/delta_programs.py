@@ -444,6 +444,13 @@ def what_tables_there_are(spark: Any, directory: str) -> None:
         assert orders["Provider"] == "delta" and orders["Is_managed_location"] == "true", orders
         assert placed["Type"] == "EXTERNAL" and "Is_managed_location" not in placed, placed
         assert placed["Location"].endswith(f"{directory}/placed") and placed["Table"] == "placed", placed
+
+        # answers without rows
+        assert spark.sql(f"SHOW PARTITIONS {schema}.orders").collect() == []
+        unneeded = spark.sql(f"VACUUM {schema}.orders DRY RUN")
+        assert (unneeded.dtypes, unneeded.collect()) == ([("path", "string")], [])
+        spark.sql(f"DROP VIEW {schema}.shown")
+        assert listed(f"SHOW VIEWS IN {schema}") == {}
     finally:
         spark.sql(f"DROP SCHEMA {schema} CASCADE")
     assert ids(spark.read.format("delta").load(f"{directory}/placed")) == [1]

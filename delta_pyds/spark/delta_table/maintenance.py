@@ -24,6 +24,7 @@ from delta_pyds.spark.delta_table.identifiers import path_in_name
 from delta_pyds.spark.delta_table.results import numbers_frame
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
@@ -97,7 +98,7 @@ class MaintenanceMethods:
             )
             plan = plan_vacuum(table_storage(handle.path, handle.storage_options), handle.path, options)
             if dry_run:
-                return spark.createDataFrame(pa.table({"path": plan.paths}))
+                return frame_of_table(spark, pa.table({"path": pa.array(plan.paths, pa.string())}))
             result = run_vacuum(plan)
             frame = spark.createDataFrame([], StructType([]))
             remember(frame, result)

@@ -83,7 +83,8 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
     A program that imports ``delta`` at its top calls it above that line, without a session. Leave the JAR out
     (``spark.jars.packages``, ``--packages io.delta:...``; ``configure_spark_with_delta_pip`` is ours and adds none):
     where it is there, ``delta`` stays the reference's. The settings of the extension and the catalog may stay; Spark
-    then logs once that it has no such extension.
+    then logs once that it has no such extension. A program that must stay as it is runs by ``python -c "import runpy,
+    delta_pyds; delta_pyds.install(delta=True); runpy.run_path('program.py', run_name='__main__')"``.
 
     >>> delta_pyds.install(delta=True)
     >>> from delta.tables import DeltaTable

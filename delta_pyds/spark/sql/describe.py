@@ -13,6 +13,7 @@ from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.protocol.schema import StructField
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable, quoted
 from delta_pyds.spark.row_changes.stored_values import spark_field
@@ -157,7 +158,7 @@ def _text_rows(context: StatementContext, names: Sequence[str], rows: Iterable[S
         columns = ", ".join(f"CAST(col{n} AS STRING) AS {name}" for n, name in enumerate(names, 1))
         return context.spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
     table = [pa.array([row[n] for row in found], pa.string()) for n in range(len(names))]
-    return context.spark.createDataFrame(pa.table(table, names=list(names))).coalesce(1)
+    return frame_of_table(context.spark, pa.table(table, names=list(names))).coalesce(1)
 
 
 def show_columns(context: StatementContext, statement: ShowColumns) -> DataFrame:

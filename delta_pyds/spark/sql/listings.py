@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.named_tables.lookup import find
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
 from delta_pyds.statements.spark_statements import name_of
@@ -100,4 +101,4 @@ def _frame(spark: SparkSession, answer: DataFrame, rows: list[tuple[Any, ...]]) 
     table = pa.table(
         {name: pa.array(values, kind) for name, values, kind in zip(answer.columns, columns, types, strict=True)}
     )
-    return spark.createDataFrame(table).coalesce(1)
+    return frame_of_table(spark, table).coalesce(1)
