@@ -68,6 +68,8 @@ def modes_and_partitions(spark: Any, directory: str) -> None:
     assert ids(spark.read.load(path, format="delta")) == [1, 1, 1, 2, 2, 2]
     assert DeltaTable.forPath(spark, path).detail().collect()[0].partitionColumns == ["day"]
 
+    assert ids(spark.read.format("delta").load(f"{path}/day=2026-01-02")) == [2, 2, 2]
+
     one_day = rows.filter("id = 2")
     one_day.write.format("delta").mode("overwrite").option("replaceWhere", "day = '2026-01-02'").save(path)
     assert ids(spark.read.format("delta").load(path)) == [1, 1, 1, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from delta_pyds.errors import DeltaError, OptionError, TableNotFoundError, UnsupportedOperationError
 from delta_pyds.log.segment import latest_version
@@ -99,6 +100,23 @@ def is_table(path: str, storage_options: Mapping[str, Any]) -> bool:
             return True  # a damaged table is one
         return True
     return False
+
+
+def partition_of_table(path: str, storage_options: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
+    """The table whose partition has the directory at the absolute path, and the values in the path; else None."""
+    storage = resolve_storage(path, storage_options)
+    values: dict[str, str] = {}
+    for root in _upwards(path):
+        try:
+            latest_version(storage, root)
+        except TableNotFoundError:
+            name, equals, value = root.rpartition("/")[2].partition("=")
+            if not equals:
+                return None
+            values[unquote(name)] = unquote(value)
+        else:
+            return (root, values) if values else None
+    return None
 
 
 def _upwards(path: str) -> list[str]:

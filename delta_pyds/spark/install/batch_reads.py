@@ -6,22 +6,33 @@ the same is read by Spark's own Parquet reader.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
 from delta_pyds.errors import UnsupportedOperationError
-from delta_pyds.spark.delta_table.identifiers import path_in_name
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.names import named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
-from delta_pyds.spark.install.told import for_ours, session_of, told
+from delta_pyds.spark.install.told import Told, for_ours, session_of, told
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import load_by_options
+from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.scan.read_report import remember, report_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+# of a directory whose rows have null
+_OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def _load_method(original: Method) -> Method:
@@ -41,9 +52,35 @@ def _load_method(original: Method) -> Method:
                 # several paths, two, or none, and a schema of the user's: the source says what is to be said of it
                 return original(self, path)
             spark = session_of(self)
+            partition = _partition(spark, root, said)
+            if partition is not None:
+                return _rows_of_partition(spark, *partition, said.options("path"))
             return load_by_options(spark, shared_path(spark, root), said.options("path"))
 
     return load
+
+
+def _partition(spark: SparkSession, path: str, said: Told) -> tuple[str, dict[str, str]] | None:
+    """As the reference reads ``/data/events/day=2026-01-01``: the table and the values. Other paths cost nothing."""
+    directory = path.rstrip("/").rpartition("/")[2]
+    if "=" not in directory or "@" in directory:
+        return None
+    given = {key.lower(): text for key, text in said.options("path").items()}
+    return partition_of_table(absolute_table_path(path, remote=is_remote(spark)), storage_options(given))
+
+
+def _rows_of_partition(
+    spark: SparkSession, root: str, values: Mapping[str, str], options: Mapping[str, str]
+) -> DataFrame:
+    frame = load_by_options(spark, shared_path(spark, root), options)
+    shown = frame
+    for name, value in values.items():
+        column = F.col(quoted(name))
+        shown = shown.where(column.isNull() if value == _OF_NULL else column == value)
+    report = report_of(frame)
+    if report is not None:
+        remember(shown, report)
+    return shown
 
 
 def _table_method(original: Method) -> Method:
