@@ -156,6 +156,7 @@ def test_rows_that_are_kept_answer_until_the_table_changes(spark: SparkSession, 
         assert rows(first) == rows(second) == [(1,)]
         assert kept in plan(first)
         assert kept in plan(second)
+        assert rows(first.join(second, first.id == second.id).select(second.id)) == [(1,)]
         delta_pyds.write(spark.range(2, 4), tables / "kept", mode="append")
         delta_pyds.sql(spark, "DELETE FROM kept_table WHERE id = 3")
         for _ in range(2):

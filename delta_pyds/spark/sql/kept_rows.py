@@ -83,11 +83,16 @@ def kept_rows(spark: SparkSession, root: str) -> DataFrame | None:
         forget(spark, root)  # somebody deleted it, and nobody else would let go of its rows
         raise
     if found.state == _state(snapshot):
-        return found.frame
+        return _anew(spark, found.frame)
     try:
-        return keep(spark, found.path, snapshot, found.level)
+        return _anew(spark, keep(spark, found.path, snapshot, found.level))
     except UnsupportedOperationError:
         return None  # what it has become is not kept, or not read: who reads it says which
+
+
+def _anew(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same rows, of columns of their own: the answers of two queries can be joined by them."""
+    return frame if is_remote(spark) else frame.toDF(*frame.columns)
 
 
 def forget(spark: SparkSession, root: str) -> bool:
