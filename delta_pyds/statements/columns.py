@@ -149,15 +149,14 @@ def property_key(reader: StatementReader) -> str:
 
 
 def property_value(reader: StatementReader) -> str:
-    """As a text."""
+    """As a text; of numbers those without a sign, an exponent or a type."""
     token = reader.token
     if token.kind == "string":
         return reader.string()
     if token.is_word("TRUE", "FALSE"):
         return reader.take().text.lower()
-    sign = "-" if reader.accept("-") else ""
-    if reader.token.kind == "number":
-        return sign + reader.take().text
+    if token.kind == "number" and token.text.strip("0123456789") in ("", "."):
+        return reader.take().text
     raise syntax_error(
         reader.bound, reader.token, "expected a string, a number, TRUE or FALSE as the value of the property"
     )

@@ -226,6 +226,8 @@ def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
         f"CREATE TABLE {PATH} (a INT) COMMENT 'a' COMMENT 'b'",
         f"CREATE TABLE {PATH} (a INT) OPTIONS (a = 1)",
         f"CREATE TABLE {PATH} TBLPROPERTIES (a = 1, a = 2)",
+        f"ALTER TABLE {PATH} SET TBLPROPERTIES ('a' = -1)",
+        f"ALTER TABLE {PATH} SET TBLPROPERTIES ('a' = 1L)",
         f"CREATE TABLE {PATH} TBLPROPERTIES ('delta.appendOnly' = true, 'DELTA.APPENDONLY' = false)",
         f"CREATE TABLE {PATH} (CONSTRAINT c CHECK (id > 0)) USING delta AS SELECT 1 id",
         f"CREATE TABLE {PATH} (id INT, CONSTRAINT c CHECK (id > 0), CONSTRAINT C CHECK (id < 9))",
