@@ -67,7 +67,9 @@ def race(
     with ExitStack() as stack:
         processes = {
             f"{engine}{number}": stack.enter_context(
-                _Writer([module, engine, str(folder), str(number), *map(str, arguments)], folder / f"{engine}{number}")
+                Apart(
+                    [module, engine, str(folder), str(number), *map(str, arguments)], folder / f"{engine}{number}.log"
+                )
             )
             for engine, number in writers
         }
@@ -77,12 +79,12 @@ def race(
     return list(processes)
 
 
-class _Writer:
-    """A writer in a session of the operating system of its own, of which nothing is left at the end."""
+class Apart:
+    """``python -m command...`` in a session of the operating system of its own, of which nothing is left at the end."""
 
-    def __init__(self, command: Sequence[str], name: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path) -> None:
         self._command = [sys.executable, "-m", *command]
-        self._log = name.with_name(f"{name.name}.log")
+        self._log = log
 
     def __enter__(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

@@ -11,9 +11,12 @@ from tests.support.java_options import QUICK_COMPILER
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_COMMON = {
+_REFERENCE = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+# what a session without the reference has in common with those that have it
+WITHOUT_REFERENCE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -46,7 +49,7 @@ def reference_session(threads: int, scratch: Path, memory: str, classes: Path | 
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.local.dir", str(scratch / "local"))
     )
-    return builder.config(map=_COMMON)
+    return builder.config(map=WITHOUT_REFERENCE | _REFERENCE)
 
 
 def for_few_rows(builder: SparkSession.Builder, java_options: str = "") -> SparkSession.Builder:

@@ -6,6 +6,7 @@ tables, and find the same rows. An error that has another code here than there i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 
 import delta_pyds
+from tests.interop import by_name
 from tests.interop.engines import Engines, rows
+from tests.interop.racing import Apart
 from tests.support.documented_scripts import DOCUMENTED
 from tests.support.drawn_statements import OF_DELTA, STATEMENTS, Parsers, drawn
-from tests.support.sampling import exhaustive, seed
+from tests.support.sampling import exhaustive, part_of, seed
 from tests.support.sql_scripts import SCRIPTS, outcome
 
 # ours by theirs, with what it is about
@@ -38,8 +41,14 @@ OTHER_CODES: dict[tuple[str | None, str | None], str] = {
     ): "there no column becomes NOT NULL, whatever rows",
     ("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", "NOT_SUPPORTED_CHANGE_COLUMN"): "Spark looks at types first",
     ("DELTA_UNSUPPORTED_FEATURES_IN_CONFIG", "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_CREATION"): "no catalog makes it",
+    (
+        "TABLE_OR_VIEW_ALREADY_EXISTS",
+        "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+    ): "of a clone by name: which of two errors goes first",
     ("DELTA_OPERATION_NOT_ALLOWED", "PARSE_SYNTAX_ERROR"): "a deep clone, which only the documentation has",
 }
+# of a run by name
+_START_S, _SCRIPT_S = 180, 60
 # how texts begin that we answer in another way on purpose
 OTHERWISE = {
     "REORG TABLE <V> APPLY (UPGRADE UNIFORM": "refused: nothing here writes for readers of Iceberg",
@@ -65,6 +74,35 @@ def test_a_text_of_the_documentation_does_the_same(engines: Engines, tmp_path: P
     _check(engines, tmp_path, DOCUMENTED[page])
 
 
+@pytest.mark.also_bounded
+@pytest.mark.cell("texts of SQL by name", "us -> reference")
+def test_texts_by_name_do_the_same(engines: Engines, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Ours run in a process without the reference, meanwhile the reference's here."""
+    scripts = part_of(by_name.TEXTS, one_in=8 if pytestconfig.getoption("bounded") else 1)
+    answers, log, theirs = tmp_path / "answers.json", tmp_path / "ours.log", {}
+    try:
+        with Apart(["tests.interop.by_name", str(tmp_path / "ours"), str(answers), *scripts], log) as process:
+            for script in scripts:
+                theirs[script] = by_name.outcomes(engines.spark, engines.sql, script, tmp_path / "theirs")
+            assert process.wait(_START_S + _SCRIPT_S * len(scripts)) == 0, log.read_text()[-4000:]
+        ours = json.loads(answers.read_text())
+        different = [
+            f"{script}: {text}\n  theirs: {their}\n  ours:   {our}"
+            for script in scripts
+            for text, their, our in zip(by_name.TEXTS[script], theirs[script], ours[script], strict=True)
+            if their != our and not _known(our, their) and not text.startswith(tuple(OTHERWISE))
+        ]
+        assert not different, "\n".join(different)
+        for script in scripts:
+            # W of that page is a clone of Parquet files, which is refused here
+            names = "tuv" if script == "clone" else "tuvw"
+            places = (tmp_path / side / by_name.schema_of(script) for side in ("theirs", "ours"))
+            _same_tables(engines, *places, names)
+    finally:
+        for script in scripts:
+            engines.sql(f"DROP SCHEMA IF EXISTS {by_name.schema_of(script)} CASCADE")
+
+
 def _check(engines: Engines, root: Path, texts: Sequence[str]) -> None:
     different = []
     for text in texts:
@@ -73,17 +111,19 @@ def _check(engines: Engines, root: Path, texts: Sequence[str]) -> None:
         if theirs != ours and not _known(ours, theirs) and not text.startswith(tuple(OTHERWISE)):
             different.append(f"{text}\n  theirs: {theirs}\n  ours:   {ours}")
     assert not different, "\n".join(different)
-    for name in "tuvw":
-        if not (root / "theirs" / name / "_delta_log").exists():
+    _same_tables(engines, root / "theirs", root / "ours")
+
+
+def _same_tables(engines: Engines, theirs: Path, ours: Path, names: str = "tuvw") -> None:
+    for name in names:
+        if not (theirs / name / "_delta_log").exists():
             continue
-        found = [
-            rows(read(root / side / name)) for side in ("theirs", "ours") for read in (engines.reference, engines.ours)
-        ]
-        assert found[1:] == found[:-1], name
-        delta_pyds.verify(root / "ours" / name).raise_for_errors()
+        found = [rows(read(side / name)) for side in (theirs, ours) for read in (engines.reference, engines.ours)]
+        assert found[1:] == found[:-1], theirs / name
+        delta_pyds.verify(ours / name).raise_for_errors()
 
 
-def _known(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
+def _known(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     return ours[0] == theirs[0] == "error" and (ours[1], theirs[1]) in OTHER_CODES
 
 
