@@ -12,6 +12,7 @@ from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,
     AlterColumn,
+    AlterColumns,
     ClusterBy,
     ColumnText,
     DropColumns,
@@ -39,8 +40,6 @@ def alter_table(reader: StatementReader) -> Statement:
     reader.expect("ALTER", "TABLE")
     target = target_table(reader)
     found = _action(reader, target)
-    if reader.token.is_symbol(","):
-        reader.refuse("several changes in one ALTER TABLE", "Write one statement for each.")
     reader.expect_end(of_delta=isinstance(found, _OF_DELTA))
     return found
 
@@ -84,7 +83,7 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
         changes = reader.previous.is_word("CHANGE")
         if not _is_called_column(reader):
             reader.accept("COLUMN")
-        return _alter_column(reader, target, changes)
+        return _alter_columns(reader, target, changes)
     if reader.accept("SET", "TBLPROPERTIES"):
         return SetProperties(target, properties(reader))
     if reader.accept("UNSET", "TBLPROPERTIES"):
@@ -149,9 +148,24 @@ def _drop(reader: StatementReader, target: TableReference) -> Statement:
     return DropColumns(target, columns, if_exists)
 
 
-def _alter_column(reader: StatementReader, target: TableReference, changes: bool) -> AlterColumn | SyncIdentity:
+def _alter_columns(reader: StatementReader, target: TableReference, changes: bool) -> Statement:
+    """One column, or several with commas between them."""
     found = AlterColumn(target, reader.path_text())
-    name = reader.previous.value
+    if changes and not reader.at("TYPE|COMMENT|FIRST|AFTER|SET|DROP|SYNC"):
+        return _hive_change(reader, found, reader.previous.value)
+    first = _alter_column(reader, found)
+    if isinstance(first, SyncIdentity) or not reader.token.is_symbol(","):
+        return first
+    columns = [first]
+    while reader.accept(","):
+        following = _alter_column(reader, AlterColumn(target, reader.path_text()))
+        if isinstance(following, SyncIdentity):
+            reader.fail("SYNC IDENTITY stands alone", reader.previous)
+        columns.append(following)
+    return AlterColumns(target, tuple(columns))
+
+
+def _alter_column(reader: StatementReader, found: AlterColumn) -> AlterColumn | SyncIdentity:
     if reader.accept("TYPE"):
         return replace(found, data_type=pieces.data_type(reader))
     if reader.accept("COMMENT"):
@@ -166,11 +180,9 @@ def _alter_column(reader: StatementReader, target: TableReference, changes: bool
         nullable = reader.token.is_word("DROP")
         reader.index += 3
         return replace(found, nullable=nullable)
-    if reader.accept("SYNC", "IDENTITY"):
-        return SyncIdentity(target, found.column)
-    if not changes:
+    if not reader.accept("SYNC", "IDENTITY"):
         reader.fail("expected TYPE, COMMENT, SET, DROP, FIRST, AFTER or SYNC IDENTITY")
-    return _hive_change(reader, found, name)
+    return SyncIdentity(found.target, found.column)
 
 
 def _hive_change(reader: StatementReader, found: AlterColumn, name: str) -> AlterColumn:

@@ -288,6 +288,13 @@ class AlterColumn(Statement):
 
 
 @dataclass(frozen=True)
+class AlterColumns(Statement):
+    """Several columns in one statement, each once."""
+
+    columns: tuple[AlterColumn, ...]
+
+
+@dataclass(frozen=True)
 class SyncIdentity(Statement):
     column: str
 

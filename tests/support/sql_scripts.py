@@ -50,6 +50,7 @@ SCRIPTS: dict[str, list[str]] = {
         "DESCRIBE <T> name",
         "DESCRIBE <T> nothing",
         "SHOW TBLPROPERTIES <T>",
+        "SHOW CREATE TABLE <T>",
     ],
     "insert": [
         *PEOPLE,
@@ -172,6 +173,9 @@ SCRIPTS: dict[str, list[str]] = {
         "ALTER TABLE <T> DROP CONSTRAINT IF EXISTS positive",
         "ALTER TABLE <T> ALTER COLUMN id TYPE STRING",
         "ALTER TABLE <T> DROP COLUMN nothing",
+        "ALTER TABLE <T> ALTER COLUMN id COMMENT 'key', p FIRST",
+        "ALTER TABLE <T> ALTER COLUMN id COMMENT 'key', ID FIRST",
+        "ALTER TABLE <T> ALTER COLUMN p FIRST, nothing COMMENT 'key'",
         "ALTER TABLE <T> UNSET TBLPROPERTIES IF EXISTS ('my')",
         "COMMENT ON TABLE <T> IS 'people'",
         "SHOW COLUMNS FROM <T>",

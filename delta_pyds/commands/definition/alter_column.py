@@ -1,4 +1,4 @@
-"""One column or field with another type, comment, nullability, default or place.
+"""Columns or fields with another type, comment, nullability, default or place.
 
 Invariant: no file is read or written; every value that the table has is the same value of the new type. What an
 expression, the partitioning or the protocol of the table forbids is refused naming it.
@@ -8,11 +8,14 @@ Protocol: "Type Widening", "Default Columns", "Column Invariants".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from delta_pyds.commands.definition.change import DefinitionChange, with_schema
 from delta_pyds.commands.definition.columns import logged, logged_position, position_of
 from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.char_types import (
     CHAR_VARCHAR_TYPE,
     Limits,
@@ -34,7 +37,7 @@ from delta_pyds.protocol.schema import (
     display,
 )
 from delta_pyds.protocol.type_changes import can_widen, record_type_changes
-from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.dependents import check_nothing_depends
 from delta_pyds.table.definition.schema_paths import (
     Path,
@@ -72,7 +75,61 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     Raises: UserError (DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP for a type that is not wider or a table without type
         widening, WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED, ...); what ``check_nothing_depends`` raises.
     """
+    altered = _altered(snapshot.configuration, path, change)
+    operation = Operation("CHANGE COLUMN", altered.parameters)
+    return DefinitionChange(operation, altered.metadata, depends_on_rows=altered.depends_on_rows)
+
+
+def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange]]) -> DefinitionChange:
+    """The same for several columns, one after another, in one version. Raises: as ``alter_column``, and UserError for a
+    column that is named twice, or with a field inside of it.
+    """
+    if len(changes) == 1:
+        return alter_column(snapshot, *changes[0])
     configuration = snapshot.configuration
+    table = configuration.table_root
+    seen: set[Path] = set()
+    altered = []
+    for path, change in changes:
+        spelled = spelled_path(snapshot.schema, path, table)
+        if any(spelled[: len(other)] == other[: len(spelled)] for other in seen):
+            raise UserError(
+                f"the column '{show_path(spelled)}' of table {table}, or a field in it, is changed twice.",
+                code="NOT_SUPPORTED_CHANGE_SAME_COLUMN",
+                table=table,
+                column=show_path(spelled),
+            )
+        seen.add(spelled)
+        altered.append(_altered(configuration, path, change))
+        configuration = load_configuration(
+            table,
+            configuration.version,
+            snapshot.protocol,
+            altered[-1].metadata,
+            by_catalog=configuration.by_catalog,
+        )
+    return DefinitionChange(
+        Operation("CHANGE COLUMNS", {"columns": [_in_list(one.parameters) for one in altered]}),
+        altered[-1].metadata,
+        depends_on_rows=any(one.depends_on_rows for one in altered),
+    )
+
+
+@dataclass(frozen=True)
+class _Altered:
+    """``parameters``: what the log says of the change."""
+
+    metadata: Metadata
+    parameters: dict[str, object]
+    depends_on_rows: bool
+
+
+def _in_list(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The column with its place, as the reference's history has it of several."""
+    return {**parameters["column"], **{key: value for key, value in parameters.items() if key != "column"}}
+
+
+def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange) -> _Altered:
     table = configuration.table_root
     spelled = spelled_path(configuration.schema, path, table)
     before = field_at(configuration.schema, spelled)
@@ -101,11 +158,7 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
         schema = change_struct(schema, spelled[:-1], lambda s: placed(s, after, position, table))
         parameters |= logged_position(position)
     metadata = with_schema(configuration, schema)
-    return DefinitionChange(
-        Operation("CHANGE COLUMN", parameters),
-        metadata,
-        depends_on_rows=before.nullable and not after.nullable,
-    )
+    return _Altered(metadata, parameters, before.nullable and not after.nullable)
 
 
 def _with_text_lengths(

@@ -6,7 +6,7 @@ error the table is as before, or as one of those steps left it, which changes no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from delta_pyds.commands.definition import columns as column_changes
 from delta_pyds.commands.definition import constraints
 from delta_pyds.commands.definition import properties as property_changes
-from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
+from delta_pyds.commands.definition.alter_column import alter_columns
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, run_change
 from delta_pyds.commands.definition.drop_feature import drop_feature
 from delta_pyds.commands.definition.feature_traces import Dropping
@@ -29,6 +29,7 @@ from delta_pyds.errors import ConstraintViolationError, OptionError
 from delta_pyds.protocol.schema import StructField, StructType
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table import column_definitions as definitions
+from delta_pyds.spark.delta_table.column_changes import AlteredColumn, position
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -36,7 +37,7 @@ from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import place_of_known
 from delta_pyds.spark.session import read
 from delta_pyds.spark.task_runner import SparkRunner
-from delta_pyds.table.definition.schema_paths import Path, Position, field_at, one_path, spelled_path
+from delta_pyds.table.definition.schema_paths import Path, field_at, one_path, spelled_path
 from delta_pyds.table.definition.statistics_columns import show_path
 from delta_pyds.table.snapshot import Snapshot
 
@@ -69,7 +70,7 @@ class AlterMethods:
         with errors_of_spark():
             path = one_path(name)
             field = definitions.column(self._handle.spark, path[-1], dataType, comment=comment)
-            new = column_changes.NewColumn(field, path[:-1], _position(first, after))
+            new = column_changes.NewColumn(field, path[:-1], position(first, after))
             self._change(lambda snapshot: column_changes.add_columns(snapshot, [new]))
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> None:
@@ -151,25 +152,27 @@ class AlterMethods:
 
         Raises: UserError naming what forbids it; ConstraintViolationError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
         """
-        checks.text(name, "name")
+        given = AlteredColumn(name, dataType, comment, nullable, default, dropDefault, first, after)
         with errors_of_spark():
-            handle = self._handle
-            field = None if dataType is None else definitions.column(handle.spark, "c", dataType)
-            change = ColumnChange(field, comment, nullable, default, dropDefault, _position(first, after))
-            if change == ColumnChange():
-                raise OptionError(f"nothing is said of what shall change of the column '{name}'.", option="name")
-            path = one_path(name)
+            self._alter_columns([given])
 
-            def plan(snapshot: Snapshot) -> DefinitionChange:
-                planned = alter_column(snapshot, path, change)
+    def _alter_columns(self, columns: Sequence[AlteredColumn]) -> None:
+        """Several columns in one version."""
+        handle = self._handle
+        changes = [one.change(handle.spark) for one in columns]
+
+        def plan(snapshot: Snapshot) -> DefinitionChange:
+            planned = alter_columns(snapshot, changes)
+            for path, change in changes:
                 spelled = spelled_path(snapshot.schema, path, snapshot.table_root)
-                if default is not None:
-                    check_default(handle.spark, _with_default(field_at(snapshot.schema, spelled), default))
-                if planned.depends_on_rows:
+                before = field_at(snapshot.schema, spelled)
+                if change.default is not None:
+                    check_default(handle.spark, _with_default(before, change.default))
+                if change.nullable is False and before.nullable:
                     _check_no_null(handle, snapshot, spelled)
-                return planned
+            return planned
 
-            self._change(plan)
+        self._change(plan)
 
     def syncIdentity(self, name: str) -> None:
         """Have an identity column go on numbering behind the values that the table has, also those that users gave.
@@ -321,17 +324,6 @@ class AlterMethods:
     def _command(self) -> CommandOptions:
         handle = for_one_command(self._handle)
         return CommandOptions(storage_options=handle.storage_options, time_zone=handle.time_zone)
-
-
-def _position(first: Any, after: Any) -> Position | None:
-    checks.flag(first, "first")
-    if after is not None:
-        checks.text(after, "after")
-    if first and after is not None:
-        raise OptionError("a column stands first, or after another one: give one of the two.", option="after")
-    if after is not None:
-        return Position(one_path(after)[-1])
-    return Position() if first else None
 
 
 def _with_default(field: StructField, default: str) -> StructField:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from delta_pyds.commands.definition.columns import NewColumn, add_columns
 from delta_pyds.errors import ColumnNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.catalog_names import change_location
 from delta_pyds.spark.delta_table.catalog_names import drop_table as drop_name
+from delta_pyds.spark.delta_table.column_changes import AlteredColumn
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import change_name, full_name
 from delta_pyds.spark.named_tables.texts import quoted
@@ -19,6 +21,7 @@ from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,
     AlterColumn,
+    AlterColumns,
     ClusterBy,
     ColumnText,
     DropColumns,
@@ -31,6 +34,7 @@ from delta_pyds.statements.kinds import (
     SetLocation,
     SetProperties,
     SyncIdentity,
+    TableReference,
     UnsetProperties,
 )
 from delta_pyds.table.definition.schema_paths import Position, one_path, spelled_path
@@ -133,17 +137,29 @@ def _has(snapshot: Snapshot, name: str) -> bool:
 
 
 def alter_column(context: StatementContext, statement: AlterColumn) -> DataFrame:
-    given: dict[str, Any] = {
-        "dataType": statement.data_type,
-        "comment": statement.comment,
-        "nullable": statement.nullable,
-        "default": None if statement.default is None else context.parsed.expression(statement.default),
-        "dropDefault": statement.drop_default,
-    }
-    if statement.after is not None:
-        given |= {"after": statement.after} if statement.after else {"first": True}
-    context.table(statement.target).alterColumn(statement.column, **given)
+    return _alter_columns(context, statement.target, [statement])
+
+
+def alter_columns(context: StatementContext, statement: AlterColumns) -> DataFrame:
+    return _alter_columns(context, statement.target, statement.columns)
+
+
+def _alter_columns(context: StatementContext, target: TableReference, columns: Iterable[AlterColumn]) -> DataFrame:
+    context.table(target)._alter_columns([_altered(context, one) for one in columns])
     return context.nothing()
+
+
+def _altered(context: StatementContext, one: AlterColumn) -> AlteredColumn:
+    return AlteredColumn(
+        one.column,
+        one.data_type,
+        one.comment,
+        one.nullable,
+        None if one.default is None else context.parsed.expression(one.default),
+        one.drop_default,
+        first=one.after == "",
+        after=one.after or None,
+    )
 
 
 def sync_identity(context: StatementContext, statement: SyncIdentity) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
+from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column, alter_columns
 from delta_pyds.commands.definition.change import DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.commands.definition.constraints import drop_constraint
@@ -234,6 +234,31 @@ def test_types_widen_where_the_table_allows_it(tmp_path: Path) -> None:
         change = ColumnChange(StructField("c", data_type))
         error = refusal(tmp_path, lambda s, path=path, change=change: alter_column(s, path, change))
         assert error.code == "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+
+
+def test_several_columns_change_in_one_version(tmp_path: Path) -> None:
+    table(tmp_path, {"delta.enableTypeWidening": "true"})
+    before = load_snapshot(tmp_path).version
+    changes = [
+        (("s", "x"), ColumnChange(StructField("c", LONG), comment="wide")),
+        (("id",), ColumnChange(position=Position("p"))),
+        (("m",), ColumnChange(comment="pairs", position=Position())),
+    ]
+
+    after = alter(tmp_path, lambda s: alter_columns(s, changes))
+
+    assert after.version == before + 1 and after.schema.names == ("m", "s", "a", "p", "id")
+    assert after.schema.fields[0].metadata["comment"] == "pairs"
+    assert field_at(after.schema, ("s", "x")).data_type == LONG
+    said = commit_info(tmp_path)
+    assert said["operation"] == "CHANGE COLUMNS"
+    columns = json.loads(said["operationParameters"]["columns"])
+    assert [(one["name"], one.get("position")) for one in columns] == [("s.x", None), ("id", "AFTER p"), ("m", "FIRST")]
+    for other in (("ID",), ("s",)):
+        twice = [(("id",), ColumnChange(comment="a")), (("s", "x"), ColumnChange(comment="b"))]
+        twice.append((other, ColumnChange(comment="c")))
+        error = refusal(tmp_path, lambda s, twice=twice: alter_columns(s, twice))
+        assert error.code == "NOT_SUPPORTED_CHANGE_SAME_COLUMN"
 
 
 def test_what_is_in_arrays_and_maps_widens_too(tmp_path: Path) -> None:
