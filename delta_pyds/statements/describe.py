@@ -10,6 +10,7 @@ from delta_pyds.statements.questions import (
     DescribeDetail,
     DescribeHistory,
     ShowColumns,
+    ShowCreate,
     ShowPartitions,
     ShowProperties,
 )
@@ -85,3 +86,12 @@ def show_partitions(reader: StatementReader) -> ShowPartitions:
             found.append((name, value))
     reader.expect_end()
     return ShowPartitions(target, tuple(found))
+
+
+def show_create(reader: StatementReader) -> ShowCreate:
+    """``SHOW CREATE TABLE t [AS SERDE]``"""
+    reader.expect("SHOW", "CREATE", "TABLE")
+    target = target_table(reader)
+    reader.accept("AS", "SERDE")
+    reader.expect_end()
+    return ShowCreate(target)

@@ -31,7 +31,7 @@ from delta_pyds.statements.kinds import (
 )
 from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
-from delta_pyds.statements.spark_statements import check_read, pass_through
+from delta_pyds.statements.spark_statements import check_read, listed_in, pass_through
 from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
@@ -67,6 +67,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Read], ...] = (
     (("SHOW", "TBLPROPERTIES"), describe.show_properties),
     (("SHOW", "COLUMNS"), describe.show_columns),
     (("SHOW", "PARTITIONS"), describe.show_partitions),
+    (("SHOW", "CREATE", "TABLE"), describe.show_create),
     (("UNCACHE", "TABLE"), caching.uncache_table),
     (("REFRESH", "TABLE"), caching.refresh),
 )
@@ -185,6 +186,11 @@ class ParsedStatement:
             return find_names(self._reader) if piece is None else find_names(self._reader, piece.first, piece.last)
         except (SqlSyntaxError, UnsupportedOperationError):
             return ()  # what is wrong with it, whoever runs it says
+
+    @property
+    def listed_in(self) -> tuple[str, ...] | None:
+        """Where a statement that lists tables looks for them, if it says so."""
+        return None if self._reader is None else listed_in(self._reader)
 
     @property
     def asks_for_files(self) -> bool:

@@ -9,11 +9,11 @@ left to Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from delta_pyds.errors import ExpressionError
+from delta_pyds.errors import ExpressionError, UserError
 from delta_pyds.expr.parser.lexer import Token, tokenize
 
 _NAMES = ("word", "name")
@@ -59,6 +59,20 @@ class QualifiedTable:
         # not what stands in strings and comments
         return any(first < number for first, number in _chains(tokens, self))
 
+    def is_in_alone(self, text: str) -> bool:
+        """Whether a text can call a column by the last part of the table's name."""
+        if self.table.lower().replace("`", "``") not in text.lower():
+            return False
+        try:
+            tokens = tokenize(text)
+        except ExpressionError:
+            return True
+        return any(first == number for first, number in _chains(tokens, self))
+
+    def under_whole_name(self) -> QualifiedTable:
+        """The same under an alias of ours that no other table has, but it be of the same name in the same schema."""
+        return self if "/" in self.table else replace(self, alias=f"{self.qualifiers[0][0]}.{self.table}")
+
 
 def may_be_qualified(text: str, table: str) -> bool:
     """Whether in a text something stands before and behind the last part of a table's name."""
@@ -66,10 +80,19 @@ def may_be_qualified(text: str, table: str) -> bool:
     return re.search(rf"\.\s*`?{named}`?\s*\.", text, re.IGNORECASE) is not None
 
 
-def by_alias(text: str, tables: Sequence[QualifiedTable], *, is_target: bool = False) -> str:
+def by_alias(
+    text: str,
+    tables: Sequence[QualifiedTable],
+    *,
+    is_target: bool = False,
+    others: Mapping[str, Collection[str]] | None = None,
+) -> str:
     """The text with the tables' aliases in the places of their whole names.
 
-    ``is_target``: the text is the name of a column that is given a value, which may be a new one.
+    ``is_target``: the text is the name of a column that is given a value, which may be a new one. ``others``: what else
+    has a name, to its columns, all in lower case.
+
+    Raises: UserError (AMBIGUOUS_REFERENCE) for a column that a table and another of the same name have.
     """
     if not any(table.table.lower().replace("`", "``") in text.lower() for table in tables):
         return text
@@ -86,18 +109,32 @@ def by_alias(text: str, tables: Sequence[QualifiedTable], *, is_target: bool = F
         if another and (queries or table.alias.lower() == table.table.lower()):
             continue
         bare = not (queries or another) and names.count(table.table.lower()) == 1
-        cuts += _cuts(tokens, table, is_target, bare)
+        cuts += _cuts(tokens, table, is_target, bare, (others or {}).get(table.table.lower(), ()))
     for start, end, name in sorted(cuts, reverse=True):
         text = text[:start] + name + text[end:]
     return text
 
 
-def _cuts(tokens: list[Token], table: QualifiedTable, is_target: bool, bare: bool) -> Iterator[tuple[int, int, str]]:
-    """``bare``: the last part of the name alone means the table, too."""
+def _cuts(
+    tokens: list[Token], table: QualifiedTable, is_target: bool, bare: bool, shared: Collection[str]
+) -> Iterator[tuple[int, int, str]]:
+    """``bare``: the last part of the name alone means the table, too. ``shared``: columns of another that has that part
+    for its name.
+    """
     chains = [(first, number) for first, number in _chains(tokens, table) if bare or first < number]
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
-        known = tokens[number + 2].value.lower() in columns
+        column = tokens[number + 2].value.lower()
+        known = column in columns
+        if first == number and column in shared and not is_target:
+            if known:
+                raise UserError(
+                    f"{table.table}.{column} may be a column of the table and one of the source, which has the same "
+                    "name. Give the source another.",
+                    code="AMBIGUOUS_REFERENCE",
+                    name=f"{table.table}.{column}",
+                )
+            continue
         if known or (is_target and tokens[first].value.lower() not in columns):
             token = tokens[number]
             same = token.value.lower() == table.alias.lower()

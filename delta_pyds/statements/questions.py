@@ -41,3 +41,8 @@ class ShowPartitions(Statement):
     """``partition``: names to literals."""
 
     partition: tuple[tuple[str, SqlText], ...]
+
+
+@dataclass(frozen=True)
+class ShowCreate(Statement):
+    pass

@@ -207,6 +207,20 @@ def _change_here(reader: StatementReader, changed: list[TableReference | SqlText
             changed.append(reference)
 
 
+def listed_in(reader: StatementReader) -> tuple[str, ...] | None:
+    """Where SHOW TABLES, SHOW TABLE EXTENDED or SHOW VIEWS looks: the name behind IN or FROM; None without one."""
+    reader.index = 0
+    reader.accept("SHOW", "TABLES|VIEWS") or reader.accept("SHOW", "TABLE", "EXTENDED")
+    if not reader.accept("IN|FROM"):
+        return None
+    if reader.accept("IDENTIFIER", "("):
+        return name_of(reader.token.value) if reader.token.kind == "string" else None
+    try:
+        return reader.path()
+    except SqlSyntaxError:
+        return None  # Spark says what is wrong with it
+
+
 def name_of(text: str) -> tuple[str, ...] | None:
     """The parts of a name as IDENTIFIER takes it; None for what is none."""
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -408,6 +408,7 @@ def test_python_reads_writes_and_alters_by_name(spark: SparkSession, tmp_path: P
     assert spark.table("t").columns == ["id", "note", "more"]
     delta_pyds.write(spark.sql("SELECT 10L AS id, 2 AS other"), table="t", mode="append", merge_schema=True)
     assert spark.table("t").columns == ["id", "note", "more", "other"]
+    _calls_columns_by_the_name(spark)
     table.restoreToVersion(1)
     assert spark.table("t").columns == ["id"]
 
@@ -432,6 +433,36 @@ def test_python_reads_writes_and_alters_by_name(spark: SparkSession, tmp_path: P
             delta_pyds.write(spark.range(1), table=name, mode="overwrite")
     spark.catalog.dropTempView("passing")
     assert spark.table("others").count() == 0
+
+
+def _calls_columns_by_the_name(spark: SparkSession) -> None:
+    table, whole = DeltaTable.forName(spark, "t"), f"{SCHEMA}.t"
+    table.update(f"{whole}.id = 10", {f"{whole}.other": f"spark_catalog.{whole}.other + t.id", "t.more": "T.OTHER"})
+    assert spark.sql("SELECT other, more FROM t WHERE id = 10").collect() == [(12, 2)]
+    table.update(F.col(f"{whole}.id") == 10, {"other": F.col(f"{whole}.other") - F.col("t.id")})
+    assert table.toDF().where("t.id = 10").select("t.other").collect() == [(2,)]
+    source = spark.sql("SELECT 10L AS id, 5 AS other UNION ALL SELECT 11L, 6")
+    for on in (f"{whole}.id = s.id", "t.id = s.id"):
+        merge = table.merge(source.alias("s"), on).whenMatchedUpdate(set={f"{whole}.other": f"{whole}.other + 1"})
+        merge.whenNotMatchedInsert(values={f"{whole}.id": "s.id", "t.other": "s.other"}).execute()
+    # a source may have the last part of the name for its own
+    merge = table.merge(spark.sql("SELECT 10L AS number").alias("t"), f"{whole}.id = number")
+    merge.whenMatchedUpdate(set={"other": f"{whole}.other + 1"}).execute()
+    text = f"MERGE INTO {whole} USING (SELECT 10L AS id, 10L AS number) AS t ON {whole}.id = t.{{}}"
+    text += f" WHEN MATCHED THEN UPDATE SET {whole}.other = {whole}.other + 1"
+    text += " WHEN NOT MATCHED AND t.id < 0 THEN INSERT (id) VALUES (t.id)"
+    delta_pyds.sql(spark, text.format("number"))
+    with pytest.raises(AnalysisException, match="may be a column of the table and one of the source"):
+        delta_pyds.sql(spark, text.format("id"))
+    assert spark.sql("SELECT id, other FROM t WHERE id > 9 ORDER BY id").collect() == [(10, 6), (11, 7)]
+    table.delete(f"spark_catalog.{SCHEMA}.T.ID = 11 OR (t.id = 11)")
+    assert spark.sql("SELECT id FROM t WHERE id > 10").collect() == []
+    for name in ("nowhere.t.id", f"x.{whole}.id"):
+        with pytest.raises(AnalysisException) as unknown:
+            table.delete(f"{name} = 1")
+        assert (unknown.value.getCondition() or "").startswith("UNRESOLVED_COLUMN"), unknown.value
+    with pytest.raises(AnalysisException):  # an alias is the only name
+        table.alias("x").delete("t.id = 1")
 
 
 def test_new_tables_by_name_lie_where_the_schema_puts_them(spark: SparkSession, tmp_path: Path) -> None:
@@ -547,7 +578,12 @@ def test_sql_takes_a_name_wherever_it_takes_a_path(spark: SparkSession, tmp_path
     assert sorted(sql("SHOW COLUMNS IN t")) == [("id",), ("n",), ("q",)]
     assert ("delta.constraints.few", "id < 100") in sql("SHOW TBLPROPERTIES t")
     assert sql("DESCRIBE DETAIL t")[0][0] == "delta"
-    assert ("id", "bigint", None) in sql("DESCRIBE EXTENDED t")
+    sql("ALTER TABLE t ALTER COLUMN n AFTER id, id COMMENT 'number', q COMMENT 'a part'")
+    assert (
+        spark.table("t").columns == ["id", "n", "q"] and spark.table("t").schema["id"].metadata["comment"] == "number"
+    )
+    described = sql("DESCRIBE EXTENDED t")
+    assert ("id", "bigint", "number") in described and ("Location", f"file:{path}", "") in described
     before = sql("DESCRIBE HISTORY t LIMIT 1")[0][0]
     sql("INSERT INTO t BY NAME SELECT 7L AS id, 'q7' AS q")
     changes = sql(f"SELECT id, _change_type FROM table_changes('{SCHEMA}.t', {before + 1})")
@@ -564,18 +600,19 @@ def test_sql_takes_a_name_wherever_it_takes_a_path(spark: SparkSession, tmp_path
     sql("CREATE TABLE IF NOT EXISTS selected USING deltapy AS SELECT 1 AS other")
     sql(f"CREATE TABLE cloned SHALLOW CLONE selected LOCATION '{tmp_path / 'cloned'}'")
     sql("ALTER TABLE cloned RENAME TO copied")
-    assert spark.table("alike").columns == ["n", "id", "q"]
+    assert spark.table("alike").columns == ["id", "n", "q"]
     assert [find(spark, name).managed for name in ("t", "alike", "selected", "copied")] == [False, True, True, False]
     assert sorted(sql("SELECT * FROM copied")) == sorted(sql("SELECT * FROM selected")) == [(1, "x"), (2, "x")]
     for statement, code in (
         ("CREATE TABLE t USING deltapy AS SELECT 1 AS a", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("REPLACE TABLE nothing USING deltapy AS SELECT 1 AS a", "TABLE_OR_VIEW_NOT_FOUND"),
         ("CREATE TABLE t SHALLOW CLONE copied", "TABLE_OR_VIEW_ALREADY_EXISTS"),
-        ("OPTIMIZE nothing", "DELTA_MISSING_DELTA_TABLE"),
+        ("OPTIMIZE nothing", "TABLE_OR_VIEW_NOT_FOUND"),
         ("ALTER TABLE t RENAME TO copied", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         ("ALTER TABLE t REPLACE COLUMNS (a INT)", "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"),
         ("EXECUTE IMMEDIATE 'ALTER TABLE t SET TBLPROPERTIES (a = 1)'", "DELTA_OPERATION_NOT_ALLOWED"),
         ("DROP VIEW t", "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE"),
+        ("SHOW CREATE TABLE t", "DELTA_OPERATION_NOT_ALLOWED"),
     ):
         with pytest.raises(UserError) as refused:
             sql(statement)
@@ -602,3 +639,41 @@ def test_sql_takes_a_name_wherever_it_takes_a_path(spark: SparkSession, tmp_path
         sql("OPTIMIZE others")
     sql("DROP TABLE others")
     assert entries(spark) == []
+    _a_name_is_converted(spark, sql, tmp_path / "converted")
+
+
+def _a_name_is_converted(spark: SparkSession, sql: Callable[[str], list[Any]], place: Path) -> None:
+    for name in ("p q", "unknown"):
+        text = (
+            f"(id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{place / name}' TBLPROPERTIES (my = 'own')"
+        )
+        spark.sql(f"CREATE TABLE {name.replace(' ', '')} {text}")
+    spark.sql("INSERT INTO pq VALUES (1, 1), (2, NULL)")
+    spark.sql("CREATE TABLE managed (id INT) USING parquet")
+    # a directory that the catalog knows nothing of
+    spark.range(1).write.parquet(f"{place}/unknown/p=1")
+    spark.sql("CREATE VIEW seen AS SELECT 1 AS id")
+    for text, code in (
+        ("unknown", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("managed", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("seen", "DELTA_OPERATION_NOT_ALLOWED_DETAIL"),
+        ("nothing", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("pq PARTITIONED BY (id BIGINT)", "DELTA_CONVERSION_UNSUPPORTED_PARTITION_SCHEMA"),
+    ):
+        with pytest.raises(UserError) as refused:
+            sql(f"CONVERT TO DELTA {text}")
+        assert refused.value.code == code, refused.value
+    assert not list(place.rglob("_delta_log"))
+    spark.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "true")
+    try:
+        sql(f"CONVERT TO DELTA {SCHEMA}.pq")
+    finally:
+        spark.conf.unset("spark.databricks.delta.properties.defaults.appendOnly")
+    sql("CONVERT TO DELTA pq")  # it is one
+    sql("INSERT INTO pq VALUES (3, 3)")
+    assert sorted(sql("SELECT id, p FROM pq"), key=str) == [(1, 1), (2, None), (3, 3)]
+    assert {("delta.appendOnly", "true"), ("my", "own")} <= set(sql("SHOW TBLPROPERTIES pq"))
+    assert find(spark, "pq").location == str(place / "p q")
+    assert [name for name in entries(spark) if "pq" in name and not name.startswith("_")] == ["pq"]
+    sql("DROP TABLE pq")
+    assert list(place.glob("p q/p=1/*.parquet"))

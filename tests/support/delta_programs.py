@@ -244,7 +244,7 @@ def by_name(spark: Any, directory: str) -> None:
 def _by_name(spark: Any, directory: str, schema: str) -> None:
     from delta.tables import DeltaTable
     from pyspark.errors import AnalysisException
-    from pyspark.sql.functions import col, lit
+    from pyspark.sql.functions import col, expr, lit
 
     people, events = f"{schema}.people", f"{schema}.events"
     spark.sql(f"CREATE TABLE {people} (id INT, name STRING, city STRING) USING DELTA PARTITIONED BY (city)")
@@ -265,7 +265,8 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     refused(lambda: spark.sql(f"CREATE TABLE {people} (id INT) USING delta"), AnalysisException)
 
     table = DeltaTable.forName(spark, people)
-    table.delete(col("id") == 1)
+    table.delete(f"{people}.id = 1 AND people.name <> 'x' AND spark_catalog.{people}.city IS NOT NULL")
+    assert "UNRESOLVED_COLUMN" in refused(lambda: table.delete("nowhere.people.id = 2"), AnalysisException)
     table.alias("p").merge(more.alias("m"), "p.id = m.id").whenMatchedUpdate(set={"name": lit("M")}).execute()
     assert ids(table.toDF(), "name") == ["M", "M"]
     assert table.history(1).collect()[0].operation == "MERGE"
@@ -295,7 +296,7 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     spark.sql(f"CREATE TABLE {schema}.again USING delta LOCATION '{place}'")
     spark.sql(f"INSERT INTO {schema}.again VALUES (9, 1)")
     assert spark.table(f"{schema}.external").count() == 5
-    merged = days.alias("s").mergeInto(f"{schema}.again", col("s.id") == col("again.id") + 100)
+    merged = spark.table(events).mergeInto(f"{schema}.again", expr(f"events.id = {schema}.again.id + 100"))
     merged.whenNotMatchedBySource().delete().merge()
     assert spark.table(f"{schema}.again").count() == 0
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -33,12 +33,13 @@ from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
 from delta_pyds.protocol.paths import LOG_DIRECTORY, join
-from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, display
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.table.definition.create import new_table
+from delta_pyds.table.definition.property_rules import read_properties
 from delta_pyds.table.definition.statistics_columns import statistics_columns
 from delta_pyds.table.snapshot import open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
@@ -61,13 +62,18 @@ _ESCAPE = re.compile("%([0-9a-fA-F]{2})")
 class ConvertOptions:
     """``partition_schema``: the columns that directories name, in their order; empty where they name none.
 
-    ``time_zone``: of timestamps in names of directories.
+    ``time_zone``: of timestamps in names of directories. ``properties``: of the table, where one is made. ``check``:
+    looks at paths and columns before anything is committed, and raises where they are not those that the caller knows.
+    ``catalog_table``: the name that was converted, for the history.
     """
 
     partition_schema: StructType = dataclasses.field(default_factory=lambda: StructType(()))
     collect_statistics: bool = True
     time_zone: str = "UTC"
     user_metadata: str | None = None
+    properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    check: Callable[[Sequence[str], StructType], None] | None = None
+    catalog_table: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
         DELTA_FAILED_CAST_PARTITION_VALUE), for files whose columns do not go together
         (DELTA_FAILED_MERGE_SCHEMA_FILE), and where there is no file (DELTA_EMPTY_DIRECTORY); CorruptDataFileError for
         what is no Parquet file; UnsupportedOperationError for a type that no table has, for links and other names that
-        are no files, and for a table below the directory; a ConflictError.
+        are no files, for a table below the directory, and for properties that files must be written for; OptionError
+        for what is no property; a ConflictError.
     """
     try:
         open_snapshot(storage, table_root)
@@ -99,6 +106,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     except TableNotFoundError:
         pass
     storage.require_put_if_absent(table_root)
+    properties = _fitting(table_root, options.properties)
     files = list(_files(storage, table_root, options))
     if not files:
         raise UserError(
@@ -106,9 +114,14 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
             code="DELTA_EMPTY_DIRECTORY",
             table=table_root,
         )
-    schema, adds = _taken_over(storage, table_root, files, options, runner)
+    columns = _Columns(table_root, options.partition_schema, properties)
+    with closing(_footers(storage, table_root, files, options, runner, columns)) as footers:
+        adds = [_add(file, footer, read, columns, options) for file, (read, footer) in zip(files, footers, strict=True)]
+    if options.check is not None:
+        options.check([file.path for file in files], columns.schema)
     partitions = options.partition_schema.names
-    definition = new_table(table_root, schema, partition_columns=partitions, properties={})
+    said = options.properties
+    definition = new_table(table_root, columns.schema, partition_columns=partitions, properties=said)
     transaction = Transaction(storage, table_root, None)
     # the rows were there before: no append
     transaction.record_whole_table()
@@ -119,6 +132,7 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
         Operation(
             "CONVERT",
             {
+                **({"catalogTable": options.catalog_table} if options.catalog_table else {}),
                 "numFiles": len(files),
                 "partitionedBy": list(partitions),
                 "collectStats": options.collect_statistics,
@@ -130,6 +144,19 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     )
     logger.info("%d files of %s are a table now.", len(files), table_root)
     return len(files)
+
+
+def _fitting(root: str, properties: Mapping[str, str]) -> TableProperties:
+    """What the properties say. Raises: UnsupportedOperationError for those that the files were not written for."""
+    found = parse_properties(read_properties(properties).configuration)
+    if found.column_mapping_mode != "none":
+        raise UnsupportedOperationError(
+            f"{root} cannot become a table with column mapping, as the session's setting spark.databricks.delta."
+            "properties.defaults.columnMapping.mode asks for. Reset it; the table may get the property afterwards.",
+            code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+            table=root,
+        )
+    return found
 
 
 # --- the files
@@ -244,19 +271,6 @@ def _unescaped(text: str) -> str:
 # --- the footers
 
 
-def _taken_over(
-    storage: Storage, root: str, files: Sequence[_Found], options: ConvertOptions, runner: TaskRunner | None
-) -> tuple[StructType, list[AddFile]]:
-    """The columns of the table, and its files, in their order.
-
-    Raises: UserError for files whose columns do not go together; what reading a footer raises.
-    """
-    columns = _Columns(root, options.partition_schema)
-    with closing(_footers(storage, root, files, options, runner, columns)) as footers:
-        adds = [_add(file, footer, read, columns, options) for file, (read, footer) in zip(files, footers, strict=True)]
-    return columns.schema, adds
-
-
 def _footers(
     storage: Storage,
     root: str,
@@ -279,7 +293,7 @@ def _footers(
             yield ReadFooters(
                 root,
                 tuple(paths[begin : begin + size] if begin else paths[:1]),
-                parse_properties({}).string_prefix_length,
+                columns.properties.string_prefix_length,
                 columns.first,
                 options.collect_statistics,
                 threads,
@@ -329,8 +343,9 @@ class _Columns:
     later only move others back. Files with the columns of the first one have the statistics that it has.
     """
 
-    def __init__(self, root: str, partitions: StructType) -> None:
+    def __init__(self, root: str, partitions: StructType, properties: TableProperties) -> None:
         self._root = root
+        self.properties = properties
         self._partitions = partitions
         self._names = {field.name.lower() for field in partitions}
         self._merged = StructType(())
@@ -349,7 +364,7 @@ class _Columns:
             return self._last[1]
         own = StructType(tuple(field for field in columns if field.name.lower() not in self._names))
         self._merged = _merged(self._merged, own, self._root, path)
-        indexed = frozenset(statistics_columns(self._merged, parse_properties({}), self._partitions.names))
+        indexed = frozenset(statistics_columns(self._merged, self.properties, self._partitions.names))
         self._last = columns, indexed
         if self.first is None:
             self.first = self._last

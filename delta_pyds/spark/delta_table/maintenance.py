@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace as with_fields
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -20,11 +21,13 @@ from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table import argument_checks as checks
+from delta_pyds.spark.delta_table.converted_names import parquet_name, take_over
 from delta_pyds.spark.delta_table.identifiers import path_in_name
 from delta_pyds.spark.delta_table.results import numbers_frame
-from delta_pyds.spark.delta_table.settings import for_one_command
+from delta_pyds.spark.delta_table.settings import default_properties, for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.incoming import frame_of_table
+from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.planning.types import from_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
@@ -246,7 +249,8 @@ class MaintenanceMethods:
     ) -> Self:
         """Make a table of a directory of Parquet files, where they are: only a log is written.
 
-        ``identifier``: ``parquet.`/data/events```. ``partitionSchema``: the columns that directories such as
+        ``identifier``: ``parquet.`/data/events```, or the name of an EXTERNAL table of Parquet files in Spark's
+        catalog, which then is the Delta table's. ``partitionSchema``: the columns that directories such as
         ``day=2026-01-31`` name, in their order. A table that is there already stays as it is. Statistics come from the
         files' footers.
 
@@ -259,22 +263,49 @@ class MaintenanceMethods:
         assert sparkSession is not None
         with errors_of_spark():
             remote = is_remote(sparkSession)
-            path = _parquet_path(identifier)
+            schema = None if partitionSchema is None else partitionSchema
+            if isinstance(schema, str):
+                schema = cast(StructType, StructType.fromDDL(schema))
+            named = None if _is_path(identifier) else parquet_name(sparkSession, identifier)
+            if isinstance(named, NamedTable):
+                return cls.forName(sparkSession, identifier)
+            path = _parquet_path(identifier) if named is None else named.location
             root = absolute_table_path(path, remote=remote)
             if remote and not has_scheme(path):
                 require_same_files(sparkSession, root)
             handle = _now(TableHandle(sparkSession, root))
-            schema = StructType([]) if partitionSchema is None else partitionSchema
-            if isinstance(schema, str):
-                schema = cast(StructType, StructType.fromDDL(schema))
-            options = ConvertOptions(from_spark(schema), time_zone=handle.time_zone, user_metadata=handle.user_metadata)
-            convert(resolve_storage(root), root, options, SparkRunner(sparkSession))
-            return cls.forPath(sparkSession, root)
+            if named is not None:
+                schema = named.partition_schema(schema)
+            options = ConvertOptions(
+                from_spark(schema or StructType([])),
+                time_zone=handle.time_zone,
+                user_metadata=handle.user_metadata,
+                properties={**default_properties(sparkSession), **({} if named is None else named.properties)},
+                check=None if named is None else partial(named.check, root),
+                catalog_table=None if named is None else named.quoted,
+            )
+            converted = convert(resolve_storage(root), root, options, SparkRunner(sparkSession))
+            if named is None:
+                return cls.forPath(sparkSession, root)
+            if converted is None:
+                named.refuse_table()
+            take_over(sparkSession, named, root, load_snapshot(root).schema)
+            return cls.forName(sparkSession, identifier)
 
     if TYPE_CHECKING:
 
         @classmethod
         def forPath(cls, sparkSession: SparkSession, path: str) -> Self: ...
+
+        @classmethod
+        def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self: ...
+
+
+def _is_path(identifier: object) -> bool:
+    """Whether it is none that a catalog may have."""
+    return (
+        not isinstance(identifier, str) or "`/" in identifier or "://" in identifier or "iceberg." in identifier.lower()
+    )
 
 
 def _parquet_path(identifier: str) -> str:

@@ -18,6 +18,7 @@ from delta_pyds.spark.arguments import choice_argument, number_argument, text_ar
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
+from delta_pyds.spark.delta_table.called_by_name import renamed, renamed_values
 from delta_pyds.spark.delta_table.descriptions import detail_frame, detail_html, history_frame
 from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, storage_options_of
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
@@ -37,6 +38,7 @@ from delta_pyds.spark.row_changes.same_columns import answering_to
 from delta_pyds.spark.row_changes.update import update_rows
 from delta_pyds.spark.same_files import require_same_files
 from delta_pyds.spark.session import read, register
+from delta_pyds.statements.qualified_names import QualifiedTable
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.detail import table_detail
@@ -62,9 +64,16 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
     Errors are DeltaErrors and, for the same mistakes, the exceptions of PySpark that the reference raises.
     """
 
-    def __init__(self, handle: TableHandle, frames: dict[str | None, DataFrame] | None = None) -> None:
+    def __init__(
+        self,
+        handle: TableHandle,
+        frames: dict[str | None, DataFrame] | None = None,
+        called: QualifiedTable | None = None,
+    ) -> None:
         # use forPath: the handle is checked there
         self._handle = handle
+        # the name by which conditions may call a table that has no other alias
+        self._called = called
         # what toDF gave first, by alias and first without one, shared with all aliases: Columns that the user made of
         # any of them mean this table
         self._frames: dict[str | None, DataFrame] = {} if frames is None else frames
@@ -127,8 +136,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
     ) -> DeltaTable:
         """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
 
-        A name follows what this object does to the table's columns. ``catalog``: the one that manages the table and
-        knows it by the name (see ``delta_pyds.catalog``). ``options``: what ``forPath`` takes by name.
+        Conditions and values may call columns by it: ``orders.id``, ``sales.orders.id``. A name follows what this
+        object does to the table's columns. ``catalog``: the one that manages the table and knows it by the name (see
+        ``delta_pyds.catalog``). ``options``: what ``forPath`` takes by name.
 
         >>> DeltaTable.forName(spark, "sales.orders").delete("day < '2026-01-01'")
         >>> DeltaTable.forName(spark, "main.sales.orders", catalog="prod").toDF().show()
@@ -154,9 +164,11 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
     @classmethod
     def _of_named(cls, spark: SparkSession, named: NamedTable, options: dict[str, Any]) -> DeltaTable:
         table = cls.forPath(spark, named.location, **options)
-        handle = replace(table._handle, follower=follower(spark, named))
+        handle = replace(table._handle, follower=follower(spark, named), alias=named.table)
         follow(spark, named, handle.open().schema)
-        return cls(handle)
+        return cls(
+            handle, called=QualifiedTable.of_schema(named.schema, named.table, lambda: handle.open().schema.names)
+        )
 
     @classmethod
     def isDeltaTable(
@@ -232,6 +244,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
         checked = checks.optional_expression(condition)
         with errors_of_spark():
             handle = self._now()
+            if self._called is not None and checked is not None:
+                checked = renamed(checked, self._called)
             return affected_rows(handle.spark, once(handle, lambda: delete_rows(handle, checked)))
 
     @overload
@@ -258,6 +272,9 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
         checked = checks.optional_expression(condition)
         with errors_of_spark():
             handle = self._now()
+            if self._called is not None:
+                assigned = renamed_values(assigned, self._called)
+                checked = None if checked is None else renamed(checked, self._called)
             return affected_rows(handle.spark, once(handle, lambda: update_rows(handle, checked, assigned)))
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
@@ -265,7 +282,8 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
 
         >>> table.alias("t").merge(updates.alias("u"), "t.id = u.id").whenNotMatchedInsertAll().execute()
         """
-        return DeltaMergeBuilder(self._now, checks.source_frame(source), checks.merge_condition(condition))
+        checked = checks.merge_condition(condition)
+        return DeltaMergeBuilder(self._now, checks.source_frame(source), checked, _called=self._called)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._handle.path!r})"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
+from delta_pyds.spark.delta_table.called_by_name import renamed
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.install.batch_reads import path_if_ours
@@ -19,7 +20,6 @@ from delta_pyds.spark.install.formats import prepare
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables.texts import NamedTable
-from delta_pyds.spark.row_changes.column_text import text_of_column
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 if TYPE_CHECKING:
@@ -99,11 +99,9 @@ def _with(builder: DeltaMergeBuilder, clause: _Clause, called: QualifiedTable) -
 
 
 def _by_alias(given: Any, called: QualifiedTable) -> Any:
-    """A Column as ``DeltaTable`` takes it: of three parts of the table's name Spark would find none."""
+    """A Column as ``DeltaTable`` takes it."""
     column: Column = F.col(given) if isinstance(given, str) else given
-    text = text_of_column(column) if hasattr(column, "_jc") or hasattr(column, "_expr") else None
-    renamed = None if text is None else by_alias(text, [called])
-    return column if renamed == text else renamed
+    return renamed(column, called) if hasattr(column, "_jc") or hasattr(column, "_expr") else column
 
 
 @dataclass(frozen=True)

@@ -187,15 +187,16 @@ def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[s
 
 
 def _without_alias(text: str, schema: StructType, alias: str | None) -> str | None:
-    """The text without the alias before names; None where it is a column's name as well."""
+    """The text without the alias before names; None where what it is before may be a field of a column of its name."""
     if alias is None or alias.lower() not in text.lower():
         return text
-    if schema.find(alias) is not None:
-        return None
     try:
         tokens = tokenize(text)
     except ExpressionError:
         return None
+    if schema.find(alias) is not None:
+        called = (token for token, after in pairwise(tokens) if token.kind in _NAMES and after.is_symbol("."))
+        return None if any(token.value.lower() == alias.lower() for token in called) else text
     pieces, end = [], 0
     for n, token in enumerate(tokens[:-2]):
         first = n == 0 or not tokens[n - 1].is_symbol(".")

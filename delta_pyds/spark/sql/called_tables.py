@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.address import CATALOG_NAME, TABLE_NAME
@@ -27,15 +26,23 @@ class CalledTables:
     def __init__(self, context: StatementContext, statement: Delete | Update | Merge) -> None:
         self._context = context
         self._text_of: Callable[[SqlText], str] | None = None
+        # the source's own name, which may be the last part of the target's, and its columns
+        self._others: dict[str, list[str]] = {}
         table = context.table(statement.target)
         target = None if statement.alias is not None else self._target(statement.target, table)
         source = None
         if isinstance(statement, Merge):
             frame, alias = context.source(statement.source), statement.source_alias
+            if (
+                alias is not None
+                and target is not None
+                and alias.lower() == target.table.lower() != target.alias.lower()
+            ):
+                self._others[alias.lower()] = [column.lower() for column in frame.columns]
             source = None if alias is not None else self._source(statement.source, frame)
             if target is not None and source is not None and target.table.lower() == source.table.lower():
                 # the last part, which both have, says nothing then
-                target, source = _whole(target), _whole(source)
+                target, source = target.under_whole_name(), source.under_whole_name()
             alias = alias if source is None else source.alias
             self.source = frame if alias is None else frame.alias(alias)
         self.alias = statement.alias if target is None else target.alias
@@ -51,13 +58,20 @@ class CalledTables:
         with self._context.expressions() as self._text_of:
             yield
 
-    def text(self, piece: SqlText) -> str:
-        """An expression as Spark can read it over the frames of the tables."""
+    def text(self, piece: SqlText, *, of_source: bool = False) -> str:
+        """An expression as Spark can read it over the frames of the tables, ``of_source`` over the source's alone.
+
+        Raises: UserError (AMBIGUOUS_REFERENCE) for a column that both have, behind a name that both have.
+        """
         assert self._text_of is not None
+        if of_source and self._others:
+            return self._text_of(piece)
         spans = self._context.parsed.tables_in(piece, self._context.names.is_ours) if self._called else ()
         read = {span.table.path for span in spans if isinstance(span.table, TableReference)}
         # a subquery over the same path calls that by the same name
-        return by_alias(self._text_of(piece), [called for called in self._called if called.table not in read])
+        return by_alias(
+            self._text_of(piece), [called for called in self._called if called.table not in read], others=self._others
+        )
 
     def column(self, name: str) -> str:
         """What is given a value."""
@@ -89,7 +103,7 @@ class CalledTables:
         """A whole name may stand in a subquery, where its last part may be something else."""
         if not table.qualifiers[0][0] or not table.is_in(self._context.text):
             return table
-        return _whole(table)
+        return table.under_whole_name()
 
     def _at_path(self, reference: TableReference, columns: Callable[[], list[str]]) -> QualifiedTable | None:
         called = QualifiedTable.at_path(reference.path or "", columns)
@@ -99,10 +113,6 @@ class CalledTables:
 def _of_parts(parts: tuple[str, ...], columns: Callable[[], list[str]]) -> QualifiedTable:
     *before, name = parts
     return QualifiedTable(name, tuple((part.lower(),) for part in reversed(before)), name, columns)
-
-
-def _whole(table: QualifiedTable) -> QualifiedTable:
-    return table if "/" in table.table else replace(table, alias=f"{table.qualifiers[0][0]}.{table.table}")
 
 
 def _columns(table: DeltaTable) -> Callable[[], list[str]]:

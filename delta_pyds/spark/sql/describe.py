@@ -16,6 +16,7 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable, quoted
+from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.arguments import sql_literal
@@ -25,6 +26,7 @@ from delta_pyds.statements.questions import (
     DescribeDetail,
     DescribeHistory,
     ShowColumns,
+    ShowCreate,
     ShowPartitions,
     ShowProperties,
 )
@@ -93,7 +95,7 @@ def _as_json(context: StatementContext, statement: Describe) -> DataFrame:
         **({"comment": snapshot.metadata.description} if snapshot.metadata.description else {}),
         "type": "MANAGED" if named.managed else "EXTERNAL",
         "provider": "delta",
-        "location": snapshot.table_root,
+        "location": spark_path(snapshot.table_root),
         "partition_columns": list(snapshot.configuration.partition_columns),
         "table_properties": _properties(snapshot),
     }
@@ -141,7 +143,8 @@ def _information(snapshot: Snapshot, table: TableReference, named: NamedTable | 
         "Table": name,
         "Type": "MANAGED" if managed else "EXTERNAL",
         **described,
-        "Location": root,
+        # as a catalog of Spark says it
+        "Location": root if named is None else spark_path(root),
         "Provider": "delta",
         **({"Is_managed_location": "true"} if named is not None and managed else {}),
         "Table Properties": f"[{properties}]",
@@ -193,6 +196,17 @@ def show_partitions(context: StatementContext, statement: ShowPartitions) -> Dat
             )
         rows = rows.where(F.col(quoted((name,))).eqNullSafe(F.lit(context.frames.text(value))))
     return rows.select(*(quoted((name,)) for name in partitioned.values())).distinct()
+
+
+def show_create(context: StatementContext, statement: ShowCreate) -> DataFrame:
+    """Raises: UnsupportedOperationError, as the reference has it; Spark would show the view that holds the name."""
+    root = context.snapshot(statement.target).table_root
+    raise UnsupportedOperationError(
+        f"SHOW CREATE TABLE does not take {statement.target.text!r:.200}, a Delta table, as in the reference. DESCRIBE "
+        "EXTENDED shows its columns and place, SHOW TBLPROPERTIES its properties; CREATE TABLE ... LIKE makes another.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+        table=root,
+    )
 
 
 def show_properties(context: StatementContext, statement: ShowProperties) -> DataFrame:

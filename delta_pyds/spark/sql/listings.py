@@ -14,14 +14,11 @@ import pyarrow as pa
 from delta_pyds.spark.incoming import frame_of_table
 from delta_pyds.spark.named_tables.lookup import find
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX, MARK, SESSION_CATALOG, NamedTable, is_holder
-from delta_pyds.statements.spark_statements import name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LISTS = re.compile(r"SHOW (?:TABLES|TABLE EXTENDED|VIEWS)\b")
-_PART = r"(?:`(?:[^`]|``)*`|\w+)"
-_WITHIN = re.compile(rf"\b(?:IN|FROM)\s+({_PART}(?:\s*\.\s*{_PART})*)", re.IGNORECASE)
 _JSON = "json_metadata"
 _SCHEMA = "\nSchema: root"
 # of what Spark says of the view, this is so of the table too
@@ -33,9 +30,9 @@ def lists_tables(verb: str) -> bool:
     return _LISTS.match(verb) is not None
 
 
-def shown(spark: SparkSession, text: str, answer: DataFrame) -> DataFrame:
-    """What the statement answers. ``answer``: what Spark says."""
-    if not _in_session_catalog(spark, text):
+def shown(spark: SparkSession, namespace: tuple[str, ...] | None, answer: DataFrame) -> DataFrame:
+    """What the statement answers. ``namespace``: where it looks, if it says so. ``answer``: what Spark says."""
+    if not _in_session_catalog(spark, namespace):
         return answer
     rows = [tuple(row) for row in answer.collect()]
     kept = [(_as_json(spark, said),) for (said,) in rows] if _JSON in answer.columns else _kept(spark, answer, rows)
@@ -76,10 +73,8 @@ def _with_information(spark: SparkSession, row: tuple[Any, ...]) -> tuple[Any, .
     return namespace, name, is_temporary, _information(named, said)
 
 
-def _in_session_catalog(spark: SparkSession, text: str) -> bool:
-    found = _WITHIN.search(text)
-    parts = name_of(found[1]) if found is not None else None
-    catalog = parts[0] if parts is not None and len(parts) > 1 else spark.catalog.currentCatalog()
+def _in_session_catalog(spark: SparkSession, namespace: tuple[str, ...] | None) -> bool:
+    catalog = namespace[0] if namespace is not None and len(namespace) > 1 else spark.catalog.currentCatalog()
     return catalog.lower() == SESSION_CATALOG
 
 

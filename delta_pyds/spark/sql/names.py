@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from delta_pyds.catalog.address import locate
-from delta_pyds.errors import DeltaError, UnsupportedOperationError, UserError
+from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.lookup import find, find_all, find_quietly, is_about_name, require
 from delta_pyds.spark.named_tables.managed import name_in_catalog
@@ -115,10 +115,18 @@ class Names:
         if managed is not None:
             address = locate(table=managed[1], catalog=managed[0])
             return replace(at_path(reference, address.table_root), storage_options=address.storage_options)
-        named = self.find(reference) or require(self._spark, reference.parts)
+        named = self.find(reference) or _required(self._spark, reference)
         found = at_path(reference, str(shared_path(self._spark, named.location)))
         self._found[found.parts] = named
         return found
+
+
+def _required(spark: SparkSession, reference: TableReference) -> NamedTable:
+    """Raises: as ``require``; of a name that nothing has Spark's own code, which a statement gets in the reference."""
+    try:
+        return require(spark, reference.parts)
+    except TableNotFoundError as error:
+        raise TableNotFoundError(error.message, code="TABLE_OR_VIEW_NOT_FOUND", **error.parameters) from None
 
 
 def _keeps_nothing(spark: SparkSession) -> bool:

@@ -64,15 +64,16 @@ def _with_clause(
     builder: DeltaMergeBuilder,
     clause: MergeClauseText,
 ) -> DeltaMergeBuilder:
-    condition = None if clause.condition is None else called.text(clause.condition)
+    new = clause.kind == "not_matched"
+    condition = None if clause.condition is None else called.text(clause.condition, of_source=new)
     values = None
     if clause.assignments is not None:
-        given = _values(called, clause.assignments)
+        given = _values(called, clause.assignments, of_source=new)
         values = {
             column: _or_default(context, statement.target, called.alias, column, value)
             for column, value in given.items()
         }
-    if clause.kind == "not_matched":
+    if new:
         if values is None:
             return builder.whenNotMatchedInsertAll(condition)
         if condition is None:
@@ -90,7 +91,7 @@ def _with_clause(
     return builder.whenNotMatchedBySourceUpdate(condition, values)
 
 
-def _values(called: CalledTables, assignments: tuple[Assignment, ...]) -> dict[str, str]:
+def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_source: bool = False) -> dict[str, str]:
     """Columns to values. Raises: UserError for a column that is assigned twice under one spelling."""
     found: dict[str, str] = {}
     for one in assignments:
@@ -101,7 +102,7 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...]) -> dict[s
                 code="DELTA_CONFLICT_SET_COLUMN",
                 column=one.column,
             )
-        found[column] = called.text(one.value)
+        found[column] = called.text(one.value, of_source=of_source)
     return found
 
 

@@ -52,6 +52,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     kinds.RenameColumn: alter.rename_column,
     kinds.DropColumns: alter.drop_columns,
     kinds.AlterColumn: alter.alter_column,
+    kinds.AlterColumns: alter.alter_columns,
     kinds.SyncIdentity: alter.sync_identity,
     kinds.SetProperties: alter.set_properties,
     kinds.UnsetProperties: alter.unset_properties,
@@ -71,6 +72,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     questions.ShowProperties: describe.show_properties,
     questions.ShowColumns: describe.show_columns,
     questions.ShowPartitions: describe.show_partitions,
+    questions.ShowCreate: describe.show_create,
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
@@ -83,7 +85,7 @@ _OF_DELTA_ALONE = (
 _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable, kinds.SetLocation)
 _QUESTIONS = (
     questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
-    questions.ShowColumns, questions.ShowPartitions, kinds.Refresh, kinds.CacheTable,
+    questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
 )  # fmt: skip
 # what may read a table by name, and nothing else
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
@@ -253,7 +255,7 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
     by_name = tuple(span for span in statement.named if context.names.is_read(cast("kinds.TableReference", span.table)))
     frame = _answer(context, spans, by_name)
     if listings.lists_tables(statement.verb):
-        return listings.shown(context.spark, context.text, frame)
+        return listings.shown(context.spark, context.parsed.listed_in, frame)
     if not statement.aggregates or len(spans) + len(by_name) != 1:
         return frame
     table = (*spans, *by_name)[0].table

@@ -12,6 +12,7 @@ from delta_pyds.statements.kinds import (
     AddColumns,
     AddConstraint,
     AlterColumn,
+    AlterColumns,
     Clone,
     ClusterBy,
     ColumnText,
@@ -35,7 +36,14 @@ from delta_pyds.statements.kinds import (
     Vacuum,
 )
 from delta_pyds.statements.parse import parse_statement
-from delta_pyds.statements.questions import DescribeDetail, DescribeHistory, ShowColumns, ShowPartitions, ShowProperties
+from delta_pyds.statements.questions import (
+    DescribeDetail,
+    DescribeHistory,
+    ShowColumns,
+    ShowCreate,
+    ShowPartitions,
+    ShowProperties,
+)
 from tests.unit.statements.parsed import PATH, parsed
 
 
@@ -148,6 +156,19 @@ def test_alter_table(text: str, kind: type, wanted: dict[str, Any]) -> None:
     assert {name: getattr(found, name) for name in wanted} == wanted
 
 
+def test_alter_table_of_several_columns() -> None:
+    found = parsed(f"ALTER TABLE {PATH} CHANGE COLUMN a COMMENT 'x', s.`b c` SET NOT NULL, d AFTER a", AlterColumns)
+    assert [(c.column, c.comment, c.nullable, c.after) for c in found.columns] == [
+        ("a", "x", None, None),
+        ("s.`b c`", None, False, None),
+        ("d", None, None, "a"),
+    ]
+    for text in ("a a INT, b b INT", "a COMMENT 'x', b", "a COMMENT 'x', b b INT", "a FIRST, ALTER COLUMN b FIRST",
+                 "a SYNC IDENTITY, b FIRST", "a FIRST, b SYNC IDENTITY", "a FIRST,"):  # fmt: skip
+        with pytest.raises(SqlSyntaxError):
+            parse_statement(f"ALTER TABLE {PATH} CHANGE COLUMN {text}")
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "wanted"),
     [
@@ -171,6 +192,7 @@ def test_alter_table(text: str, kind: type, wanted: dict[str, Any]) -> None:
         ("SHOW TBLPROPERTIES T ('a.b')", ShowProperties, {"key": "a.b"}),
         ("SHOW COLUMNS IN T", ShowColumns, {}),
         ("SHOW PARTITIONS T", ShowPartitions, {"partition": ()}),
+        ("SHOW CREATE TABLE T AS SERDE", ShowCreate, {}),
         ("COMMENT ON TABLE T IS 'c'", SetProperties, {"properties": {"comment": "c"}}),
     ],
 )
@@ -202,7 +224,6 @@ def test_conditions_of_commands_end_before_what_follows() -> None:
         f"ALTER TABLE {PATH} RENAME TO x",
         f"ALTER TABLE {PATH} SET LOCATION '/x'",
         f"ALTER TABLE {PATH} CHANGE COLUMN a b INT",
-        f"ALTER TABLE {PATH} ALTER COLUMN a COMMENT 'x', b COMMENT 'y'",
         f"ALTER TABLE {PATH} ADD CONSTRAINT c PRIMARY KEY (a)",
         f"REORG TABLE {PATH} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
         f"CREATE TABLE {PATH} DEEP CLONE x",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from delta_pyds.errors import UserError
 from delta_pyds.statements.qualified_names import QualifiedTable, by_alias
 
 AT_PATH = QualifiedTable.at_path("/x", lambda: ["id", "n", "a`b"])
@@ -70,3 +71,17 @@ def test_what_is_given_a_value_may_be_a_new_column() -> None:
     other = QualifiedTable.of_schema("hr", "t", lambda: ["id"])
     assert by_alias("hr.t.new", [other], is_target=True) == "t.new"
     assert by_alias("hr.t.new", [other]) == "hr.t.new"
+
+
+def test_a_source_may_have_the_last_part_for_its_own_name() -> None:
+    """Then that alone means the one that has the column."""
+    whole = NAMED.under_whole_name()
+    assert by_alias("sales.t.id = t.id", [whole]) == "`sales.T`.id = `sales.T`.id"
+    found = by_alias("sales.t.id = t.k AND t.n > 0", [whole], others={"t": ["id", "k"]})
+    assert found == "`sales.T`.id = t.k AND `sales.T`.n > 0"
+    with pytest.raises(UserError) as error:
+        by_alias("sales.t.id = t.id", [whole], others={"t": ["id", "k"]})
+    assert error.value.code == "AMBIGUOUS_REFERENCE"
+    assert NAMED.is_in_alone("T . id = 1") and NAMED.is_in_alone("sales.t.id = t.id")
+    assert not NAMED.is_in_alone("sales.t.id = 't.id' -- t.id") and not NAMED.is_in_alone("id = 1")
+    assert AT_PATH.under_whole_name() is AT_PATH

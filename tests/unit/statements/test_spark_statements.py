@@ -242,3 +242,21 @@ def test_a_time_may_be_a_difference(time: str) -> None:
     [span] = parsed(f"SELECT * FROM {PATH} TIMESTAMP AS OF {time} WHERE a = 1", PassThrough).tables
     assert isinstance(span.table, TableReference) and span.table.timestamp is not None
     assert span.table.timestamp.text == time
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SHOW TABLES", None),
+        ("SHOW TABLES LIKE 'x IN other.db'", None),
+        ("SHOW TABLES /* IN other.db */ -- FROM other.db", None),
+        ("show tables in `a b`.`c``d` LIKE 'x'", ("a b", "c`d")),
+        ("SHOW TABLE EXTENDED /* FROM x.y */ FROM db LIKE 'a'", ("db",)),
+        ("SHOW VIEWS FROM other . db", ("other", "db")),
+        ("SHOW TABLES IN IDENTIFIER('other.db')", ("other", "db")),
+        ("SHOW TABLES IN IDENTIFIER(concat('a', 'b'))", None),
+        ("SHOW TABLES IN 1", None),
+    ],
+)
+def test_where_tables_are_listed(text: str, found: tuple[str, ...] | None) -> None:
+    assert parse_statement(text).listed_in == found

@@ -71,6 +71,40 @@ def test_files_become_a_table_that_reads_and_takes_writes(tmp_path: Path) -> Non
     assert run(tmp_path) is None
 
 
+def test_properties_are_the_tables(tmp_path: Path) -> None:
+    properties = {
+        "delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true",
+        "delta.dataSkippingNumIndexedCols": "1",
+    }  # fmt: skip
+    put(tmp_path / "t", "a.parquet", [{"id": 1, "s": {"x": "y"}}])
+    assert run(tmp_path / "t", properties=properties) == 1
+    found = load_snapshot(str(tmp_path / "t")).configuration
+    assert properties.items() <= found.configuration.items()
+    assert read_rows(tmp_path / "t") == [{"id": 1, "s": {"x": "y"}}]
+    assert statistics(tmp_path / "t")["minValues"] == {"id": 1}
+    assert not delta_pyds.verify(str(tmp_path / "t")).findings
+    put(tmp_path, "u/a.parquet", [{"id": 1}])
+    for mode in ("name", "id"):
+        with pytest.raises(UnsupportedOperationError) as error:
+            run(tmp_path / "u", properties={"delta.columnMapping.mode": mode})
+        assert error.value.code == "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING"
+    assert not (tmp_path / "u" / "_delta_log").exists()
+
+
+def test_who_knows_the_table_looks_at_it_before_it_is_there(tmp_path: Path) -> None:
+    put(tmp_path, "p=1/a b.parquet", [{"id": 1}])
+    seen: list[object] = []
+
+    def check(paths: Sequence[str], columns: StructType) -> None:
+        seen.append((list(paths), list(columns.names)))
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        run(tmp_path, {"p": "integer"}, check=check)
+    assert seen == [(["p=1/a b.parquet"], ["id", "p"])]
+    assert not (tmp_path / "_delta_log").exists()
+
+
 def test_partition_values_come_from_paths(tmp_path: Path) -> None:
     put(tmp_path, "day=2026-01-31/c=a%2Fb/x.parquet", [{"id": 1}])
     put(tmp_path, "day=__HIVE_DEFAULT_PARTITION__/c=%25/x.parquet", [{"id": 2}])

@@ -54,6 +54,9 @@ def test_only_what_must_be_true_is_cut_off(text: str, parts: list[str]) -> None:
 def test_the_alias_before_names_is_left_out(text: str, plain: str | None) -> None:
     assert _without_alias(text, SCHEMA, "t") == plain
     assert _without_alias("name.id = 1", SCHEMA, "name") is None  # which of the two it means is Spark's to say
+    assert (
+        _without_alias("name = 'name.'", SCHEMA, "name") == "name = 'name.'"
+    )  # before a dot alone it can be the table
 
 
 def test_columns_that_a_text_cannot_be_about() -> None:

@@ -1,0 +1,191 @@
+"""CONVERT of a Parquet table that has a name in Spark's session catalog: the name means the Delta table from then on.
+
+Invariants: nothing is converted unless the files and columns that Spark has for the name are those that the table gets;
+no data is deleted, for the entry that gives way is one of an EXTERNAL table. It gives way last, under another name
+first, so a process that dies in between leaves one of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.named_tables.lookup import Foreign, look_up
+from delta_pyds.spark.named_tables.naming import full_name, give_name
+from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, quoted
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.planning.types import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql import types as spark_types
+
+logger = safe_logger(__name__)
+# properties that Spark and metastores note themselves
+_OF_CATALOGS = (
+    "spark.sql.", "transient_", "EXTERNAL", "bucketing_version", "last_modified_", "numFiles", "numPartitions",
+    "numRows", "rawDataSize", "totalSize", "COLUMN_STATS_ACCURATE",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ParquetName:
+    """``schema``: the columns that Spark has for the name. ``files``: what it reads, by their URLs. ``properties``:
+    what users said of the table.
+    """
+
+    name: tuple[str, str]
+    location: str
+    schema: spark_types.StructType
+    partition_columns: tuple[str, ...]
+    files: tuple[str, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def quoted(self) -> str:
+        return quoted((SESSION_CATALOG, *self.name))
+
+    @property
+    def shown(self) -> str:
+        return ".".join(self.name)
+
+    def partition_schema(self, given: spark_types.StructType | None) -> spark_types.StructType:
+        """Raises: UserError for other columns than the catalog's."""
+        from pyspark.sql.types import StructType as SparkStruct
+
+        own = SparkStruct([self.schema[self._spelled(name)] for name in self.partition_columns])
+        if given is not None and [(f.name.lower(), f.dataType) for f in given] != [
+            (f.name.lower(), f.dataType) for f in own
+        ]:
+            raise UserError(
+                f"in Spark's catalog the table {self.shown} is partitioned by ({', '.join(self.partition_columns)}), "
+                "and PARTITIONED BY says otherwise. Leave it out.",
+                code="DELTA_CONVERSION_UNSUPPORTED_PARTITION_SCHEMA",
+                table=self.shown,
+            )
+        return own
+
+    def _spelled(self, name: str) -> str:
+        return next(field.name for field in self.schema if field.name.lower() == name.lower())
+
+    def check(self, root: str, paths: Sequence[str], columns: StructType) -> None:
+        """Raises: UnsupportedOperationError where the new table would have other files or columns."""
+        base = (root if root.startswith("/") else urlsplit(root).path).rstrip("/")
+        read = {unquote(urlsplit(file).path) for file in self.files}
+        found = {f"{base}/{path}" for path in paths}
+        if read != found:
+            odd = min(read ^ found)
+            self._refuse(
+                f"of the files below {root} and those that Spark reads for the name, {len(read ^ found)} are in one of "
+                f"the two alone, such as {odd!r:.300}"
+            )
+        has, wanted = _columns(to_spark(columns)), _columns(self.schema)
+        if has != wanted:
+            odd = ", ".join(sorted({name for name, _ in has ^ wanted}))
+            self._refuse(f"the files and Spark's catalog have other columns, or other types: {odd:.300}")
+
+    def refuse_table(self) -> NoReturn:
+        """Raises: UnsupportedOperationError, as a Delta table lies there, whose rows may be others than the name's."""
+        self._refuse(f"a Delta table is at {self.location} already")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise UnsupportedOperationError(
+            f"the Parquet table {self.shown} cannot be converted by its name: {reason}. Nothing was converted. Convert "
+            "its directory as parquet.`/data/events`, and give that a name by delta_pyds.create_table.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=self.shown,
+        )
+
+
+def _columns(schema: spark_types.StructType) -> set[tuple[str, str]]:
+    return {(field.name.lower(), field.dataType.simpleString().lower()) for field in schema}
+
+
+def parquet_name(spark: SparkSession, identifier: str) -> ParquetName | NamedTable:
+    """What has the name: one of ours is a Delta table already.
+
+    Raises: UserError for a name that nothing has, and for what is no Parquet table; UnsupportedOperationError for a
+        managed one, whose files Spark would delete with its entry.
+    """
+    name = full_name(spark, identifier)
+    whole = (SESSION_CATALOG, *name)
+    found = look_up(spark, whole)
+    if isinstance(found, NamedTable):
+        return found
+    if not isinstance(found, Foreign):
+        raise UserError(
+            f"the table {'.'.join(name)} cannot be found, so it is not converted. A directory of Parquet files is "
+            "named parquet.`/data/events`.",
+            code="TABLE_OR_VIEW_NOT_FOUND",
+            table=".".join(name),
+        )
+    described = _described(spark, whole)
+    provider, kind = str(described.get("provider", "")).lower(), str(described.get("type", ""))
+    if provider != "parquet":
+        is_view = kind == "VIEW"
+        what = "a view" if is_view else f"of the format {provider or 'unknown'}"
+        raise UnsupportedOperationError(
+            f"{'.'.join(name)} is {what}, and only tables of Parquet files can be converted.",
+            code="DELTA_OPERATION_NOT_ALLOWED_DETAIL" if is_view else "DELTA_CONVERT_NON_PARQUET_TABLE",
+            table=".".join(name),
+        )
+    if kind != "EXTERNAL":
+        raise UnsupportedOperationError(
+            f"{'.'.join(name)} is a managed table: Spark would delete its files with the entry that gives way to the "
+            "Delta table's. Write its rows to a new table: CREATE TABLE ... USING delta AS SELECT * FROM it.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=".".join(name),
+        )
+    with plain_calls():
+        frame = spark.table(quoted(whole))
+        files = tuple(frame.inputFiles())
+    partitions = tuple(described.get("partition_columns") or ())
+    properties = {
+        key: value
+        for key, value in (described.get("table_properties") or {}).items()
+        if not key.startswith(_OF_CATALOGS)
+    }
+    return ParquetName(name, str(described["location"]), frame.schema, partitions, files, properties)
+
+
+def take_over(spark: SparkSession, found: ParquetName, location: str, schema: StructType) -> None:
+    """The name over the Delta table at the location, in the place of the Parquet table's entry.
+
+    Raises: what ``give_name`` raises; then the entry is as before.
+    """
+    schema_name, name = found.name
+    old = f"{name}_parquet_{uuid.uuid4().hex[:12]}"
+    _rename(spark, schema_name, name, old)
+    try:
+        give_name(spark, found.name, location, schema)
+    except BaseException:
+        _rename(spark, schema_name, old, name)
+        raise
+    whole = (SESSION_CATALOG, schema_name, old)
+    if _described(spark, whole).get("type") == "EXTERNAL":
+        _run(spark, f"DROP TABLE {quoted(whole)}")
+    logger.info("%s is the Delta table at %s now.", found.shown, location)
+
+
+def _rename(spark: SparkSession, schema: str, old: str, new: str) -> None:
+    # Spark takes no catalog before a new name
+    _run(spark, f"ALTER TABLE {quoted((SESSION_CATALOG, schema, old))} RENAME TO {quoted((schema, new))}")
+
+
+def _run(spark: SparkSession, statement: str) -> None:
+    with plain_calls():
+        spark.sql(statement)
+
+
+def _described(spark: SparkSession, name: tuple[str, ...]) -> dict[str, Any]:
+    with plain_calls():
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)} AS JSON").collect()
+    found: dict[str, Any] = json.loads(row[0])
+    return found
