@@ -677,3 +677,10 @@ def _a_name_is_converted(spark: SparkSession, sql: Callable[[str], list[Any]], p
     assert [name for name in entries(spark) if "pq" in name and not name.startswith("_")] == ["pq"]
     sql("DROP TABLE pq")
     assert list(place.glob("p q/p=1/*.parquet"))
+    # a star and an INSERT go by the catalog's order, whatever that of the files is
+    spark.sql("SELECT 1 AS b, 2 AS a").write.parquet(f"{place}/turned")
+    spark.sql(f"CREATE TABLE turned (a INT, b INT) USING parquet LOCATION '{place}/turned'")
+    sql("CONVERT TO DELTA turned")
+    sql("INSERT INTO turned VALUES (3, 4)")
+    assert sorted(sql("SELECT * FROM turned")) == [(2, 1), (3, 4)]
+    sql("DROP TABLE turned")

@@ -63,8 +63,9 @@ class ConvertOptions:
     """``partition_schema``: the columns that directories name, in their order; empty where they name none.
 
     ``time_zone``: of timestamps in names of directories. ``properties``: of the table, where one is made. ``check``:
-    looks at paths and columns before anything is committed, and raises where they are not those that the caller knows.
-    ``catalog_table``: the name that was converted, for the history.
+    looks at paths and columns before anything is committed, raises where they are not those that the caller knows, and
+    gives the columns in the order that the table is to have. ``catalog_table``: the name that was converted, for the
+    history.
     """
 
     partition_schema: StructType = dataclasses.field(default_factory=lambda: StructType(()))
@@ -72,7 +73,7 @@ class ConvertOptions:
     time_zone: str = "UTC"
     user_metadata: str | None = None
     properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    check: Callable[[Sequence[str], StructType], None] | None = None
+    check: Callable[[Sequence[str], StructType], StructType] | None = None
     catalog_table: str | None = None
 
 
@@ -117,11 +118,12 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     columns = _Columns(table_root, options.partition_schema, properties)
     with closing(_footers(storage, table_root, files, options, runner, columns)) as footers:
         adds = [_add(file, footer, read, columns, options) for file, (read, footer) in zip(files, footers, strict=True)]
+    schema = columns.schema
     if options.check is not None:
-        options.check([file.path for file in files], columns.schema)
+        schema = options.check([file.path for file in files], schema)
     partitions = options.partition_schema.names
     said = options.properties
-    definition = new_table(table_root, columns.schema, partition_columns=partitions, properties=said)
+    definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
     transaction = Transaction(storage, table_root, None)
     # the rows were there before: no append
     transaction.record_whole_table()

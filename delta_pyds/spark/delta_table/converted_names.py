@@ -75,8 +75,11 @@ class ParquetName:
     def _spelled(self, name: str) -> str:
         return next(field.name for field in self.schema if field.name.lower() == name.lower())
 
-    def check(self, root: str, paths: Sequence[str], columns: StructType) -> None:
-        """Raises: UnsupportedOperationError where the new table would have other files or columns."""
+    def check(self, root: str, paths: Sequence[str], columns: StructType) -> StructType:
+        """The columns in the catalog's order, which may not be that of the files: a star and an INSERT go by it.
+
+        Raises: UnsupportedOperationError where the new table would have other files or columns.
+        """
         base = (root if root.startswith("/") else urlsplit(root).path).rstrip("/")
         read = {unquote(urlsplit(file).path) for file in self.files}
         found = {f"{base}/{path}" for path in paths}
@@ -90,6 +93,8 @@ class ParquetName:
         if has != wanted:
             odd = ", ".join(sorted({name for name, _ in has ^ wanted}))
             self._refuse(f"the files and Spark's catalog have other columns, or other types: {odd:.300}")
+        places = {field.name.lower(): number for number, field in enumerate(self.schema)}
+        return StructType(tuple(sorted(columns, key=lambda field: places[field.name.lower()])))
 
     def refuse_table(self) -> NoReturn:
         """Raises: UnsupportedOperationError, as a Delta table lies there, whose rows may be others than the name's."""
