@@ -329,6 +329,20 @@ def test_columns_of_another_writer_are_in_statements(spark: SparkSession, tmp_pa
     merge = f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{tmp_path / 'u'}` u USING {SCHEMA}.t t ON t.id = u.id "
     delta_pyds.sql(spark, f"{merge} WHEN NOT MATCHED THEN INSERT *")
     assert delta_pyds.read(spark, tmp_path / "u").columns == ["id", "added", "more", "last"]
+    # also in what Spark itself is asked first, and does not understand
+    write_rows(tmp_path / "t", {"id": "long", "a": "long"}, [{"id": 8, "a": 9}], merge_schema=True)
+    delta_pyds.sql(spark, f"CREATE VIEW {SCHEMA}.seen AS SELECT a FROM {SCHEMA}.t WHERE id = 8")
+    write_rows(tmp_path / "t", {"id": "long", "b": "long"}, [{"id": 10, "b": 11}], merge_schema=True)
+    delta_pyds.install(spark)
+    try:
+        assert spark.sql(f"SELECT b FROM {SCHEMA}.t WHERE id > {{low}}", low=9).collect() == [(11,)]
+        write_rows(tmp_path / "t", {"id": "long", "c": "long"}, [{"id": 12, "c": 13}], merge_schema=True)
+        spark.sql(f"CREATE OR REPLACE VIEW {SCHEMA}.seen AS SELECT a, c FROM {SCHEMA}.t WHERE id > 10")
+        with pytest.raises(AnalysisException, match="nothing"):
+            spark.sql(f"SELECT nothing FROM {SCHEMA}.t")
+    finally:
+        delta_pyds.uninstall()
+    assert spark.table(f"{SCHEMA}.seen").collect() == [(None, 13)]
 
 
 def test_rows_that_spark_keeps_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
+
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
@@ -18,7 +20,7 @@ from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import register
-from delta_pyds.spark.sql.run import about_names_of_ours
+from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ _COMMAND = re.compile(
 # what Spark finds in no view
 _VERSIONS = re.compile(r"\bAS\s+OF\b|@v?\d|\btable_changes\b|\b_metadata\b|\bSTREAM\b", re.IGNORECASE)
 _QUERY = re.compile(_BLANK + r"(?:SELECT|WITH|FROM|TABLE)\b", re.IGNORECASE | re.DOTALL)
+# of these nothing is done before they are understood
+_ANALYSED = re.compile(
+    _BLANK + r"(?:SELECT|WITH|FROM|TABLE|CACHE|CREATE(?:\s+(?:OR|REPLACE|GLOBAL|TEMP|TEMPORARY))*\s+VIEW)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _READS = re.compile(r"\b(?:FROM|JOIN|TABLE)\b", re.IGNORECASE)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
@@ -60,9 +67,14 @@ def _sql_method(original: Method) -> Method:
             is_ours, context = _about_names(self, text, args)
         if not is_ours:
             context = None
-            frame = original(self, text, args, **kwargs)
-            if kwargs or not _reads_names_of_ours(self, text, frame):
-                return frame
+            try:
+                frame = original(self, text, args, **kwargs)
+            except AnalysisException:
+                if not _reads_behind(self, text):
+                    raise
+            else:
+                if kwargs or not _reads_names_of_ours(self, text, frame):
+                    return frame
         # a text may only look as if it were about a table, and comes back then
         with plain_calls():
             if kwargs:
@@ -110,6 +122,14 @@ def _reads_names_of_ours(spark: SparkSession, text: Any, frame: Any) -> bool:
         return False
     # each call of the JVM takes as long as all that is done here
     return bool(_READS.search(text)) and HOLDER_PREFIX in frame._jdf.logicalPlan().toString()
+
+
+def _reads_behind(spark: SparkSession, text: Any) -> bool:
+    """Whether what Spark cannot analyse reads names of ours, whose columns others may have changed meanwhile."""
+    if is_remote(spark) or not isinstance(text, str) or not _ANALYSED.match(text) or _CHANGING.search(text):
+        return False
+    with plain_calls():
+        return reads_names_of_ours(spark, text)
 
 
 def _is_about_ours(spark: SparkSession, text: str) -> bool:

@@ -88,7 +88,7 @@ _QUESTIONS = (
     questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
 )  # fmt: skip
 # what may read a table by name, and nothing else
-_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE", "MERGE")
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE", "CACHE", "EXPLAIN", "MERGE")
 # in a text that may have done something before it failed
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE|CREATE|REPLACE)\b", re.IGNORECASE)
 
@@ -180,6 +180,15 @@ def about_names_of_ours(spark: SparkSession, text: str, args: Any = None) -> tup
             if is_about_name(error):
                 return False, None  # what is wrong with it, Spark says
             raise
+
+
+def reads_names_of_ours(spark: SparkSession, text: str) -> bool:
+    """Whether a statement of Spark's reads a name that is ours; of what cannot be told, no."""
+    try:
+        context = StatementContext(spark, text, parse_statement(text), None)
+        return any(map(context.names.is_ours, context.parsed.names_in(None)))
+    except (DeltaError, PySparkException):
+        return False
 
 
 def _is_about_names(context: StatementContext) -> bool:
