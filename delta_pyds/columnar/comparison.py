@@ -37,9 +37,12 @@ def compare_constant(op: str, values: Any, constant: Literal) -> Any:
     """``values op constant`` for a constant of the values' own type."""
     floating = pa.types.is_floating(values.type)
     if floating and constant.value != constant.value:
+        # nothing is greater
         is_nan = pc.is_nan(values)
-        known: dict[str, Callable[[], Any]] = {"=": lambda: is_nan, "<>": lambda: pc.invert(is_nan)}
-        return known[op]()
+        if op in ("<=", ">"):
+            is_below = pc.or_(is_nan, pc.invert(is_nan))  # null for null
+            return is_below if op == "<=" else pc.invert(is_below)
+        return is_nan if op in ("=", ">=") else pc.invert(is_nan)
     result = _KERNELS[op](values, scalar(constant.value, constant.data_type))
     if floating and op in (">", ">="):
         return pc.or_(result, pc.is_nan(values))

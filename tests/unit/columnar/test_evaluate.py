@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_pyds.columnar.comparison import compare_constant
 from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.errors import ColumnNotFoundError
-from delta_pyds.expr.nodes import Expr
+from delta_pyds.expr.nodes import Expr, Literal
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.protocol.schema import (
     BOOLEAN,
@@ -124,6 +125,22 @@ def test_nan_is_the_greatest_and_zeros_are_equal(
     text: str, expected: list[bool], data_type: DataType, arrow: pa.DataType
 ) -> None:
     assert found(text, [0.0, -0.0, NAN, 1.5, None, -1.5], data_type, arrow) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("=", [False, True, None]),
+        ("<>", [True, False, None]),
+        ("<", [True, False, None]),
+        ("<=", [True, True, None]),
+        (">", [False, False, None]),
+        (">=", [False, True, None]),
+    ],
+)
+def test_a_constant_may_be_nan(op: str, expected: list[bool | None]) -> None:
+    """Beside a column it is rewritten before; beside ``0D`` it stays."""
+    assert compare_constant(op, pa.array([0.0, NAN, None]), Literal(NAN, DOUBLE)).to_pylist() == expected
 
 
 def test_nan_with_any_bits_is_nan() -> None:
