@@ -100,7 +100,8 @@ def by_alias(
         tokens = tokenize(text)
     except ExpressionError:
         return text  # whoever reads it says what is wrong
-    queries = any(token.is_word("SELECT", "FROM", "TABLE") for token in tokens)
+    inside = _inside_queries(tokens)
+    queries = bool(inside)
     lambdas = any(token.is_symbol("->") for token in tokens)
     names = [table.table.lower() for table in tables]
     cuts: list[tuple[int, int, str]] = []
@@ -108,20 +109,25 @@ def by_alias(
         another = (queries or lambdas) and _is_another_named_so(tokens, table)
         if another and (queries or table.alias.lower() == table.table.lower()):
             continue
-        bare = not (queries or another) and names.count(table.table.lower()) == 1
-        cuts += _cuts(tokens, table, is_target, bare, (others or {}).get(table.table.lower(), ()))
+        bare = not another and names.count(table.table.lower()) == 1
+        cuts += _cuts(tokens, table, is_target, bare, inside, (others or {}).get(table.table.lower(), ()))
     for start, end, name in sorted(cuts, reverse=True):
         text = text[:start] + name + text[end:]
     return text
 
 
 def _cuts(
-    tokens: list[Token], table: QualifiedTable, is_target: bool, bare: bool, shared: Collection[str]
+    tokens: list[Token],
+    table: QualifiedTable,
+    is_target: bool,
+    bare: bool,
+    inside: Collection[int],
+    shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``bare``: the last part of the name alone means the table, too. ``shared``: columns of another that has that part
-    for its name.
+    """``bare``: the last part of the name alone means the table, too, but ``inside`` of subqueries. ``shared``: columns
+    of another that has that part for its name.
     """
-    chains = [(first, number) for first, number in _chains(tokens, table) if bare or first < number]
+    chains = [(f, number) for f, number in _chains(tokens, table) if f < number or (bare and number not in inside)]
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()
@@ -139,6 +145,21 @@ def _cuts(
             token = tokens[number]
             same = token.value.lower() == table.alias.lower()
             yield tokens[first].start, token.start + len(token.text), token.text if same else _quoted(table.alias)
+
+
+def _inside_queries(tokens: list[Token]) -> frozenset[int]:
+    """The tokens of subqueries. FROM also stands in IS DISTINCT FROM, and in functions."""
+    found, opened = [], [False]
+    for number, (token, following) in enumerate(pairwise(tokens)):
+        if token.is_symbol("("):
+            opened.append(opened[-1] or following.is_word("SELECT", "FROM", "TABLE", "WITH", "VALUES"))
+        elif token.is_symbol(")") and len(opened) > 1:
+            opened.pop()
+        if opened[-1]:
+            found.append(number)
+        elif token.is_word("SELECT", "TABLE"):
+            return frozenset(range(len(tokens)))  # nobody knows where it ends
+    return frozenset(found)
 
 
 def _chains(tokens: list[Token], table: QualifiedTable) -> Iterator[tuple[int, int]]:
