@@ -69,6 +69,8 @@ def modes_and_partitions(spark: Any, directory: str) -> None:
     assert DeltaTable.forPath(spark, path).detail().collect()[0].partitionColumns == ["day"]
 
     assert ids(spark.read.format("delta").load(f"{path}/day=2026-01-02")) == [2, 2, 2]
+    no_partition = refused(lambda: spark.read.format("delta").load(f"{path}/id=2").collect(), AnalysisException)
+    assert "DELTA_NON_PARTITION_COLUMN_SPECIFIED" in no_partition
 
     one_day = rows.filter("id = 2")
     one_day.write.format("delta").mode("overwrite").option("replaceWhere", "day = '2026-01-02'").save(path)

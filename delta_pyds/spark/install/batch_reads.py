@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -21,8 +21,10 @@ from delta_pyds.spark.install.names import named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, session_of, told
 from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.planning.driver import open_table
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import load_by_options
 from delta_pyds.storage.table_path import absolute_table_path
@@ -72,7 +74,19 @@ def _partition(spark: SparkSession, path: str, said: Told) -> tuple[str, dict[st
 def _rows_of_partition(
     spark: SparkSession, root: str, values: Mapping[str, str], options: Mapping[str, str]
 ) -> DataFrame:
+    """Raises: UserError (DELTA_NON_PARTITION_COLUMN_SPECIFIED) for a column that the table is not partitioned by."""
     frame = load_by_options(spark, shared_path(spark, root), options)
+    found = open_table(parse_read_options({**options, "path": root}, quiet=True)).snapshot.configuration
+    partitioned = [name.lower() for name in found.partition_columns]
+    strange = next((name for name in values if name.lower() not in partitioned), None)
+    if strange is not None:
+        raise UserError(
+            f"the path names a directory {strange}={values[strange]} of the table {root}, which is not partitioned by "
+            f"'{strange}'. Load the table, and say which rows in a where.",
+            code="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
+            table=root,
+            column=strange,
+        )
     shown = frame
     for name, value in values.items():
         column = F.col(quoted(name))
