@@ -107,10 +107,16 @@ def by_alias(
     cuts: list[tuple[int, int, str]] = []
     for table in tables:
         another = (queries or lambdas) and _is_another_named_so(tokens, table)
-        if another and (queries or table.alias.lower() == table.table.lower()):
+        if another and lambdas and (queries or table.alias.lower() == table.table.lower()):
             continue
-        bare = not another and names.count(table.table.lower()) == 1
-        cuts += _cuts(tokens, table, is_target, bare, inside, (others or {}).get(table.table.lower(), ()))
+        bare = not (another and lambdas) and names.count(table.table.lower()) == 1
+        chains = [
+            (first, number)
+            for first, number in _chains(tokens, table)
+            # in a subquery the last part alone may be a column, and where another has it, the whole name that one
+            if (first < number or bare) and (number not in inside or (first < number and not another))
+        ]
+        cuts += _cuts(tokens, table, chains, is_target, (others or {}).get(table.table.lower(), ()))
     for start, end, name in sorted(cuts, reverse=True):
         text = text[:start] + name + text[end:]
     return text
@@ -119,15 +125,11 @@ def by_alias(
 def _cuts(
     tokens: list[Token],
     table: QualifiedTable,
+    chains: Sequence[tuple[int, int]],
     is_target: bool,
-    bare: bool,
-    inside: Collection[int],
     shared: Collection[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """``bare``: the last part of the name alone means the table, too, but ``inside`` of subqueries. ``shared``: columns
-    of another that has that part for its name.
-    """
-    chains = [(f, number) for f, number in _chains(tokens, table) if f < number or (bare and number not in inside)]
+    """``chains``: those that may mean the table. ``shared``: columns of another that has the last part for its name."""
     columns = {column.lower() for column in table.columns()} if chains else set()
     for first, number in chains:
         column = tokens[number + 2].value.lower()

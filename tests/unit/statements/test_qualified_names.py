@@ -67,6 +67,9 @@ def test_the_alias_may_be_another_word() -> None:
     assert by_alias("a.t.id IS DISTINCT FROM t.id", [one]) == "`a.t`.id IS DISTINCT FROM `a.t`.id"
     beside = "{}.id IN (SELECT t.x FROM u WHERE {}.id > 0) AND {}.id = 1"
     assert by_alias(beside.format("t", "a.t", "t"), [one]) == beside.format("`a.t`", "`a.t`", "`a.t`")
+    # within a subquery that reads one of this name, whatever is called by it is left
+    other = "{0}.id = {1}.id AND id IN (SELECT a.t.id FROM t WHERE t.id > 0)"
+    assert by_alias(other.format("a.t", "t"), [one]) == other.format("`a.t`", "`a.t`")
     assert by_alias("a.t.id = 1 AND f(1, TABLE (u)) = t.id", [one]) == "`a.t`.id = 1 AND f(1, TABLE (u)) = t.id"
     assert by_alias("a.t.id = spark_catalog.b.t.id AND t.id > 0", [one, two]) == "`a.t`.id = `b.t`.id AND t.id > 0"
 
