@@ -176,6 +176,17 @@ def installed(spark: Any, schema: str) -> None:
     assert streamed.isStreaming and streamed.columns == ["id"], streamed
     assert ids(spark.sql("SELECT * FROM {x} WHERE id IN (SELECT id FROM t)", x=spark.range(3))) == [0, 1, 2]
     spark.catalog.dropTempView("passing")
+    # what another writer adds is in what only a view is sure to be, and in a view
+    place = str(spark.sql("DESCRIBE DETAIL u").collect()[0].location)
+    for column, text in (
+        ("a", f"SELECT {schema}.u.a FROM {schema}.u WHERE a > 0"),
+        ("b", "CREATE TEMPORARY VIEW later AS SELECT b FROM u WHERE b > 0"),
+    ):
+        more = spark.sql(f"SELECT 9L AS id, 9L AS t, 7L AS {column}")
+        delta_pyds.write(more, place, mode="append", merge_schema=True)
+        found = spark.sql(text)
+        assert rows(spark.table("later") if column == "b" else found) == [(7,)], text
+    spark.catalog.dropTempView("later")
 
 
 def _or_error(call: Callable[[], Any]) -> Any:

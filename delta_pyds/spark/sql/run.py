@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from delta_pyds.errors import CatalogError, DeltaError, OptionError, UnsupportedOperationError
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.named_tables.lookup import is_about_name
 from delta_pyds.spark.reference import has_reference
@@ -203,6 +204,9 @@ def _is_about_names(context: StatementContext) -> bool:
         about += [
             span.table for span in (*statement.tables, *statement.named) if isinstance(span.table, kinds.TableReference)
         ]
+        if is_remote(spark):
+            # they are looked up already; Spark would take a view's columns as it knows them, and tell of it too late
+            about += parsed.names_in(None)
         if statement.verb == "CLEAR CACHE":
             return kept_rows.are_kept(spark)
         if listings.lists_tables(statement.verb):
