@@ -7,7 +7,8 @@ a table by name and is not understood here; so a statement of a later Spark pass
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -234,6 +235,30 @@ class ParsedStatement:
                 return bound.original_position(min(max(start + position - len(before), 0), len(bound.text)))
         return None
 
+    def place_of_fragment(self, fragment: str, start: int) -> int | None:
+        """Where in the user's text stands what Spark quotes of a piece; None if that is not certain.
+
+        ``start``: of the fragment in the piece as Spark got it, where tables may have other names than here.
+        """
+        if self._reader is None or not fragment:
+            return None
+        bound = self._reader.bound
+        starts = [token.start for token in self._reader.tokens]
+        found = [place for place in starts if bound.text.startswith(fragment, place)]
+        if len(found) > 1:
+            found = [
+                place for place in found if any(self._has(piece, place, start) for piece in _pieces(self.statement))
+            ]
+        return bound.original_position(found[0]) if len(found) == 1 else None
+
+    def _has(self, piece: SqlText, place: int, start: int) -> bool:
+        """Whether a place in the bound text is ``start`` in the piece as Spark got it."""
+        if self._reader is None or not piece.last:
+            return False
+        first = self._reader.tokens[piece.first].start
+        befores = ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
+        return first <= place < first + len(piece.text) and place - first in {start - len(one) for one in befores}
+
     @property
     def positional(self) -> tuple[int, ...]:
         """Where the arguments ``?`` stand in the user's text."""
@@ -325,3 +350,15 @@ def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | Alter
     if removed:
         return UnsetProperties(target, ("comment",), True)
     return SetProperties(target, {"comment": text})
+
+
+def _pieces(value: object) -> Iterator[SqlText]:
+    """The expressions and queries of a statement."""
+    if isinstance(value, SqlText):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _pieces(one)
+    elif is_dataclass(value):
+        for one in fields(value):
+            yield from _pieces(getattr(value, one.name))

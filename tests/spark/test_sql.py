@@ -294,6 +294,44 @@ def test_tables_are_kept_in_order(sql: Callable[..., DataFrame], spark: SparkSes
     assert DeltaTable.isDeltaTable(spark, f"{tmp_path}/files")
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("DELETE FROM <T>\nWHERE id > 1 AND |nowhere = 3", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("UPDATE <T> SET name = 'x', p = 1 + |nowhere WHERE id = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("DELETE FROM <T> WHERE id > 1\n  AND |array(1) + 1 = 2", "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"),
+        (
+            "MERGE INTO <T> t USING (SELECT 1 AS a) s ON t.id = |s.b WHEN MATCHED THEN DELETE",
+            "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        ),
+        ("INSERT INTO <T> SELECT id, |nowhere, 1 FROM range(3)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ("CREATE TABLE <U> USING delta AS SELECT |nowhere FROM <T>", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+    ],
+)
+def test_what_cannot_be_resolved_has_its_place_in_the_statement(
+    sql: Callable[..., DataFrame], text: str, code: str
+) -> None:
+    people(sql)
+    with pytest.raises(AnalysisException) as found:
+        sql(text.replace("|", ""))
+    error = found.value
+    assert isinstance(error, UserError) and error.code == error.getCondition() == code
+    line, mark = error.message.split("\n")[-2:]
+    wrong = text[text.index("|") + 1 :].split(" ")[0]
+    assert mark.endswith("-^^^") and line[len(mark) - 3 :].startswith(wrong)
+    # neither the plan nor the columns of our own frames
+    assert "_deltapy" not in error.message and "Project" not in error.message and "Relation" not in error.message
+
+
+def test_a_command_of_the_table_api_tells_no_column_of_ours(sql: Callable[..., DataFrame], tmp_path: Path) -> None:
+    people(sql)
+    table = DeltaTable.forPath(sql("SELECT 1").sparkSession, f"{tmp_path}/t")
+    with pytest.raises(AnalysisException, match=r"`nowhere` cannot be resolved.*\[(`(id|name|p)`(, |\]\.$)){3}") as found:
+        table.delete("nowhere = 1")
+    assert "_deltapy" not in found.value.getMessageParameters()["proposal"]
+    assert found.value.getSqlState() == "42703"
+
+
 def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession, tmp_path: Path) -> None:
     people(sql)
     assert "Scan" in sql("EXPLAIN SELECT * FROM <T>").collect()[0][0]

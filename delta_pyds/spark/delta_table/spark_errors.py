@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,8 +29,10 @@ from delta_pyds.errors import (
     SqlSyntaxError,
     StorageError,
     UnsupportedOperationError,
+    UserError,
     WorkerPythonError,
 )
+from delta_pyds.spark.query_context import fragment_of
 from delta_pyds.spark.source.error_transport import error_of
 
 # the reference's exceptions for conflicts and broken rules are plain ones of Spark
@@ -65,6 +68,13 @@ _OF_VALUES: dict[str, type[PySparkException]] = {
     ),
     "CAST_INVALID_INPUT": NumberFormatException,
 }
+_CODE = re.compile(r"\[[A-Z0-9_.]+\]\s*")
+# behind the sentence come the place in what Spark was given, and a plan
+_BEHIND_SENTENCE = re.compile(r"\s*SQLSTATE: \w{5}.*|; line \d+ pos \d+.*", re.DOTALL)
+_PROPOSALS = re.compile(r" Did you mean one of the following\? \[([^\n]*)\]\.")
+_OWN_COLUMN = re.compile(r"(?:`[^`]*`\.)*`_deltapy_\w*`")
+# arguments of a DeltaError
+_TAKEN = ("message", "code", "multiline")
 _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 
@@ -75,10 +85,39 @@ def errors_of_spark() -> Iterator[None]:
         yield
     except Exception as e:
         error = e if isinstance(e, DeltaError) else error_of(e)
+        if error is None and isinstance(e, AnalysisException) and _OWN_COLUMN.search(str(e)):
+            error = explained(e)
         if error is None or isinstance(error, PySparkException):
             raise
         same = as_spark_error(error)
         raise same.with_traceback(error.__traceback__) from (error.__cause__ if error is e else None)
+
+
+def explained(error: AnalysisException, place: str = "") -> UserError:
+    """The sentence of an error of Spark's analysis, with its condition and what it names.
+
+    Invariant: neither the plan of a frame of ours nor a column that such a frame alone has is in it. ``place``: where
+    the error is in the user's text, as ``marked_place`` shows it.
+    """
+    sentence = _BEHIND_SENTENCE.sub("", _CODE.sub("", str(error), count=1), count=1)
+    named = error.getMessageParameters() or {}
+    if (given := named.get("proposal")) is not None:
+        named = {**named, "proposal": _without_own_columns(given)}
+    sentence = _PROPOSALS.sub(
+        lambda found: "" if not (left := _without_own_columns(found[1])) else found[0].replace(found[1], left), sentence
+    )
+    parameters: dict[str, Any] = {
+        key: value for key, value in named.items() if key.isidentifier() and key not in _TAKEN
+    }
+    code = error.getCondition()
+    parameters["sqlState"] = error.getSqlState()
+    if not place:
+        parameters["fragment"] = fragment_of(error)
+    return UserError(f"{sentence} {place}".rstrip(), code=code, multiline=True, **parameters)
+
+
+def _without_own_columns(proposals: str) -> str:
+    return ", ".join(one for one in proposals.split(", ") if not _OWN_COLUMN.fullmatch(one))
 
 
 def as_spark_error(error: DeltaError) -> DeltaError:
@@ -132,7 +171,8 @@ class _BothKinds:
         return {name: str(value) for name, value in self.parameters.items()}
 
     def getSqlState(self) -> str | None:
-        return None
+        state: str | None = self.parameters.get("sqlState")
+        return state
 
     def getMessage(self) -> str:
         return str(self)

@@ -1,4 +1,4 @@
-"""What Spark cannot parse of an expression, with its place in the user's statement.
+"""What Spark cannot parse or resolve of an expression, with its place in the user's statement.
 
 Spark gets the expressions of a command one by one, so it counts lines and positions in each of them.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 
-from delta_pyds.errors import DeltaError, SqlSyntaxError
+from delta_pyds.errors import DeltaError, SqlSyntaxError, UserError
 from delta_pyds.expr.parser.lexer import marked_place
+from delta_pyds.spark.delta_table.spark_errors import explained
+from delta_pyds.spark.query_context import fragment_of
 
 if TYPE_CHECKING:
     from delta_pyds.statements.parse import ParsedStatement
@@ -24,14 +26,29 @@ _CODE = re.compile(r"\[[A-Z_.]+\]\s*")
 
 @contextmanager
 def errors_with_places(parsed: ParsedStatement, text: str) -> Iterator[None]:
-    """A syntax error of Spark's leaves with its place in ``text``, where that is known; else as it is."""
+    """An error of Spark's parser or analysis leaves with its place in ``text``, where that is known; else as it is."""
     try:
         yield
+    except UserError as e:
+        place = _place_of(e.parameters.get("fragment"), parsed)
+        if place is None:
+            raise
+        parameters = {name: value for name, value in e.parameters.items() if name != "fragment"}
+        raise type(e)(f"{e.message} {marked_place(text, place)}", code=e.code, multiline=True, **parameters) from None
     except ParseException as e:
         placed = None if isinstance(e, DeltaError) else _placed(e, parsed, text)
         if placed is None:
             raise
         raise placed from e
+    except AnalysisException as e:
+        place = _place_of(fragment_of(e), parsed)
+        if place is None:
+            raise
+        raise explained(e, marked_place(text, place)) from e
+
+
+def _place_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:
+    return None if fragment is None else parsed.place_of_fragment(*fragment)
 
 
 def _placed(error: ParseException, parsed: ParsedStatement, text: str) -> SqlSyntaxError | None:
