@@ -297,10 +297,17 @@ def kills_a_writer(directory: Path) -> Iterator[None]:
         while not given_up.wait(0.002):
             new = {str(file) for file in set(directory.rglob("*.parquet")) - before}
             for executor in executors() if new else ():
-                if any(new & _open_files(pid) for pid in descendants(executor)):
+                if not _has_open(executor, new):
+                    continue
+                # it may have closed the file since, and its answer may be with the driver
+                stop_executor(executor)
+                if _has_open(executor, new):
                     kill_executor(executor)
                     done.append(executor)
                     return
+                for pid in (*descendants(executor), executor):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -312,6 +319,10 @@ def kills_a_writer(directory: Path) -> Iterator[None]:
     assert done, "no executor was seen to write a data file"
 
 
+def _has_open(executor: int, files: set[str]) -> bool:
+    return any(files & _open_files(pid) for pid in descendants(executor))
+
+
 def _open_files(pid: int) -> set[str]:
     found = set()
     with suppress(OSError):
@@ -321,11 +332,16 @@ def _open_files(pid: int) -> set[str]:
     return found
 
 
-def kill_executor(executor: int) -> None:
-    """SIGKILL for an executor and its Python, of which none does anything after the first was hit."""
+def stop_executor(executor: int) -> None:
+    """SIGSTOP for it and its Python."""
     for pid in (executor, *descendants(executor)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
+
+
+def kill_executor(executor: int) -> None:
+    """SIGKILL for an executor and its Python, of which none does anything after the first was hit."""
+    stop_executor(executor)
     for pid in (*descendants(executor), executor):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
