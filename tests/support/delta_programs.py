@@ -264,6 +264,8 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     assert ids(spark.sql(f"SELECT id FROM {people} VERSION AS OF 1")) == [1, 2]
     assert spark.catalog.tableExists(people)
     assert "people" in [row.tableName for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
+    partitions = [one.name for one in spark.catalog.listColumns(people) if one.isPartition]
+    assert partitions == ["city"] == [c.name for c in spark.catalog.listColumns("people", schema) if c.isPartition]
     refused(lambda: spark.sql(f"CREATE TABLE {people} (id INT) USING delta"), AnalysisException)
 
     table = DeltaTable.forName(spark, people)
@@ -314,6 +316,51 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     left = spark.sql(f"SHOW TABLES IN {schema}").collect()  # and the session's temporary views, whoever made them
     assert [row.tableName for row in left if not row.isTemporary] == []
     assert ids(spark.read.format("delta").load(place)) == []
+
+
+def temporary_views(spark: Any, directory: str) -> None:
+    """A view shows the table as it is, and a change of rows may call the table by the view's name."""
+    from delta.tables import DeltaTable
+
+    path = f"{directory}/viewed"
+    name = f"delta.`{path}`"
+    schema = "id INT, s STRING"
+
+    def append(*rows: tuple[Any, ...], columns: str = schema) -> None:
+        writer = spark.createDataFrame(list(rows), columns).write.format("delta").mode("append")
+        writer.option("mergeSchema", True).save(path)
+
+    append((1, "a"), (2, "b"))
+    spark.read.format("delta").load(path).createOrReplaceTempView("program_view")
+    spark.sql(f"CREATE TEMP VIEW program_later AS SELECT s, id FROM {name} WHERE id > 1")
+    spark.read.format("delta").option("versionAsOf", 0).load(path).createOrReplaceTempView("program_old")
+    try:
+        append((3, "c"))
+        assert ids(spark.sql("SELECT * FROM PROGRAM_VIEW")) == ids(spark.table("program_view")) == [1, 2, 3]
+        spark.sql("UPDATE program_view SET s = 'z' WHERE program_view.id = 1")
+        source = "(SELECT 9 AS id, 'n' AS s) x"
+        merge = f"USING {source} ON program_view.id = x.id WHEN NOT MATCHED THEN INSERT *"
+        assert spark.sql(f"MERGE INTO program_view {merge}").collect()[0].num_inserted_rows == 1
+        spark.sql("INSERT INTO program_view SELECT id + 100, s FROM program_view WHERE id = 9")
+        assert sorted(map(tuple, spark.table("program_view").collect()))[0] == (1, "z")
+        assert ids(spark.sql("SELECT id FROM program_later")) == [2, 3, 9, 109]
+        spark.sql("DELETE FROM program_view WHERE id > 3")
+        append((4, "d", 5), columns=f"{schema}, more INT")
+        assert spark.table("program_view").columns == ["id", "s"]
+        assert ids(spark.table("program_later")) == [2, 3, 4] and ids(spark.table("program_old")) == [1, 2]
+        assert ids(spark.read.format("delta").load(path)) == ids(spark.read.table("program_view")) == [1, 2, 3, 4]
+
+        # a view of something else under the same name
+        spark.range(2).createOrReplaceTempView("program_view")
+        spark.sql("CREATE OR REPLACE TEMP VIEW program_later AS SELECT 7 AS id")
+        DeltaTable.forPath(spark, path).delete("id = 1")
+        assert ids(spark.table("program_view")) == [0, 1] and ids(spark.table("program_later")) == [7]
+        DeltaTable.forPath(spark, path).toDF().createOrReplaceTempView("program_view")
+        spark.sql("DELETE FROM program_view WHERE id = 2")
+        assert ids(spark.sql("SELECT id FROM program_view")) == [3, 4]
+    finally:
+        for view in ("program_view", "program_later", "program_old"):
+            spark.catalog.dropTempView(view)
 
 
 def whole_names(spark: Any, directory: str) -> None:
@@ -473,4 +520,5 @@ PROGRAMS: Iterable[Program] = (
     whole_names,
     what_is_said,
     what_tables_there_are,
+    temporary_views,
 )

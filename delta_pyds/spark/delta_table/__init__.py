@@ -17,6 +17,7 @@
 - ``identifiers``: where a table is: names, paths, Hadoop's settings
 - ``settings``: what the session says now
 - ``descriptions``: history and detail as DataFrames
+- ``private_hooks``: attributes of the reference's objects in the JVM, refused
 - ``results``: what a command did, as a DataFrame
 - ``spark_errors``: errors that are caught as Spark's, too
 """

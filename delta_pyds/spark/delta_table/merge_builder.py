@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, overload
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
 from delta_pyds.spark.delta_table.called_by_name import apart_from_source, renamed, renamed_clauses
+from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.results import merged_rows, once
 from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class DeltaMergeBuilder:
+class DeltaMergeBuilder(WithoutJvm):
     """What becomes of the rows of a merge; ``DeltaTable.merge`` makes one, ``execute`` runs it.
 
     Clauses of one kind are tried in the order given, and the first whose condition is true decides; of each kind only

@@ -15,6 +15,7 @@ from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.layout_frame import layout_frame
+from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.settings import layout_sizes
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.row_changes.handle import TableHandle
@@ -59,7 +60,7 @@ class LayoutMethods:
             run_again(handle.max_runs, lambda: cluster_by(handle.open(), columns, command_options(handle)))
 
 
-class DeltaOptimizeBuilder:
+class DeltaOptimizeBuilder(WithoutJvm):
     """How a table's rows are laid out anew: choose partitions by ``where``, then execute.
 
     Each execution returns one row: the table's path, and the struct of metrics that the reference returns;

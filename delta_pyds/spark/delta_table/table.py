@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from delta_pyds.catalog.address import locate
@@ -24,10 +25,12 @@ from delta_pyds.spark.delta_table.identifiers import is_table, path_if_in_name, 
 from delta_pyds.spark.delta_table.maintenance import MaintenanceMethods
 from delta_pyds.spark.delta_table.merge_builder import DeltaMergeBuilder
 from delta_pyds.spark.delta_table.optimize_builder import LayoutMethods
+from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.results import affected_rows, once
 from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table_builder import CreateMethods
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import follow
 from delta_pyds.spark.named_tables.places import follower
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
 _ENGINES = ("auto", "process", "tasks", "spark")
 
 
-class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods):
+class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods, WithoutJvm):
     """A Delta table, with the methods of ``delta.tables.DeltaTable``: a program changes its import and runs.
 
     >>> from delta_pyds import DeltaTable
@@ -200,7 +203,11 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods)
             known = [held for held in (first, own) if held is not None and held is not frame]
             shown = answering_to(frame, known if first is not own else known[:1], handle.alias)
             self._frames.setdefault(handle.alias, shown)
-            remember(shown, report_of(frame))
+            report = report_of(frame)
+            remember(shown, report)
+            again = partial(read, handle.spark, path, storage_options=handle.storage_options)
+            place = followed_views.Source(path, handle.storage_options)
+            followed_views.remember(shown, followed_views.Origin((place,), again, whole=True, version=report.version))
             return shown
 
     def alias(self, aliasName: str) -> DeltaTable:

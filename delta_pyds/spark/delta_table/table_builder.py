@@ -20,6 +20,7 @@ from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
 from delta_pyds.spark.delta_table.identifiers import path_if_in_name
+from delta_pyds.spark.delta_table.private_hooks import WithoutJvm
 from delta_pyds.spark.delta_table.settings import default_properties, user_metadata
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.named_tables.places import (
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class DeltaTableBuilder(Generic[T]):
+class DeltaTableBuilder(WithoutJvm, Generic[T]):
     """A table that shall be: columns, layout, properties; ``execute`` makes it. Each method returns the builder.
 
     >>> table = (

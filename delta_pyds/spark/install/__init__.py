@@ -9,6 +9,7 @@ of ours is Spark's own, with its results and its errors.
 - ``catalog``: ``spark.catalog``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``
+- ``views``: ``df.createOrReplaceTempView``
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``

@@ -17,9 +17,10 @@ from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install import told as tell
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
-from delta_pyds.spark.install.names import named_if_ours, read_named
+from delta_pyds.spark.install.names import load_followed, named_if_ours, read_named
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.install.told import Told, for_ours, session_of, told
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.options.read import parse_read_options
 from delta_pyds.spark.options.values import storage_options
@@ -57,7 +58,7 @@ def _load_method(original: Method) -> Method:
             partition = _partition(spark, root, said)
             if partition is not None:
                 return _rows_of_partition(spark, *partition, said.options("path"))
-            return load_by_options(spark, shared_path(spark, root), said.options("path"))
+            return load_followed(spark, shared_path(spark, root), said.options("path"))
 
     return load
 
@@ -101,6 +102,7 @@ def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
         prepare(spark)
+        followed_views.refresh(spark)
         path = path_if_ours(spark, tableName)
         if path is None:
             named = named_if_ours(spark, tableName)
@@ -109,7 +111,7 @@ def _table_method(original: Method) -> Method:
             with errors_of_spark():
                 return read_named(spark, named, told(self).options("path"))
         with errors_of_spark():
-            return load_by_options(spark, shared_path(spark, path), told(self).options("path"))
+            return load_followed(spark, shared_path(spark, path), told(self).options("path"))
 
     return table
 
@@ -117,6 +119,7 @@ def _table_method(original: Method) -> Method:
 def _table_of_session(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         prepare(self)
+        followed_views.refresh(self)
         path = path_if_ours(self, tableName)
         if path is None:
             named = named_if_ours(self, tableName)
@@ -126,7 +129,7 @@ def _table_of_session(original: Method) -> Method:
             with errors_of_spark():
                 return read_named(self, named, {})
         with errors_of_spark():
-            return load_by_options(self, shared_path(self, path), {})
+            return load_followed(self, shared_path(self, path), {})
 
     return table
 

@@ -19,6 +19,7 @@ from delta_pyds.spark.install.batch_reads import path_if_ours
 from delta_pyds.spark.install.formats import is_ours
 from delta_pyds.spark.install.names import named_if_ours
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.lookup import find_all
 from delta_pyds.spark.named_tables.places import open_shared
 from delta_pyds.spark.named_tables.texts import SESSION_CATALOG, NamedTable, is_holder, quoted
@@ -149,6 +150,20 @@ def _get_method(original: Method) -> Method:
     return get
 
 
+def _columns_method(original: Method) -> Method:
+    def columns(self: Any, tableName: str, dbName: str | None = None) -> Any:
+        found = original(self, tableName, dbName)
+        named = named_if_ours(self._sparkSession, tableName if dbName is None else quoted((dbName, tableName)))
+        if named is None:
+            return found
+        # the view that holds the name has no partitions
+        snapshot = open_shared(self._sparkSession, str(shared_path(self._sparkSession, named.location)), None)
+        partitions = {name.lower() for name in snapshot.metadata.partition_columns or ()}
+        return [one._replace(isPartition=one.name.lower() in partitions) for one in found]
+
+    return columns
+
+
 def _list_method(original: Method) -> Method:
     def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> Any:
         found = original(self, dbName, pattern)
@@ -186,6 +201,14 @@ def _drop_view_method(original: Method) -> Method:
     return drop
 
 
+def _drop_temporary_method(original: Method) -> Method:
+    def drop(self: Any, viewName: str) -> Any:
+        followed_views.forget(self._sparkSession, viewName)
+        return original(self, viewName)
+
+    return drop
+
+
 def _truncate_method(original: Method) -> Method:
     def truncate(self: Any, tableName: str) -> None:
         if not _run(self._sparkSession, tableName, "TRUNCATE TABLE {}"):
@@ -212,7 +235,9 @@ CATALOG: dict[str, Replacement] = {
     "tableExists": _exists_method,
     "getTable": _get_method,
     "listTables": _list_method,
+    "listColumns": _columns_method,
     "dropTable": _drop_method,
     "dropView": _drop_view_method,
+    "dropTempView": _drop_temporary_method,
     "truncateTable": _truncate_method,
 }

@@ -23,8 +23,10 @@ from delta_pyds.spark.install import (
     statements,
     streams,
     table_writes,
+    views,
 )
 from delta_pyds.spark.install.delta_modules import put_modules, take_back_modules
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.reference import has_reference
 from delta_pyds.spark.session import register
 
@@ -100,6 +102,7 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
         register(spark)
     with _lock:
         _put(remote)
+        followed_views.start()
         if wanted:
             formats.want_delta(True)
         ours = wanted if spark is None else formats.delta_is_ours(spark)
@@ -122,6 +125,7 @@ def uninstall() -> None:
     """
     with _lock:
         patches.take_back()
+        followed_views.stop()
         formats.want_delta(False)
         formats.take_back_catalogs()
         take_back_modules()
@@ -195,7 +199,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
         (readwriter.DataFrameWriterV2, table_writes.WRITER),
-        (frames.DataFrame, table_writes.FRAME | merges.FRAME),
+        (frames.DataFrame, table_writes.FRAME | views.FRAME | merges.FRAME),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),

@@ -5,16 +5,22 @@ Invariant: a name that nothing or somebody else has is Spark's, unless the call 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.delta_table.table import DeltaTable
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.lookup import find, find_quietly
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.options.values import storage_options
 from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import load_by_options
+from delta_pyds.storage.resolve import has_scheme
+from delta_pyds.storage.table_path import PathLike, absolute_table_path
 from delta_pyds.table.scan.column_selection import parse_column_list
 from delta_pyds.table.scan.read_report import remember, report_of
 
@@ -22,6 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+
+# options of a read that does not show the table as it is now
+_OF_THE_PAST = {"versionasof", "timestampasof", "readchangefeed", "readchangedata"}
+# options that leave no row and no column out
+_OF_PLACES = {"storageoptions", "allowedroots", "timezone", "minpartitions"}
 
 
 def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
@@ -35,14 +47,36 @@ def named_if_ours(spark: SparkSession, name: Any) -> NamedTable | None:
         return find_quietly(spark, name)
 
 
+def load_followed(spark: SparkSession, path: PathLike, options: Mapping[str, str]) -> DataFrame:
+    """``load_by_options``. A temporary view of it follows the table, unless it is of a version or of changes."""
+    frame = load_by_options(spark, path, options)
+    given = {key.lower() for key in options}
+    if not given & _OF_THE_PAST and "@" not in str(path).rpartition("/")[2]:
+        storage = storage_options({key.lower(): text for key, text in options.items()})
+        place = followed_views.Source(absolute_table_path(path, remote=is_remote(spark)), storage)
+        if has_scheme(path):
+            place = followed_views.Source(str(path), storage)
+        followed_views.remember(
+            frame,
+            followed_views.Origin(
+                (place,),
+                partial(load_by_options, spark, path, dict(options)),
+                whole=given <= _OF_PLACES,
+                version=report_of(frame).version,
+            ),
+        )
+    return frame
+
+
 def read_named(spark: SparkSession, table: NamedTable, options: Mapping[str, str]) -> DataFrame:
     """The table as ``delta_pyds.read`` reads it. Its columns may be called by its name."""
     follow_now(spark, table)
-    frame = load_by_options(spark, shared_path(spark, table.location), options)
+    frame = load_followed(spark, shared_path(spark, table.location), options)
     shown = frame.alias(table.table)
     report = report_of(frame)
     if report is not None:
         remember(shown, report)
+    followed_views.remember_same(shown, frame)
     return shown
 
 

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
@@ -60,6 +61,9 @@ _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 def _sql_method(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
         prepare(self)
+        if isinstance(sqlQuery, str):
+            followed_views.forget_made_by(self, sqlQuery)
+        followed_views.refresh(self)
         context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
         is_ours = isinstance(text, str) and _is_about_ours(self, text)

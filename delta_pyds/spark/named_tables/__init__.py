@@ -9,5 +9,6 @@ Connect too.
 - ``naming``: names given, followed, changed and taken away
 - ``places``: where a table by name is, or shall be
 - ``orphans``: holders that a process left behind when it died
+- ``followed_views``: temporary views that show their tables as they are now
 - ``managed``: tables by the name of the catalog that manages them
 """

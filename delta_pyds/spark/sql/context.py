@@ -14,6 +14,7 @@ from delta_pyds.spark.delta_table.settings import for_one_command
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.same_files import require_same_files
+from delta_pyds.spark.sql import names
 from delta_pyds.spark.sql.frames import Frames, Metadata, stand_in
 from delta_pyds.spark.sql.names import Names
 from delta_pyds.statements.kinds import SqlText, TableChanges, TableReference, TableSpan
@@ -42,6 +43,7 @@ class StatementContext:
         self.spark = spark
         self.text = text
         self.parsed = parsed
+        parsed.statement = names.by_view(spark, parsed.statement)
         self.args = args
         self.names = Names(spark)
         metadata: Metadata = "rows" if parsed.asks_for_row_ids else "files" if parsed.asks_for_files else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import TableNotFoundError, UserError
@@ -16,17 +17,20 @@ from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator, f
 from delta_pyds.spark.delta_table.settings import default_properties
 from delta_pyds.spark.delta_table.table import DeltaTable
 from delta_pyds.spark.delta_table.table_builder import DeltaTableBuilder
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.places import Place, no_table_to_replace, place_of, refuse_existing, settle
 from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.same_files import shared_path
 from delta_pyds.spark.session import Mode, write
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.names import at_path, refuse_in_catalog
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
+from delta_pyds.statements.parse import parse_statement
 from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _BUILDERS = {
     "create": DeltaTable.create,
@@ -257,23 +261,59 @@ def clone(context: StatementContext, statement: Clone) -> DataFrame:
 
 
 def temporary_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
-    """A view over the tables as they are now: it stays at their versions."""
+    """A view over the tables as they are now. It stays at their versions, unless ``install`` has views follow them."""
     if len(statement.name.parts) != 1:
         raise UserError(
             f"a temporary view has a name without dots, and {statement.name.text!r:.200} is another.",
             code="TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
         )
-    frame = context.query(statement.query, stays=False)
-    if statement.columns is not None:
-        if len(statement.columns) != len(frame.columns):
-            raise UserError(
-                f"the view has {len(statement.columns)} names for {len(frame.columns)} columns.",
-                code="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
-            )
-        frame = frame.toDF(*statement.columns)
+    places, whole = _followed(context, statement)
+    can_follow = not statement.is_global and followed_views.can_follow(context.spark, places)
+    seen = followed_views.states(context.spark, places) if can_follow else ()
+    frame = _rows_of_view(context, statement)
     name = statement.name.parts[0]
     if statement.is_global:
         frame.createOrReplaceGlobalTempView(name) if statement.replace else frame.createGlobalTempView(name)
     else:
         frame.createOrReplaceTempView(name) if statement.replace else frame.createTempView(name)
+        again = partial(_rows_of_view_again, context.spark, context.text, context.args)
+        origin = followed_views.Origin(places, again, whole) if can_follow else None
+        followed_views.follow(context.spark, name, frame, origin, seen)
     return context.nothing()
+
+
+def _followed(context: StatementContext, statement: TemporaryView) -> tuple[tuple[followed_views.Source, ...], bool]:
+    """The tables by path that the view shows as they are now, and whether it shows one of them and nothing else.
+
+    A name means what it means when somebody looks, and DataFrames of the user are gone then.
+    """
+    spans = context.parsed.tables_in(statement.query, context.names.is_ours)
+    tables = [span.table for span in spans if isinstance(span.table, TableReference) and not span.table.travels]
+    if context.frames.has_frames_of_user:
+        return (), False
+    found = [context.names.by_path(table) for table in tables]
+    # with a scheme, where the server of Spark Connect is proved to have the same files
+    paths = ((str(shared_path(context.spark, table.path or "")), table.storage_options) for table in found)
+    places = tuple(followed_views.Source(path, options) for path, options in paths)
+    text = statement.query.text
+    around = "" if len(spans) != 1 else text[: spans[0].start] + text[spans[0].end :]
+    whole = len(places) == 1 and statement.columns is None and around.upper().split() == ["SELECT", "*", "FROM"]
+    return places, whole
+
+
+def _rows_of_view(context: StatementContext, statement: TemporaryView) -> DataFrame:
+    frame = context.query(statement.query, stays=False)
+    if statement.columns is None:
+        return frame
+    if len(statement.columns) != len(frame.columns):
+        raise UserError(
+            f"the view has {len(statement.columns)} names for {len(frame.columns)} columns.",
+            code="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
+        )
+    return frame.toDF(*statement.columns)
+
+
+def _rows_of_view_again(spark: SparkSession, text: str, args: Any) -> DataFrame:
+    parsed = parse_statement(text, args)
+    assert isinstance(parsed.statement, TemporaryView)
+    return _rows_of_view(StatementContext(spark, text, parsed, args), parsed.statement)

@@ -81,6 +81,10 @@ class Frames:
         self._given = given or {}
         self._read: dict[Any, DataFrame] = {}
 
+    @property
+    def has_frames_of_user(self) -> bool:
+        return bool(self._given)
+
     def of(self, table: TableReference | TableChanges) -> DataFrame:
         """Its rows. Raises: what reading it raises; UserError for a time that is none."""
         if isinstance(table, TableReference):

@@ -9,20 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import PySparkException
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.errors import DeltaError, TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.named_tables import followed_views
 from delta_pyds.spark.named_tables.lookup import find, find_all, find_quietly, is_about_name, require
 from delta_pyds.spark.named_tables.managed import name_in_catalog
 from delta_pyds.spark.named_tables.places import follow_now
 from delta_pyds.spark.named_tables.texts import NamedTable
 from delta_pyds.spark.reference import DELTA, has_reference
 from delta_pyds.spark.same_files import shared_path
-from delta_pyds.statements.kinds import Create, PassThrough, SqlText, TableReference
+from delta_pyds.statements.kinds import (
+    Create,
+    Delete,
+    Insert,
+    Merge,
+    PassThrough,
+    SqlText,
+    TableReference,
+    Update,
+)
 from delta_pyds.statements.parse import parse_statement
 from delta_pyds.statements.spark_statements import name_of
 
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OURS = "deltapy"
+S = TypeVar("S")
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _SESSION_CATALOG = "spark_catalog"
 _NO_PATTERN = re.compile(r"[^\w ]")
@@ -151,6 +162,22 @@ def refuse_in_catalog(names: Names, reference: TableReference, what: str) -> Non
 
 def at_path(reference: TableReference, location: str) -> TableReference:
     return replace(reference, parts=(OURS, location))
+
+
+def by_view(spark: SparkSession, statement: S) -> S:
+    """A change of rows by the name of a temporary view that shows a whole table is one of the table, called so."""
+    if not isinstance(statement, (Delete, Update, Merge, Insert)) or len(statement.target.parts) != 1:
+        return statement
+    if statement.target.path is not None:
+        return statement
+    name = statement.target.parts[0]
+    place = followed_views.whole_table(spark, name)
+    if place is None:
+        return statement
+    target = replace(at_path(statement.target, place.path), storage_options=place.storage_options)
+    if isinstance(statement, Insert):
+        return replace(statement, target=target)
+    return replace(statement, target=target, alias=statement.alias or name)
 
 
 def refuse_changes_of_ours(spark: SparkSession, statement: PassThrough, args: Any = None) -> None:

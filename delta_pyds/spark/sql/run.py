@@ -233,7 +233,7 @@ def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> b
 
     Raises: TableNotFoundError and UnsupportedOperationError for a statement that only Delta has.
     """
-    if context.names.is_ours_by_name(statement.target):
+    if statement.target.path is not None or context.names.is_ours_by_name(statement.target):
         return True
     if isinstance(statement, kinds.Create):
         like = statement.like

@@ -1,0 +1,25 @@
+"""What programs reach behind the reference's Python classes for: objects of its JAR, which are not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# the attributes that hold them in ``delta.tables``
+_OF_JVM = frozenset(("_jdt", "_jbuilder", "_jmatchedBuilder", "_jnotMatchedBuilder", "_jotherBuilder"))
+
+
+class WithoutJvm:
+    """Such an attribute is an AttributeError that says so."""
+
+    if not TYPE_CHECKING:  # mypy is to find names that are misspelt
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if name in _OF_JVM:
+                raise AttributeError(
+                    f"{kind}.{name} is an object of the reference's JAR, which delta_pyds does without: use the "
+                    f"methods of {kind}, or SQL.",
+                    name=name,
+                    obj=self,
+                )
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)

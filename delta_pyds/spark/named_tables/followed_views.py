@@ -1,0 +1,229 @@
+"""Temporary views that follow their tables, after ``install``: a statement finds in them the rows of now.
+
+A DataFrame of ours stays at the version that its table had, and a temporary view of one would too. The reference's
+shows each query the table as it is, and a statement may change the table by the view's name.
+
+Invariant: a view is made anew only while it is known to be the one that was followed: in any doubt it is forgotten,
+and stays at its version. Its columns are those that it had, as long as the table has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+
+from delta_pyds.bounded_cache import BoundedCache
+from delta_pyds.errors import DeltaError
+from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.named_tables.places import open_shared
+from delta_pyds.spark.named_tables.texts import quoted
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.storage.resolve import has_scheme
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_KEPT = 256
+_NAME = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?`?(\w+)`?"
+_MADE = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[^;]*\bAS\b)", re.IGNORECASE)
+# what may make or drop a view without its name behind these words
+_ANYTHING = re.compile(r"\b(?:IMMEDIATE|BEGIN|IDENTIFIER)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that a view reads as it is now."""
+
+    path: str
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a DataFrame come from, and how they are read again. ``whole``: all rows and columns of one.
+
+    ``version``: of a single table, where it is known what was read of it.
+    """
+
+    sources: tuple[Source, ...]
+    load: Callable[[], DataFrame] = field(repr=False)
+    whole: bool
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class _View:
+    """``seen``: id and version of each table, if they are known. ``plan``: on classic sessions what tells the view from
+    another one.
+    """
+
+    name: str
+    origin: Origin
+    schema: StructType
+    seen: tuple[tuple[str, int], ...]
+    plan: Any
+
+
+_origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
+_views: BoundedCache[tuple[str, str], _View] = BoundedCache(_KEPT)
+_following = False
+
+
+def start() -> None:
+    global _following
+    _following = True
+
+
+def stop() -> None:
+    """Views stay as they are from now on."""
+    global _following
+    _following = False
+    for key in _views:
+        _views.forget(key)
+
+
+def remember(frame: DataFrame, origin: Origin) -> None:
+    """Have views of this very DataFrame follow its tables."""
+    _origins[frame] = origin
+
+
+def remember_same(frame: DataFrame, other: DataFrame) -> None:
+    """``frame`` has the rows of ``other``."""
+    origin = _origins.get(other)
+    if origin is not None:
+        _origins[frame] = origin
+
+
+def made(name: Any, frame: DataFrame) -> None:
+    """A view of that name was made of the frame: it is followed from now on, or no more."""
+    if not isinstance(name, str):
+        return
+    follow(frame.sparkSession, name, frame, _origins.get(frame))
+
+
+def follow(
+    spark: SparkSession, name: str, frame: DataFrame, origin: Origin | None, seen: tuple[tuple[str, int], ...] = ()
+) -> None:
+    """``frame``: what the view was made of. ``origin``: None for rows that follow nothing. ``seen``: see ``states``."""
+    name = name.strip("`")
+    if origin is None or not _following or not can_follow(spark, origin.sources):
+        forget(spark, name)
+        return
+    if origin.version is not None and not seen:
+        now = states(spark, origin.sources)
+        seen = now if now and now[0][1] == origin.version else ()
+    _views.put((_session(spark), name.lower()), _View(name, origin, frame.schema, seen, _plan(frame)))
+
+
+def can_follow(spark: SparkSession, sources: Sequence[Source]) -> bool:
+    """On Spark Connect a path without a scheme may be another table here."""
+    return _following and bool(sources) and (not is_remote(spark) or all(has_scheme(source.path) for source in sources))
+
+
+def forget(spark: SparkSession, name: Any) -> None:
+    if isinstance(name, str) and _follows_any():
+        _views.forget((_session(spark), name.strip("`").lower()))
+
+
+def forget_made_by(spark: SparkSession, text: str) -> None:
+    """Forget the views that a statement of Spark's may make, replace or drop."""
+    if not _follows_any():
+        return
+    if _ANYTHING.search(text):
+        session = _session(spark)
+        for key in _views:
+            if key[0] == session:
+                _views.forget(key)
+        return
+    for found in _MADE.finditer(text):
+        forget(spark, found[1] or found[2])
+
+
+def whole_table(spark: SparkSession, name: str) -> Source | None:
+    """The table of which the view shows all rows and columns; None for any other name."""
+    if not _follows_any():
+        return None
+    view = _views.get((_session(spark), name.lower()))
+    if view is None or not view.origin.whole or not _is_there(spark, view):
+        return None
+    return view.origin.sources[0]
+
+
+def refresh(spark: SparkSession) -> None:
+    """Have each view of the session show its tables as they are now. One look at the log of each table."""
+    if not _follows_any():
+        return
+    session = _session(spark)
+    known: dict[str, tuple[str, int]] = {}
+    for key in _views:
+        view = _views.get(key)
+        if key[0] != session or view is None:
+            continue
+        seen = states(spark, view.origin.sources, known)
+        if not seen or seen == view.seen:
+            continue  # of a table that is gone, who reads the view is told
+        if not _is_there(spark, view):
+            _views.forget(key)
+            continue
+        try:
+            with plain_calls():
+                frame = _fitted(view.origin.load(), view.schema)
+                frame.createOrReplaceTempView(quoted((view.name,)))
+        except (DeltaError, PySparkException):
+            _views.forget(key)  # what its text names may be gone
+        else:
+            _views.put(key, replace(view, seen=seen, plan=_plan(frame)))
+
+
+def states(
+    spark: SparkSession, sources: Sequence[Source], known: dict[str, tuple[str, int]] | None = None
+) -> tuple[tuple[str, int], ...]:
+    """Id and version of each table now; nothing, where one of them cannot be opened."""
+    known = {} if known is None else known
+    try:
+        for source in sources:
+            if source.path not in known:
+                snapshot = open_shared(spark, source.path, source.storage_options)
+                known[source.path] = snapshot.metadata.id, snapshot.version
+    except DeltaError:
+        return ()
+    return tuple(known[source.path] for source in sources)
+
+
+def _fitted(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The columns that the view had, where the table still has them with their types."""
+    now = {field.name: field.dataType for field in frame.schema.fields}
+    if len(now) == len(schema.fields) or any(now.get(field.name) != field.dataType for field in schema.fields):
+        return frame
+    return frame.select(*(quoted((field.name,)) for field in schema.fields))
+
+
+def _is_there(spark: SparkSession, view: _View) -> bool:
+    """Whether the session's view of that name is still the one that was followed.
+
+    On Spark Connect nothing tells two views apart: there the calls and statements of this process do.
+    """
+    if is_remote(spark):
+        return True
+    found = spark._jsparkSession.sessionState().catalog().getRawTempView(view.name)
+    plan = found.get().plan() if found.isDefined() else None
+    return bool(plan is not None and plan.isDefined() and plan.get().equals(view.plan))
+
+
+def _plan(frame: DataFrame) -> Any:
+    return None if is_remote(frame.sparkSession) else frame._jdf.queryExecution().analyzed()
+
+
+def _session(spark: Any) -> str:
+    """What tells sessions apart that have views of their own."""
+    return str(spark.session_id if is_remote(spark) else spark._jsparkSession.sessionUUID())
+
+
+def _follows_any() -> bool:
+    return next(iter(_views), None) is not None
