@@ -103,7 +103,8 @@ def schemas(spark: Any, directory: str) -> None:
     refused(lambda: other.write.format("delta").mode("overwrite").save(path), AnalysisException)
     other.write.format("delta").mode("overwrite").option("overwriteSchema", True).save(path)
     assert spark.read.format("delta").load(path).dtypes == [("id", "string"), ("score", "double")]
-    refused(lambda: spark.read.format("delta").load(f"{directory}/nothing"), AnalysisException)
+    missing = refused(lambda: spark.read.format("delta").load(f"{directory}/nothing"), AnalysisException)
+    assert "PATH_NOT_FOUND" in missing and "Path does not exist" in missing, missing
 
 
 def streams(spark: Any, directory: str) -> None:
@@ -363,6 +364,29 @@ def temporary_views(spark: Any, directory: str) -> None:
             spark.catalog.dropTempView(view)
 
 
+def settings(spark: Any, directory: str) -> None:
+    """Programs keep what a setting was, and set it back; and what the reference's objects hold is not there."""
+    from delta.tables import DeltaTable
+    from pyspark.errors import AnalysisException, PySparkException
+
+    name = f"delta.`{directory}/settings`"
+    spark.sql(f"CREATE TABLE {name} (id INT) USING delta")
+    drop = f"ALTER TABLE {name} DROP CONSTRAINT nothing"
+    assert "DELTA_CONSTRAINT_DOES_NOT_EXIST" in refused(lambda: spark.sql(drop), AnalysisException)
+    setting = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
+    before = spark.conf.get(setting)
+    try:
+        spark.conf.set(setting, True)
+        assert (before, spark.conf.get(setting)) == ("false", "true")
+        spark.sql(drop)
+    finally:
+        spark.conf.set(setting, before)
+    assert spark.conf.get("spark.databricks.delta.optimizeWrite.enabled") is None
+    assert spark.conf.get("spark.databricks.delta.optimize.maxFileSize", "7") == "7"
+    refused(lambda: spark.conf.get("spark.databricks.delta.nothing"), PySparkException)
+    assert "JAR" in refused(lambda: DeltaTable.forPath(spark, f"{directory}/settings")._jdt, AttributeError)
+
+
 def whole_names(spark: Any, directory: str) -> None:
     """Columns called by the whole name of their table."""
     from pyspark.errors import AnalysisException
@@ -521,4 +545,5 @@ PROGRAMS: Iterable[Program] = (
     what_is_said,
     what_tables_there_are,
     temporary_views,
+    settings,
 )

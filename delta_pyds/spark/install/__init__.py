@@ -15,6 +15,7 @@ of ours is Spark's own, with its results and its errors.
 - ``streams``: ``spark.readStream`` and ``df.writeStream``
 - ``batch_functions``: ``foreachBatch`` on Spark Connect
 - ``delta_modules``: ``import delta.tables``
+- ``runtime_settings``: ``spark.conf``
 - ``write_settings``: what the session says of a write
 - ``formats``: which names of formats are ours in a session
 - ``told``: what readers and writers were told, which on classic sessions only the JVM keeps

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.errors import UnsupportedOperationError, UserError
+from delta_pyds.errors import TableNotFoundError, UnsupportedOperationError, UserError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.delta_table.identifiers import partition_of_table, path_in_name
 from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
@@ -34,6 +34,10 @@ from delta_pyds.table.scan.read_report import remember, report_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_CODES_OF_LOAD = {
+    "DELTA_PATH_DOES_NOT_EXIST": "PATH_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE": "DELTA_TABLE_NOT_FOUND",
+}
 # of a directory whose rows have null
 _OF_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -58,9 +62,17 @@ def _load_method(original: Method) -> Method:
             partition = _partition(spark, root, said)
             if partition is not None:
                 return _rows_of_partition(spark, *partition, said.options("path"))
-            return load_followed(spark, shared_path(spark, root), said.options("path"))
+            try:
+                return load_followed(spark, shared_path(spark, root), said.options("path"))
+            except TableNotFoundError as error:
+                raise _as_of_load(error) from error
 
     return load
+
+
+def _as_of_load(error: TableNotFoundError) -> TableNotFoundError:
+    """With the code that ``load`` has in the reference, for programs that look whether there is a table."""
+    return TableNotFoundError(error.message, code=_CODES_OF_LOAD.get(error.code, error.code), **error.parameters)
 
 
 def _partition(spark: SparkSession, path: str, said: Told) -> tuple[str, dict[str, str]] | None:

@@ -20,6 +20,7 @@ from delta_pyds.spark.install import (
     formats,
     merges,
     patches,
+    runtime_settings,
     statements,
     streams,
     table_writes,
@@ -193,6 +194,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
     builder = import_module("pyspark.sql.session").SparkSession.Builder
     functions = batch_functions.writer(install) if remote else {}
     frames = import_module("pyspark.sql.connect.dataframe" if remote else "pyspark.sql.classic.dataframe")
+    settings = import_module(f"{root}.conf").RuntimeConf if remote else import_module(f"{root}.conf").RuntimeConfig
     # one of Spark Connect has no settings before its builder has set them
     made = {"newSession": _session_method} | ({} if remote else {"__init__": _init_method})
     return [
@@ -203,6 +205,7 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),
+        (settings, runtime_settings.SETTINGS),
         (_sessions(remote), batch_reads.SESSION | statements.SESSION | made),
         (builder, dict.fromkeys(("getOrCreate", "create"), _session_method)),
     ]

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     from delta_pyds.table.snapshot import Snapshot
 
+# the reference's setting: a constraint that is not there is none to drop
+_DROP_IF_EXISTS = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
+
 
 def drop_table(context: StatementContext, statement: DropTable) -> DataFrame:
     """The name goes, and the data with it where Spark's schema chose the place, as in the reference.
@@ -183,7 +186,8 @@ def add_constraint(context: StatementContext, statement: AddConstraint) -> DataF
 
 
 def drop_constraint(context: StatementContext, statement: DropConstraint) -> DataFrame:
-    context.table(statement.target).dropConstraint(statement.name, ifExists=statement.if_exists)
+    if_exists = statement.if_exists or (context.spark.conf.get(_DROP_IF_EXISTS, None) or "").strip().lower() == "true"
+    context.table(statement.target).dropConstraint(statement.name, ifExists=if_exists)
     return context.nothing()
 
 
