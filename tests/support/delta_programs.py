@@ -266,8 +266,13 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     assert spark.catalog.tableExists(people)
     assert "people" in [row.tableName for row in spark.sql(f"SHOW TABLES IN {schema}").collect()]
     partitions = [one.name for one in spark.catalog.listColumns(people) if one.isPartition]
-    assert partitions == ["city"] == [c.name for c in spark.catalog.listColumns("people", schema) if c.isPartition]
+    assert partitions == ["city"]
     refused(lambda: spark.sql(f"CREATE TABLE {people} (id INT) USING delta"), AnalysisException)
+    for query in ("(other INT) USING delta LOCATION '{}'", "USING delta LOCATION '{}' AS SELECT 1 AS other"):
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {people} {query.format(f'{directory}/elsewhere')}")
+    there = DeltaTable.createIfNotExists(spark).tableName(people).location(f"{directory}/elsewhere")
+    assert there.addColumn("other", "INT").execute().toDF().columns == ["id", "name", "city"]
+    assert not DeltaTable.isDeltaTable(spark, f"{directory}/elsewhere")
 
     table = DeltaTable.forName(spark, people)
     table.delete(f"{people}.id = 1 AND people.name <> 'x' AND spark_catalog.{people}.city IS NOT NULL")
@@ -385,6 +390,22 @@ def settings(spark: Any, directory: str) -> None:
     assert spark.conf.get("spark.databricks.delta.optimize.maxFileSize", "7") == "7"
     refused(lambda: spark.conf.get("spark.databricks.delta.nothing"), PySparkException)
     assert "JAR" in refused(lambda: DeltaTable.forPath(spark, f"{directory}/settings")._jdt, AttributeError)
+
+
+def ids_of_rows(spark: Any, directory: str) -> None:
+    from delta.tables import DeltaTable
+    from pyspark.sql.functions import col
+
+    name = f"delta.`{directory}/tracked`"
+    spark.sql(f"CREATE TABLE {name} (a INT) USING delta TBLPROPERTIES (delta.enableRowTracking = true)")
+    spark.sql(f"INSERT INTO {name} VALUES (5), (6)")
+    DeltaTable.forName(spark, name).update("a = 6", {"a": "7"})
+    rows = spark.read.table(name).select(
+        "_metadata.row_id", "_metadata.row_commit_version", "*", (col("a") + 1).alias("b")
+    )
+    assert rows.columns == ["row_id", "row_commit_version", "a", "b"], rows.columns
+    assert sorted(map(tuple, rows.collect())) == [(0, 1, 5, 6), (1, 2, 7, 8)], rows.collect()
+    assert spark.table(name).select("a").columns == ["a"]
 
 
 def whole_names(spark: Any, directory: str) -> None:
@@ -546,4 +567,5 @@ PROGRAMS: Iterable[Program] = (
     what_tables_there_are,
     temporary_views,
     settings,
+    ids_of_rows,
 )

@@ -199,7 +199,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
 
     def _execute_by_name(self, name: str) -> T:
         register(self._spark)
-        place = place_of(self._spark, name, self._location)
+        place = place_of(self._spark, name, self._location, stays=self._mode == "create_if_not_exists")
         if place.table is not None:
             refuse_existing(self._mode, name)
         elif self._mode == "replace":

@@ -9,6 +9,7 @@ of ours is Spark's own, with its results and its errors.
 - ``catalog``: ``spark.catalog``
 - ``batch_writes``: ``df.write``
 - ``table_writes``: ``df.writeTo``
+- ``row_ids``: ``df.select("_metadata.row_id")``
 - ``views``: ``df.createOrReplaceTempView``
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``

@@ -100,6 +100,10 @@ def remember_same(frame: DataFrame, other: DataFrame) -> None:
         _origins[frame] = origin
 
 
+def origin_of(frame: DataFrame) -> Origin | None:
+    return _origins.get(frame)
+
+
 def made(name: Any, frame: DataFrame) -> None:
     """A view of that name was made of the frame: it is followed from now on, or no more."""
     if not isinstance(name, str):

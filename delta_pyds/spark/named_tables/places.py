@@ -59,9 +59,12 @@ def is_name_of_session(path: Any, table: Any, catalog: Any) -> bool:
     return path is None and isinstance(table, str) and catalog is None and not is_known(DEFAULT_CATALOG)
 
 
-def place_of(spark: SparkSession, name: str | tuple[str, ...], location: str | None = None) -> Place:
+def place_of(
+    spark: SparkSession, name: str | tuple[str, ...], location: str | None = None, *, stays: bool = False
+) -> Place:
     """The place of the table of that name, or of one that shall be, at ``location`` or where its schema puts it.
 
+    ``stays``: a table of that name is left as it is, wherever it lies.
     Raises: UserError where the table of that name lies elsewhere, and where a table without this name lies in the
         place; UnsupportedOperationError for what is not ours.
     """
@@ -74,7 +77,7 @@ def place_of(spark: SparkSession, name: str | tuple[str, ...], location: str | N
         _require_empty(managed, target)
         return Place(managed, target, managed=True)
     table = found if isinstance(found, NamedTable) else require(spark, name)
-    if location is not None and not _same(location, table.location):
+    if location is not None and not stays and not _same(location, table.location):
         raise UserError(
             f"the table {table.name} lies at {table.location}, and the location '{location}' is another.",
             code="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",

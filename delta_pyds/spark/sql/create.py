@@ -202,7 +202,8 @@ def _place(context: StatementContext, statement: Create | Clone) -> Place | None
     target = statement.target
     if target.path is not None or context.names.in_catalog(target) is not None:
         return None
-    place = place_of(context.spark, target.parts, statement.location)
+    stays = statement.mode == "create_if_not_exists"
+    place = place_of(context.spark, target.parts, statement.location, stays=stays)
     if place.table is not None:
         refuse_existing(statement.mode, target.text)
     elif statement.mode == "replace":

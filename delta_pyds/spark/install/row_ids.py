@@ -1,0 +1,47 @@
+"""``df.select("_metadata.row_id")``: of Spark's hidden column a Python source gives nothing, and Spark's own Parquet
+reader no ids of rows.
+
+Invariant: only what names one of the two fields as a text, of a DataFrame that reads one table, is ours: the table is
+read with them at the DataFrame's version, where that is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.install.patches import Method, Replacement
+from delta_pyds.spark.named_tables import followed_views
+from delta_pyds.spark.native.expressions import quoted
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.spark.sql.file_metadata import read_with_row_ids
+from delta_pyds.statements.file_metadata import COLUMN
+
+_FIELDS = (f"{COLUMN}.row_id", f"{COLUMN}.row_commit_version")
+
+
+def _select_method(original: Method) -> Method:
+    def select(self: Any, *cols: Any) -> Any:
+        given = cols[0] if len(cols) == 1 and isinstance(cols[0], list) else cols
+        if not any(isinstance(column, str) and column.lower() in _FIELDS for column in given):
+            return original(self, *cols)
+        origin = followed_views.origin_of(self)
+        if origin is None or not origin.whole or len(origin.sources) != 1:
+            return original(self, *cols)
+        source = origin.sources[0]
+        with errors_of_spark(), plain_calls():
+            frame, own = read_with_row_ids(
+                self.sparkSession, source.path, origin.version, None, source.storage_options or None
+            )
+            if own:
+                return original(self, *cols)
+            shown = [quoted(name) for name in self.columns]
+            chosen = [
+                one for column in given for one in (shown if isinstance(column, str) and column == "*" else [column])
+            ]
+            return original(frame, *chosen)
+
+    return select
+
+
+FRAME: dict[str, Replacement] = {"select": _select_method}
