@@ -286,7 +286,9 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
         return
     word = token.text.upper()
     if word == "FROM":
-        group.expects = group.in_from = group.query and not _compares(reader, first)
+        group.expects = group.query and not _compares(reader, first)
+        # behind ON ... IS DISTINCT FROM the list of tables goes on
+        group.in_from = group.in_from or group.expects
     elif word == "JOIN":
         group.expects = group.in_from = group.query
     elif word == "TABLE" or (len(groups) == 1 and _takes_table(reader, first, word)):

@@ -54,6 +54,7 @@ def spans(text: str, args: Any = None) -> list[str]:
         ("WITH a AS (SELECT * FROM <delta.`/a`>) SELECT * FROM a, LATERAL explode(x), <delta.`/b`>", 2),
         ("SELECT (SELECT max(x) FROM <delta.`/a`>) FROM (<delta.`/b`> JOIN <delta.`/c`> USING (x)), <delta.`/d`>", 4),
         ("SELECT 1 FROM t WHERE x IN (SELECT y FROM <delta.`/a`>) AND delta.`/b` > 1", 1),
+        ("SELECT * FROM <delta.`/a`> a JOIN u ON u.x IS DISTINCT FROM a.x, <delta.`/b`>", 2),
         ("SELECT extract(day FROM delta.`/a`), x IS NOT DISTINCT FROM delta.`/b`, trim(BOTH 'x' FROM delta.`/c`)", 0),
         ("SELECT '<delta.`/a`>' AS x -- FROM delta.`/a`\n/* FROM delta.`/b` */", 0),
         ("SELECT 1 FROM <delta.`/a`> UNION SELECT 2 FROM <delta.`/b`> ORDER BY 1, delta.`/c`", 2),
@@ -136,6 +137,7 @@ def test_names_of_catalogs_are_found_where_there_are_any(monkeypatch: pytest.Mon
         "SELECT * FROM t TABLESAMPLE (5 PERCENT), u WITH (a = 1), <v>",
         # no tables
         "SELECT t, extract(day FROM t), x IS NOT DISTINCT FROM u, trim(BOTH 'x' FROM v) FROM <w>",
+        "SELECT * FROM <s> JOIN <u> ON s.a IS NOT DISTINCT FROM b, <v> WHERE a IS DISTINCT FROM b, c",
         "SELECT * FROM <s> LATERAL VIEW OUTER explode(m) t AS k, t LATERAL VIEW explode(n) u AS v WHERE k IN (t, u)",
         "SELECT extended t, f(t), t.u FROM <v> GROUP BY t, u WINDOW t AS (ORDER BY u)",
         "SELECT * FROM t(1), `t`(2), VALUES (1), u",
