@@ -83,14 +83,23 @@ class Expectations:
             pieces = []
             for wanted in pieces_of(ranges, hole_bytes):
                 for start, end, piece in _cover(self._pieces, *wanted):
-                    if piece is None and _HELD.take(end - start):
-                        piece = Piece(start, end, in_background(self._path, partial(self._fetch, start, end - start)))
+                    piece = piece or self._asked(start, end)
                     if piece is not None:
                         pieces.append(piece)
             expectation = Expectation(pieces, self._remove)
             self._open.add(expectation)
             self._sort()
         return expectation
+
+    def _asked(self, start: int, end: int) -> Piece | None:
+        """None where there is no room, and no thread: then it is asked for when it is read."""
+        if not _HELD.take(end - start):
+            return None
+        try:
+            return Piece(start, end, in_background(self._path, partial(self._fetch, start, end - start)))
+        except RuntimeError:
+            _HELD.give_back(end - start)
+            return None
 
     def _remove(self, expectation: Expectation) -> None:
         with self._lock:

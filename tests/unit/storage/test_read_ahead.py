@@ -209,6 +209,13 @@ def test_work_that_gets_no_thread_fails_and_the_next_is_done(monkeypatch: pytest
         for _ in range(read_ahead._THREADS):
             with pytest.raises(RuntimeError, match="new thread"):
                 in_background("s3://full/x", lambda: 1)
+        # what was to be read ahead is asked for when it is read, and holds no room
+        held = read_ahead._Held()
+        patched.setattr(read_ahead, "_HELD", held)
+        expectations = read_ahead.Expectations(lambda offset, length: CONTENT[offset : offset + length], "s3://full/y")
+        with expectations.add([(0, 1000)], 0) as expectation:
+            assert not expectation.pieces and held._bytes == 0
+            assert expectations.read(10, 20) == CONTENT[10:20]
     assert in_background("s3://full/x", lambda: 2).result(20) == 2
 
 
