@@ -95,7 +95,9 @@ def with_source_kept(run: Callable[[StorageLevel], R]) -> R:
 def conditions_of(error: BaseException) -> Iterator[str]:
     """Spark's names for what went wrong: of an error, and of those that it came of."""
     at: BaseException | None = error
-    while at is not None:
+    seen: set[int] = set()
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
         if isinstance(at, PySparkException):
             yield at.getCondition() or ""
         # of a classic session: py4j's error, or what PySpark made of it

@@ -6,7 +6,7 @@ import pytest
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
-from delta_pyds.spark.row_changes.merge_source import with_source_kept
+from delta_pyds.spark.row_changes.merge_source import conditions_of, with_source_kept
 
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
@@ -43,3 +43,9 @@ def test_another_error_and_a_fourth_loss_are_raised() -> None:
     with pytest.raises(PySparkException, match=_LOST):
         with_source_kept(lambda _: fails(lost()))
     assert len(runs) == 5
+
+
+def test_causes_may_lead_back_to_the_first() -> None:
+    first, second = RuntimeError("one"), lost()
+    first.__cause__, second.__cause__ = second, first
+    assert list(conditions_of(first)) == [_LOST]
