@@ -1,9 +1,9 @@
 """``spark.sql`` is ``delta_pyds.sql`` for what is about a table by its path, or about a name that is ours.
 
 Invariant: any other text goes to Spark as it is. On classic sessions a query that names neither path nor version is
-not parsed here, for the plan that Spark makes of it tells whether it reads a name of ours. On Spark Connect the names
-that a query reads are looked up before, at the same time, by one question to the server each; a query without any
-costs none.
+not parsed here, for the plan that Spark makes of it tells whether it reads a name of ours; one of which Spark makes
+none is, for the columns of a name may have changed. On Spark Connect the names that a query reads are looked up before,
+at the same time, by one question to the server each; a query without any costs none.
 """
 
 from __future__ import annotations
