@@ -191,8 +191,11 @@ def test_a_temporary_view_of_a_table_cannot_be_written_past_its_log(spark: Spark
     frame = spark.read.format("deltapy").load(path)
     assert delta_pyds.explain(frame).engine == "native"
     frame.createOrReplaceTempView("seen")
+    spark.read.format("deltapy").option("where", "id > 1").load(path).createOrReplaceTempView("some_seen")
 
     with pytest.raises(PySparkException):
-        spark.sql("INSERT OVERWRITE TABLE seen SELECT 7L")
-
+        spark.sql("INSERT OVERWRITE TABLE some_seen SELECT 7L")
     assert spark.read.format("deltapy").load(path).count() == 3
+    spark.sql("INSERT OVERWRITE TABLE seen SELECT 7L")
+    assert [row.id for row in spark.read.format("deltapy").load(path).collect()] == [7]
+    assert delta_pyds.DeltaTable.forPath(spark, path).history(1).collect()[0].version == 1
