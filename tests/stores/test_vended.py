@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import os
 import subprocess
 import sys
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.certificates import certificate_for
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.store_processes import AZURE, GOOGLE, azure_server
 
@@ -24,7 +23,7 @@ def test_a_table_that_only_its_catalog_opens(kind: str, tmp_path: Path) -> None:
         run("google", os.environ[GOOGLE])
         return
     # adlfs sends a SAS by https alone, so that this server shows a certificate, which the process trusts
-    certificate, key = certificate_of_this_machine(tmp_path)
+    certificate, key = certificate_for(tmp_path, "127.0.0.1")
     with azure_server(certificate, key) as url:
         run("azure", url, SSL_CERT_FILE=str(certificate))
 
@@ -40,27 +39,3 @@ def run(kind: str, url: str, **environment: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "all is well" in done.stdout
-
-
-def certificate_of_this_machine(directory: Path) -> tuple[Path, Path]:
-    """For the loopback, by nobody but itself; and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a test")])
-    now = dt.datetime.now(dt.timezone.utc)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate, secret = directory / "certificate.pem", directory / "key.pem"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-    return certificate, secret

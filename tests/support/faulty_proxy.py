@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -81,8 +82,12 @@ class Faults:
 
 
 @contextlib.contextmanager
-def proxy(store_url: str) -> Iterator[tuple[str, Faults]]:
-    """Yield its URL, and its faults, which are none at first."""
+def proxy(store_url: str, certificate: ssl.SSLContext | None = None) -> Iterator[tuple[str, Faults]]:
+    """Yield its URL, and its faults, which are none at first.
+
+    ``certificate``: clients may also take it for their proxy for https. Whatever host they ask for then, it shows
+    this certificate, and asks the store.
+    """
     target, faults, line = urlsplit(store_url), Faults(), _Line()
 
     class Handler(BaseHTTPRequestHandler):
@@ -119,6 +124,15 @@ def proxy(store_url: str) -> Iterator[tuple[str, Faults]]:
                 else:
                     received = self._stream(answer)
                     faults.exchanges.append(Exchange(self.command, self.path, answer.status, len(body), received, at))
+
+        def do_CONNECT(self) -> None:
+            assert certificate is not None
+            faults.asked.append((self.command, self.path))
+            self.send_response_only(200)
+            self.end_headers()
+            self.wfile.flush()
+            self.request = certificate.wrap_socket(self.request, server_side=True)
+            self.setup()
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on  # noqa: N815 - http.server's names
 

@@ -1,4 +1,4 @@
-"""The servers of object stores for tests, and Spark's connector for S3, installed below ``.stores`` from registries.
+"""The servers of object stores for tests, and Spark's connectors for them, installed below ``.stores`` from registries.
 
 Invariants: what is there is not fetched again; every client of a registry is given a time, after which it is ended;
 none is named here but by its client's own settings.
@@ -19,12 +19,21 @@ INSTALLED = Path(__file__).parents[2] / ".stores"
 _AZURITE, _FAKE_GCS_SERVER, _S3PROXY = "3.35.0", "v1.56.1", "4.1.0"
 _INSTALL_S = 240.0
 
-# Spark brings what hadoop-aws needs beside the SDK
+# group, artifact, version, classifier; Spark brings what they need beside those they name
+_CONNECTORS = {
+    "S3A": ("org.apache.hadoop", "hadoop-aws", "", ""),
+    "ABFS": ("org.apache.hadoop", "hadoop-azure", "", ""),
+    "hadoop-gcp": ("org.apache.hadoop", "hadoop-gcp", "", ""),
+    "GCS": ("com.google.cloud.bigdataoss", "gcs-connector", "4.0.4", "shaded"),
+}
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>local</groupId><artifactId>connectors</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
-    <dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-aws</artifactId><version>{hadoop}</version></dependency>
+    <dependency>
+      <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+      <classifier>{classifier}</classifier>
+    </dependency>
   </dependencies>
 </project>
 """
@@ -55,17 +64,20 @@ def s3proxy() -> Path:
     return _installed(jar, command)
 
 
-def s3a_jars() -> list[Path]:
-    """What a session of the installed Spark needs for ``s3a://``: hadoop-aws of its Hadoop, and the SDK."""
-    hadoop = _hadoop_of_spark()
-    folder = INSTALLED / f"s3a-{hadoop}"
+def connector_jars(name: str) -> list[Path]:
+    """What a session of the installed Spark needs for the connector: of its Hadoop's version, or of its own."""
+    group, artifact, version, classifier = _CONNECTORS[name]
+    version = version or _hadoop_of_spark()
+    folder = INSTALLED / f"{artifact}-{version}"
+    jar = folder / f"{artifact}-{version}{classifier and '-' + classifier}.jar"
     with tempfile.TemporaryDirectory() as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format(hadoop=hadoop))
+        pom.write_text(_POM.format(group=group, artifact=artifact, version=version, classifier=classifier))
         command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
-        _installed(folder / f"hadoop-aws-{hadoop}.jar", command)
-    return sorted(folder.glob("*.jar"))
+        # a JAR that is called shaded brings all that its artifact needs
+        _installed(jar, [*command, "-DexcludeTransitive=true"] if classifier else command)
+    return [jar] if classifier else sorted(folder.glob("*.jar"))
 
 
 def _hadoop_of_spark() -> str:

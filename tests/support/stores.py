@@ -20,8 +20,8 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 class Store:
     """``place``: the URL of a bucket. ``options``: the storage options. ``environment``: what says the same instead.
 
-    ``put``: writes a file, whatever is there. ``url``: the server's. ``on_disk``: the server keeps objects as files, so
-    that none is below another.
+    ``put``: writes a file, whatever is there. ``make``: makes a bucket. ``url``: the server's. ``on_disk``: the server
+    keeps objects as files, so that none is below another.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Store:
     options: dict[str, Any]
     environment: dict[str, str]
     put: Callable[[str, bytes], None]
+    make: Callable[[str], None]
     on_disk: bool = False
 
     def options_by(self, url: str) -> dict[str, Any]:
@@ -52,8 +53,12 @@ def s3_store(url: str, *, bucket: str = "bucket") -> Store:
 
     options = s3_options(url)
     filesystem = s3fs.S3FileSystem(**options)
-    if bucket != "bucket":
+
+    def make(bucket: str) -> None:
         filesystem.call_s3("create_bucket", Bucket=bucket)
+
+    if bucket != "bucket":
+        make(bucket)
 
     def put(path: str, data: bytes) -> None:
         bucket, key = store.parts(path)
@@ -65,7 +70,7 @@ def s3_store(url: str, *, bucket: str = "bucket") -> Store:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": url,
     }
-    store = Store("s3", url, f"s3://{bucket}", options, environment, put, on_disk=bucket != "bucket")
+    store = Store("s3", url, f"s3://{bucket}", options, environment, put, make, on_disk=bucket != "bucket")
     return store
 
 
@@ -93,7 +98,9 @@ def azure_store(url: str) -> Store:
         fsspec.asyn.sync(filesystem.loop, upload)
 
     environment = {"AZURE_STORAGE_CONNECTION_STRING": options["connection_string"]}
-    store = Store("azure", url, f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, environment, put)
+    store = Store(
+        "azure", url, f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net", options, environment, put, filesystem.mkdir
+    )
     return store
 
 
@@ -108,10 +115,14 @@ def google_store(url: str) -> Store:
     options = google_options(url)
     bucket = uuid.uuid4().hex
     filesystem = gcsfs.core.GCSFileSystem(**options)
-    filesystem.call("POST", "b", json={"name": bucket}, project="test")
+
+    def make(bucket: str) -> None:
+        filesystem.call("POST", "b", json={"name": bucket}, project="test")
+
+    make(bucket)
 
     def put(path: str, data: bytes) -> None:
         filesystem.pipe_file(path, data)
 
     environment = {"STORAGE_EMULATOR_HOST": options["endpoint_url"], "FSSPEC_GS_TOKEN": "anon"}
-    return Store("google", url, f"gs://{bucket}", options, environment, put)
+    return Store("google", url, f"gs://{bucket}", options, environment, put, make)

@@ -19,6 +19,7 @@ from delta_pyds.errors import DeltaError
 from delta_pyds.log.segment import LogSegment
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.native.files import spark_path
+from delta_pyds.storage.fsspec_store import protocol_of
 from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import CATALOG_OPTIONS, scheme_of
 from delta_pyds.table.scan.scan import Scan
@@ -26,21 +27,28 @@ from delta_pyds.table.scan.scan import Scan
 # The beginning of a commit has its transaction's id.
 _COMPARED_BYTES = 4096
 _AMAZON = re.compile(r"(?:.*\.)?amazonaws\.com(\.cn)?")
+_GOOGLE = "https://storage.googleapis.com"
+_NAMES_ACCOUNT = re.compile(r"abfss?://[^/@]+@[^/@]+")
+_HTTP_CLIENT = "HTTP_API_CLIENT"
+_BLOCK_SIZE = "fs.gs.block.size"
+_PROVIDER_PATH = "hadoop.security.credential.provider.path"
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """``endpoint``: where the connector asks for objects of a bucket, by a Hadoop configuration.
+    """``endpoint``: where the connector asks for what is at a URL, by a Hadoop configuration.
 
-    ``credentials``: settings of which one is there where the session has credentials of its own.
+    ``credentials``: settings of which one is there where the session has credentials of its own; ``{authority}`` and
+    ``{host}`` are of the table's URL. ``cannot_read``: what of the settings the connector stops at, as a sentence.
     """
 
     name: str
     classes: tuple[str, ...]
     package: str
     endpoint: Callable[[Any, str], str]
-    endpoint_setting: str
+    endpoint_remedy: str
     credentials: tuple[str, ...]
+    cannot_read: Callable[[Any], str] = lambda _: ""
 
 
 class NoConnectorError(Exception):
@@ -56,9 +64,9 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
     scheme = scheme_of(root)
     if scheme == "file":
         return ""
-    kind = _KINDS.get(scheme)
+    kinds = _KINDS.get(protocol_of(scheme))
     given = [name for name in scan.state.storage_options if not name.startswith(CATALOG_OPTIONS)]
-    if kind is None:
+    if kinds is None:
         if given:
             raise NoConnectorError("storage options are given, which Spark's own reader does not take")
         return ""  # such as hdfs: the path says all
@@ -66,49 +74,68 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         raise NoConnectorError("through Spark Connect, it is not seen which store the server's connector reads")
     if not isinstance(storage, ObjectStorage):
         raise NoConnectorError("the storage is opened by rules of its own, which Spark's connector does not know")
+    path = spark_path(root)
+    if protocol_of(scheme) == "abfs" and not _NAMES_ACCOUNT.match(path):
+        raise NoConnectorError(
+            "Spark's connector ABFS takes no such path: give it as abfss://container@account.dfs.core.windows.net/..."
+        )
     session: Any = spark
     try:
-        files = _opened(session, kind, spark_path(root), storage.endpoint(), with_options=bool(given))
+        settings = session._jsparkSession.sessionState().newHadoopConf()
+        kind = _kind_of(session, kinds, path.partition("://")[0], settings)
+        files = _opened(session, kind, path, settings, storage.endpoint(), with_options=bool(given))
         _check_same(session, files, kind, scan.snapshot.segment, storage)
     except NoConnectorError:
         raise
     except Exception as error:  # the JVM's, whatever it is
-        raise NoConnectorError(f"Spark's connector {kind.name} cannot be asked: {_say(error)}") from error
+        raise NoConnectorError(f"Spark's connector for {scheme}:// cannot be asked: {_say(error)}") from error
     return kind.name
 
 
-def _opened(session: Any, kind: _Kind, root: str, endpoint: str, *, with_options: bool) -> Any:
-    """Hadoop's file system of the session for the table, which is at the endpoint."""
-    scheme, bucket = root.partition("://")[0], root.partition("://")[2].partition("/")[0]
-    hadoop = session._jvm.org.apache.hadoop.fs
-    settings = session._jsparkSession.sessionState().newHadoopConf()
+def _kind_of(session: Any, kinds: tuple[_Kind, ...], scheme: str, settings: Any) -> _Kind:
+    """Of these the one that the session reads the scheme by."""
     try:
-        implementation = hadoop.FileSystem.getFileSystemClass(scheme, settings).getName()
+        name = session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings).getName()
     except Exception as error:
-        raise NoConnectorError(
-            f"Spark has no connector for {scheme}://: add {kind.package} to the session (spark.jars.packages)"
-        ) from error
-    if implementation not in kind.classes:
-        raise NoConnectorError(f"the session reads {scheme}:// by {implementation}, which is not known")
+        for kind in kinds:
+            # a later Hadoop names another class for the scheme than that of the connector which is there
+            if settings.getClassByNameOrNull(kind.classes[0]) is not None:
+                raise NoConnectorError(
+                    f"Spark does not know its connector {kind.name}: set spark.hadoop.fs.{scheme}.impl to "
+                    f"{kind.classes[0]}"
+                ) from error
+        packages = " or ".join(kind.package for kind in kinds)
+        raise NoConnectorError(f"Spark has no connector for {scheme}://: add {packages} to the session") from error
+    for kind in kinds:
+        if name in kind.classes:
+            return kind
+    raise NoConnectorError(f"the session reads {scheme}:// by {name}, which is not known")
+
+
+def _opened(session: Any, kind: _Kind, root: str, settings: Any, endpoint: str, *, with_options: bool) -> Any:
+    """Hadoop's file system of the session for the table, which is at the endpoint."""
     # before anything is asked at a place where the table is not
-    _check_endpoint(kind, settings, bucket, endpoint)
-    if with_options and not any(_is_set(settings, name.format(bucket=bucket)) for name in kind.credentials):
+    _check_endpoint(kind, settings, root, endpoint)
+    authority = _authority(root)
+    names = [name.format(authority=authority, host=authority.rpartition("@")[2]) for name in kind.credentials]
+    if with_options and not any(_is_set(settings, name) for name in names):
         raise NoConnectorError(
             "storage options are given, and the session has no credentials of its own for Spark's connector: set "
-            f"spark.hadoop.{kind.credentials[0]}"
+            f"spark.hadoop.{names[0]}"
         )
-    files = hadoop.Path(root).getFileSystem(settings)
+    if unread := kind.cannot_read(settings):
+        raise NoConnectorError(unread)
+    files = session._jvm.org.apache.hadoop.fs.Path(root).getFileSystem(settings)
     # one that was opened before has the settings of then
-    _check_endpoint(kind, files.getConf(), bucket, endpoint)
+    _check_endpoint(kind, files.getConf(), root, endpoint)
     return files
 
 
-def _check_endpoint(kind: _Kind, settings: Any, bucket: str, endpoint: str) -> None:
-    found = kind.endpoint(settings, bucket)
+def _check_endpoint(kind: _Kind, settings: Any, root: str, endpoint: str) -> None:
+    found = kind.endpoint(settings, root)
     if not _is_same_place(found, endpoint):
         raise NoConnectorError(
-            f"Spark's connector {kind.name} asks {found}, and the table is at {endpoint}: set "
-            f"spark.hadoop.{kind.endpoint_setting}"
+            f"Spark's connector {kind.name} asks {found}, and the table is at {endpoint}: {kind.endpoint_remedy}"
         )
 
 
@@ -149,21 +176,53 @@ def _origin(url: Any) -> tuple[str, str, int]:
     return url.scheme, (url.hostname or "").lower(), url.port or {"http": 80}.get(url.scheme, 443)
 
 
-def _of_s3(settings: Any, bucket: str) -> str:
+def _authority(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def _of_s3(settings: Any, root: str) -> str:
     secure = settings.getBoolean("fs.s3a.connection.ssl.enabled", True)
-    found = settings.get(f"fs.s3a.bucket.{bucket}.endpoint") or settings.get("fs.s3a.endpoint") or ""
+    found = settings.get(f"fs.s3a.bucket.{_authority(root)}.endpoint") or settings.get("fs.s3a.endpoint") or ""
     place = found.strip() or "s3.amazonaws.com"
     return place if "://" in place else f"http{'s' if secure else ''}://{place}"
 
 
-def _of_azure(_: Any, authority: str) -> str:
+def _of_azure(settings: Any, root: str) -> str:
+    host = _authority(root).rpartition("@")[2]
+
+    def setting(name: str) -> str:
+        # what is set for the account goes before what is set for all, and where it is empty, too
+        found = settings.get(f"{name}.{host}")
+        return str((settings.get(name) if found is None else found) or "").strip()
+
+    secure = root.startswith("abfss:") or settings.getBoolean("fs.azure.always.use.https", True)
+    secure = secure or setting("fs.azure.account.auth.type").lower() == "oauth"
+    # an emulator's; without a port it is not looked at
+    elsewhere = setting("fs.azure.abfs.endpoint")
     # the account's blobs have another name of the same server
-    host = authority.rpartition("@")[2].replace(".dfs.", ".blob.", 1)
-    return f"https://{host or 'no account'}"
+    place = elsewhere if ":" in elsewhere else host.replace(".dfs.", ".blob.", 1)
+    return f"http{'s' if secure else ''}://{place}"
 
 
 def _of_google(settings: Any, _: str) -> str:
-    return settings.get("fs.gs.storage.root.url") or "https://storage.googleapis.com"
+    # the client of gRPC asks Google, whatever is set
+    by_http = (settings.get("fs.gs.client.type") or _HTTP_CLIENT).strip().upper() == _HTTP_CLIENT
+    return (by_http and settings.get("fs.gs.storage.root.url")) or _GOOGLE
+
+
+def _always_of_google(*_: Any) -> str:
+    return _GOOGLE
+
+
+def _sizes_with_a_unit(settings: Any) -> str:
+    """Hadoop 3.5 brings settings of ``fs.gs`` for a connector of its own, which writes sizes otherwise."""
+    found = (settings.get(_BLOCK_SIZE) or "").strip()
+    if not found or found.isdigit():
+        return ""
+    return (
+        f"Spark's connector GCS does not read {_BLOCK_SIZE} as Hadoop has it ({found}): set "
+        f"spark.hadoop.{_BLOCK_SIZE} 67108864"
+    )
 
 
 def _say(error: Exception) -> str:
@@ -176,31 +235,43 @@ def _say(error: Exception) -> str:
 _S3A = _Kind(
     "S3A",
     ("org.apache.hadoop.fs.s3a.S3AFileSystem",),
-    "org.apache.hadoop:hadoop-aws of its Hadoop's version",
+    "org.apache.hadoop:hadoop-aws of its Hadoop's version (spark.jars.packages)",
     _of_s3,
-    "fs.s3a.endpoint",
+    "set spark.hadoop.fs.s3a.endpoint",
     (
-        "fs.s3a.access.key", "fs.s3a.bucket.{bucket}.access.key", "fs.s3a.aws.credentials.provider",
-        "fs.s3a.bucket.{bucket}.aws.credentials.provider", "hadoop.security.credential.provider.path",
+        "fs.s3a.access.key", "fs.s3a.bucket.{authority}.access.key", "fs.s3a.aws.credentials.provider",
+        "fs.s3a.bucket.{authority}.aws.credentials.provider", _PROVIDER_PATH,
     ),
 )  # fmt: skip
 _ABFS = _Kind(
     "ABFS",
     (
-        "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
         "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
+        "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     ),
-    "org.apache.hadoop:hadoop-azure of its Hadoop's version",
+    "org.apache.hadoop:hadoop-azure of its Hadoop's version (spark.jars.packages)",
     _of_azure,
-    "fs.azure.account.key.ACCOUNT.dfs.core.windows.net",
-    (),
+    "for another place than the account's, give the path as abfs:// and set spark.hadoop.fs.azure.abfs.endpoint",
+    (
+        "fs.azure.account.key.{host}", "fs.azure.account.key", "fs.azure.account.auth.type.{host}",
+        "fs.azure.account.auth.type", _PROVIDER_PATH,
+    ),
+)  # fmt: skip
+_HADOOP_GCP = _Kind(
+    "hadoop-gcp",
+    ("org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",),
+    "org.apache.hadoop:hadoop-gcp of its Hadoop's version (spark.jars.packages)",
+    _always_of_google,
+    "it can be told no other, but com.google.cloud.bigdataoss:gcs-connector can",
+    ("fs.gs.auth.type",),
 )
 _GCS = _Kind(
     "GCS",
     ("com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",),
-    "com.google.cloud.bigdataoss:gcs-connector, the shaded one",
+    "com.google.cloud.bigdataoss:gcs-connector, its JAR called shaded (spark.jars)",
     _of_google,
-    "fs.gs.storage.root.url",
+    "set spark.hadoop.fs.gs.storage.root.url",
     ("fs.gs.auth.type", "google.cloud.auth.type"),
+    _sizes_with_a_unit,
 )
-_KINDS = {"s3": _S3A, "abfs": _ABFS, "abfss": _ABFS, "gs": _GCS}
+_KINDS = {"s3": (_S3A,), "abfs": (_ABFS,), "gs": (_HADOOP_GCP, _GCS)}

@@ -50,28 +50,66 @@ class Settings:
     ],
 )
 def test_places_of_s3(settings: Settings, endpoint: str, same: bool) -> None:
-    assert connectors._is_same_place(connectors._of_s3(settings, "b"), endpoint) == same
+    assert connectors._is_same_place(connectors._of_s3(settings, "s3a://b/t"), endpoint) == same
+
+
+ACCOUNT = "acct.dfs.core.windows.net"
+LOCAL = {"fs.azure.abfs.endpoint": "127.0.0.1:10000", "fs.azure.always.use.https": "false"}
+OAUTH = {"fs.azure.account.auth.type": "OAuth"}
+AZURE, AZURITE = "https://acct.blob.core.windows.net/", "http://127.0.0.1:10000/acct"
 
 
 @pytest.mark.parametrize(
-    ("authority", "endpoint", "same"),
+    ("scheme", "settings", "endpoint", "same"),
     [
-        ("c@acct.dfs.core.windows.net", "https://acct.blob.core.windows.net/", True),
-        ("c@acct.dfs.core.windows.net", "https://other.blob.core.windows.net/", False),
-        ("c@acct.dfs.core.windows.net", "http://127.0.0.1:10000/acct", False),
-        ("c", "https://acct.blob.core.windows.net/", False),
+        ("abfss", {}, AZURE, True),
+        ("abfs", {}, AZURE, True),
+        ("abfss", {}, "https://other.blob.core.windows.net/", False),
+        ("abfss", {}, AZURITE, False),
+        ("abfs", {"fs.azure.always.use.https": "false"}, AZURE, False),
+        ("abfss", {"fs.azure.always.use.https": "false"}, AZURE, True),
+        ("abfs", {"fs.azure.always.use.https": "false", **OAUTH}, AZURE, True),
+        ("abfs", {"fs.azure.always.use.https": "false", f"fs.azure.account.auth.type.{ACCOUNT}": "OAuth"}, AZURE, True),
+        ("abfs", LOCAL, AZURITE, True),
+        ("abfs", LOCAL, AZURE, False),
+        ("abfss", LOCAL, AZURITE, False),
+        ("abfs", {**LOCAL, f"fs.azure.abfs.endpoint.{ACCOUNT}": " 127.0.0.1:10001"}, AZURITE, False),
+        # what is set for the account goes before, and where it is empty, too
+        ("abfss", {**LOCAL, f"fs.azure.abfs.endpoint.{ACCOUNT}": ""}, AZURE, True),
+        ("abfs", {**LOCAL, "fs.azure.abfs.endpoint.other.dfs.core.windows.net": "127.0.0.1:1"}, AZURITE, True),
+        # one without a port is not looked at
+        ("abfss", {"fs.azure.abfs.endpoint": "azure.example.com"}, AZURE, True),
     ],
 )
-def test_places_of_azure(authority: str, endpoint: str, same: bool) -> None:
-    assert connectors._is_same_place(connectors._of_azure(Settings(), authority), endpoint) == same
+def test_places_of_azure(scheme: str, settings: Mapping[str, str], endpoint: str, same: bool) -> None:
+    found = connectors._of_azure(Settings(**settings), f"{scheme}://c@{ACCOUNT}/t")
+    assert connectors._is_same_place(found, endpoint) == same
 
 
-def test_places_of_google() -> None:
-    google = "https://storage.googleapis.com/storage/v1/"
-    assert connectors._is_same_place(connectors._of_google(Settings(), "b"), google)
-    elsewhere = Settings(fs_gs_storage_root_url="http://127.0.0.1:4443/")
-    assert not connectors._is_same_place(connectors._of_google(elsewhere, "b"), google)
-    assert connectors._is_same_place(connectors._of_google(elsewhere, "b"), "http://127.0.0.1:4443/storage/v1/")
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({}, "https://storage.googleapis.com"),
+        ({"root": "http://127.0.0.1:4443/"}, "http://127.0.0.1:4443"),
+        ({"root": "http://127.0.0.1:4443/", "client": "http_api_client"}, "http://127.0.0.1:4443"),
+        # what speaks gRPC is told by no setting where to ask
+        ({"root": "http://127.0.0.1:4443/", "client": "STORAGE_CLIENT"}, "https://storage.googleapis.com"),
+    ],
+)
+def test_places_of_google(settings: Mapping[str, str], place: str) -> None:
+    names = {"root": "fs.gs.storage.root.url", "client": "fs.gs.client.type"}
+    found = connectors._of_google(Settings(**{names[name]: value for name, value in settings.items()}), "gs://b/t")
+    assert connectors._is_same_place(found, f"{place}/storage/v1/")
+    others = {"https://storage.googleapis.com", "http://127.0.0.1:4443"} - {place}
+    assert not any(connectors._is_same_place(found, f"{other}/storage/v1/") for other in others)
+
+
+@pytest.mark.parametrize(
+    ("size", "read"), [(None, True), ("67108864", True), (" 67108864 ", True), ("64m", False), ("64 m", False)]
+)
+def test_sizes_that_google_s_connector_reads(size: str | None, read: bool) -> None:
+    settings = Settings(**({} if size is None else {"fs.gs.block.size": size}))
+    assert (connectors._sizes_with_a_unit(settings) == "") == read
 
 
 def test_a_setting_that_hadoop_brings_was_set_by_nobody() -> None:

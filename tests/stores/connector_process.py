@@ -1,0 +1,45 @@
+"""Reads tables through one of Spark's own connectors, in a session that has it.
+
+Standard input: JSON with ``jars``; ``java_options``; ``settings`` of the session's start; ``steps``. Each step sets
+what it has under ``set``, and then reads ``table`` by ``options`` and ``where``, or with ``delete`` deletes rows.
+
+Prints what each read said of itself, and its rows, by the step's name, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import delta_pyds
+from delta_pyds import DeltaTable
+from tests.support.java_options import QUICK_COMPILER
+
+
+def main(plan: dict[str, Any]) -> None:
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars", plan["jars"]).config("spark.driver.memory", "1g")
+    builder = builder.config("spark.driver.extraJavaOptions", f"{QUICK_COMPILER} {plan['java_options']}")
+    for name, value in plan["settings"].items():
+        builder = builder.config(f"spark.hadoop.{name}", value)
+    spark = builder.getOrCreate()
+    told: dict[str, Any] = {}
+    for step in plan["steps"]:
+        for name, value in step.get("set", {}).items():
+            spark.conf.set(name, value)
+        if "delete" in step:
+            DeltaTable.forPath(spark, step["table"], storage_options=step["options"]).delete(step["delete"])
+            continue
+        more = {"where": step["where"]} if "where" in step else {}
+        frame = delta_pyds.read(spark, step["table"], storage_options=step["options"], **more)
+        rows = sorted(([row.id, row.p] for row in frame.collect()), key=str)
+        told[step["name"]] = [str(delta_pyds.explain(frame)), rows]
+    spark.stop()
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
