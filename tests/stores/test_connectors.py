@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,14 +16,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.certificates import certificate_for, java_trust
-from tests.support.faulty_proxy import Faults, proxy
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.s3_server import s3_server
 from tests.support.store_processes import azure_server, google_server, s3_proxy_server
 from tests.support.store_programs import connector_jars
 from tests.support.stores import ACCOUNT, ACCOUNT_KEY, Store, azure_store, google_store, s3_store
 from tests.support.table_writes import write_rows
+from tests.support.under_names import seen_as
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"id": "long", "p": "string"}
@@ -233,9 +231,7 @@ def test_the_connector_that_hadoop_has_for_google(tmp_path: Path) -> None:
         google_server() as url,
         seen_as(url, tmp_path, GOOGLES_HOST, "oauth2.googleapis.com") as (java, environment, faults),
     ):
-        token = json.dumps({"access_token": "a", "expires_in": 3600, "token_type": "Bearer"}).encode()
-        faults.choose = lambda _, path: "refused" if path == "/token" else None
-        faults.refusal = (200, [("Content-Type", "application/json")], token)
+        faults.give_token()
         store = google_store(url)
         table = store.root()
         rows = written(store, table, 0)
@@ -251,16 +247,3 @@ def test_the_connector_that_hadoop_has_for_google(tmp_path: Path) -> None:
     reads.by_python("no credentials", "set spark.hadoop.fs.gs.auth.type", rows)
     found_everywhere(reads, rows)
     assert ("POST", "/token") in faults.asked
-
-
-@contextlib.contextmanager
-def seen_as(url: str, directory: Path, *hosts: str) -> Iterator[tuple[str, dict[str, str], Faults]]:
-    """The server under these names, by https, for a JVM with these options and a process with this environment."""
-    certificate, key = certificate_for(directory, *hosts)
-    shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    shown.load_cert_chain(certificate, key)
-    with proxy(url, shown) as (place, faults):
-        host, _, port = place.partition("//")[2].partition(":")
-        java = f"-Dhttps.proxyHost={host} -Dhttps.proxyPort={port} {java_trust(certificate)}"
-        environment = {"SSL_CERT_FILE": str(certificate), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-        yield java, {**environment, "HTTPS_PROXY": place, "https_proxy": place}, faults

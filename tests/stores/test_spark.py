@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, verify
 from tests.spark.conftest import spark as spark_session
+from tests.support.store_life import used_by_each_spelling
 from tests.support.stores import Store
 from tests.support.streams import copy_as_stream
 
@@ -48,3 +49,8 @@ def test_a_life_of_a_table(spark: SparkSession, store: Store, tmp_path: Path) ->
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert rows(path) == [0, 1, 2, 3, 4, 6, 7, 8, 60]
     assert verify(path, storage_options=given).ok
+
+
+def test_each_spelling_is_the_same_table(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    spellings, copies = store.spellings(store.root()), store.spellings(store.root())
+    used_by_each_spelling(spark, spellings, copies, store.options, tmp_path)

@@ -16,19 +16,9 @@ from tests.support.stores import ACCOUNT, ACCOUNT_KEY, Store
 ROOT = Path(__file__).parents[2]
 
 
-def spellings(store: Store, root: str) -> list[str]:
-    bucket, key = store.parts(root)
-    if store.name == "azure":
-        hosts = {"abfss": "dfs", "abfs": "dfs", "wasbs": "blob", "wasb": "blob"}
-        full = [f"{scheme}://{bucket}@{ACCOUNT}.{h}.core.windows.net/{key}" for scheme, h in hosts.items()]
-        return [*full, f"az://{bucket}/{key}", f"abfs://{bucket}/{key}"]
-    schemes = {"s3": ["s3", "s3a", "s3n"], "google": ["gs", "gcs"]}[store.name]
-    return [f"{scheme}://{bucket}/{key}" for scheme in schemes]
-
-
 def test_each_spelling_is_the_same_place(store: Store) -> None:
     root = store.root()
-    for number, written in enumerate(spellings(store, root)):
+    for number, written in enumerate(store.spellings(root)):
         directory = normalize_table_root(written)
         storage = resolve_storage(directory, store.options)
         storage.put_if_absent(f"{directory}/{number}.json", b"x")

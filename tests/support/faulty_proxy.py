@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import re
 import socket
 import ssl
@@ -80,6 +81,12 @@ class Faults:
     bytes_per_s: float = 0.0
     exchanges: list[Exchange] = field(default_factory=list)
 
+    def give_token(self) -> None:
+        """To whoever asks for one as Google's clients do."""
+        token = {"access_token": "a", "expires_in": 3600, "token_type": "Bearer"}
+        self.refusal = (200, [("Content-Type", "application/json")], json.dumps(token).encode())
+        self.choose = lambda _, path: "refused" if path == "/token" else None
+
 
 @contextlib.contextmanager
 def proxy(store_url: str, certificate: ssl.SSLContext | None = None) -> Iterator[tuple[str, Faults]]:
@@ -133,6 +140,7 @@ def proxy(store_url: str, certificate: ssl.SSLContext | None = None) -> Iterator
             self.wfile.flush()
             self.request = certificate.wrap_socket(self.request, server_side=True)
             self.setup()
+            self.close_connection = False  # as clients of HTTP 1.0 have it, which ask for more here
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on  # noqa: N815 - http.server's names
 

@@ -30,24 +30,31 @@ from tests.support.store_programs import azurite, fake_gcs_server, s3proxy
 S3PROXY, AZURE, GOOGLE = "DELTA_PYDS_TEST_S3PROXY", "DELTA_PYDS_TEST_AZURE", "DELTA_PYDS_TEST_GOOGLE"
 EX_UNAVAILABLE = 69
 _START_S = 60.0
-# No line of its log for each request, and anybody may ask: it listens on the loopback.
+# No line of its log for each request.
 _S3PROXY_SETTINGS = """s3proxy.endpoint={url}
-s3proxy.authorization=none
+s3proxy.authorization={authorization}
+s3proxy.identity={key}
+s3proxy.credential={secret}
 jclouds.provider=filesystem-nio2
 jclouds.filesystem.basedir={directory}
 """
 
 
 @contextlib.contextmanager
-def s3_proxy_server() -> Generator[str, None, None]:
-    """A new s3proxy on a directory; its URL. Raises: LookupError where none can be had, and why, as all here."""
+def s3_proxy_server(key: str = "", secret: str = "") -> Generator[str, None, None]:
+    """A new s3proxy on a directory; its URL. Raises: LookupError where none can be had, and why, as all here.
+
+    ``key``, ``secret``: by which requests must be signed; without them anybody may ask, as it listens on the loopback.
+    """
     program = s3proxy()
     url = f"http://127.0.0.1:{_free_port()}"
     with tempfile.TemporaryDirectory(prefix="s3proxy-", ignore_cleanup_errors=True) as directory:
         settings = Path(directory) / "s3proxy.conf"
         data = Path(directory) / "data"
         data.mkdir()
-        settings.write_text(_S3PROXY_SETTINGS.format(url=url, directory=data))
+        authorization = "aws-v2-or-v4" if key else "none"
+        text = _S3PROXY_SETTINGS.format(url=url, directory=data, authorization=authorization, key=key, secret=secret)
+        settings.write_text(text)
         with _running(["java", "-jar", str(program), "--properties", str(settings)], url):
             yield url
 

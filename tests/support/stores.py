@@ -46,12 +46,22 @@ class Store:
         authority, _, key = path.partition("://")[2].partition("/")
         return authority.partition("@")[0], key
 
+    def spellings(self, root: str) -> list[str]:
+        """All URLs of a place in the bucket."""
+        bucket, key = self.parts(root)
+        if self.name == "azure":
+            hosts = {"abfss": "dfs", "abfs": "dfs", "wasbs": "blob", "wasb": "blob"}
+            full = [f"{scheme}://{bucket}@{ACCOUNT}.{h}.core.windows.net/{key}" for scheme, h in hosts.items()]
+            return [*full, f"az://{bucket}/{key}", f"abfs://{bucket}/{key}"]
+        schemes = {"s3": ["s3", "s3a", "s3n"], "google": ["gs", "gcs"]}[self.name]
+        return [f"{scheme}://{bucket}/{key}" for scheme in schemes]
 
-def s3_store(url: str, *, bucket: str = "bucket") -> Store:
-    """On the server at ``url``, which has the bucket ``bucket``; another one is made."""
+
+def s3_store(url: str, *, bucket: str = "bucket", **credentials: str) -> Store:
+    """On the server at ``url``, which has the bucket ``bucket``; another one is made. ``credentials``: as of s3fs."""
     import s3fs
 
-    options = s3_options(url)
+    options = {**s3_options(url), **credentials}
     filesystem = s3fs.S3FileSystem(**options)
 
     def make(bucket: str) -> None:
