@@ -1,15 +1,14 @@
-"""Values become values of the table's columns: store assignment, structs by the names of their fields.
+"""Values become values of the table's columns: store assignment, structs by the names of their fields or by place.
 
 Invariant: a value that does not fit is an error for its row, whatever the session's ANSI mode (the policy LEGACY of
-``spark.sql.storeAssignmentPolicy`` aside); fields are matched by place only for an update, which the reference does
-where names differ.
+``spark.sql.storeAssignmentPolicy`` aside). Whether fields go by place is the reference's choice, however odd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as T  # noqa: N812 - the same
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
 _ANSI = "spark.sql.ansi.enabled"
+Matching = Literal["by name", "by place where names differ", "by place", "by place outside of arrays and maps"]
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,17 @@ class StoreAssignment:
     """How values are assigned in one command. ``casts_may_wrap``: values that do not fit become others (LEGACY).
 
     ``ansi``: of the session. ``fill``: fields of structs that the value lacks become null, or keep the old value where
-    there is one; else they are an error. ``by_place``: a struct of as many fields under other names is taken field by
-    field.
+    there is one; else they are an error. ``fields``: of structs, how they are matched; but for "by place" those of
+    structs with more fields go by name. ``evolves``: fields that the value has more stay, for the table to get them;
+    else they are an error.
     """
 
     ansi: bool = True
     casts_may_wrap: bool = False
     fill: bool = False
     table: str = ""
-    by_place: bool = False
+    fields: Matching = "by name"
+    evolves: bool = False
 
     @staticmethod
     def of(spark: SparkSession, *, fill: bool = False, table: str = "") -> StoreAssignment:
@@ -59,11 +61,12 @@ class StoreAssignment:
             return F.lit(None).cast(target)
         if isinstance(source, T.StructType) and isinstance(target, T.StructType):
             return self._struct(value, source, target, column, old)
+        within = replace(self, fields="by name") if self.fields == "by place outside of arrays and maps" else self
         if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
             inner, wanted = source.elementType, target.elementType
-            return F.transform(value, lambda element: self.assign(element, inner, wanted, column))
+            return F.transform(value, lambda element: within.assign(element, inner, wanted, column))
         if isinstance(source, T.MapType) and isinstance(target, T.MapType):
-            return self._map(value, source, target, column)
+            return within._map(value, source, target, column)
         return self._cast(value, target, column)
 
     def _struct(
@@ -71,16 +74,20 @@ class StoreAssignment:
     ) -> Column:
         given = {field.name.lower(): field for field in source.fields}
         wanted = {field.name.lower() for field in target.fields}
-        if self.by_place and len(source.fields) == len(target.fields) and given.keys() != wanted:
+        if self.fields == "by place" or (
+            len(source.fields) == len(target.fields)
+            and self.fields != "by name"
+            and (self.fields != "by place where names differ" or given.keys() != wanted)
+        ):
             return self._struct_by_place(value, source, target, column)
-        if len(given) < len(source.fields) or given.keys() - wanted or (wanted - given.keys() and not self.fill):
-            raise UserError(
-                f"Cannot cast {source.simpleString()} to {target.simpleString()}, the type of column {column} of table "
-                f"{self.table}. All nested columns must match.",
-                code="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
-                table=self.table,
-                column=column,
-            )
+        more = given.keys() - wanted
+        inserted = self.fields == "by place outside of arrays and maps"
+        if len(given) < len(source.fields) or (more and not self.evolves):
+            code = "DELTA_METADATA_MISMATCH" if inserted else "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
+            raise self._mismatch(source, target, column, code)
+        if wanted - given.keys() and not self.fill:
+            code = "DELTA_INSERT_COLUMN_ARITY_MISMATCH" if inserted else "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
+            raise self._mismatch(source, target, column, code)
         parts = []
         for field in target.fields:
             before = None if old is None else old.getField(field.name)
@@ -91,6 +98,7 @@ class StoreAssignment:
                 inner = f"{column}.{field.name}"
                 part = self.assign(value.getField(have.name), have.dataType, field.dataType, inner, before)
             parts.append(part.alias(field.name))
+        parts += [value.getField(field.name).alias(field.name) for field in source.fields if field.name.lower() in more]
         present = value.isNotNull()
         if old is not None and wanted - given.keys():
             # what the source does not know of stays, also where it has no struct at all
@@ -98,11 +106,33 @@ class StoreAssignment:
         return F.when(present, F.struct(*parts))
 
     def _struct_by_place(self, value: Column, source: T.StructType, target: T.StructType, column: str) -> Column:
-        renamed = T.StructType(
-            [T.StructField(want.name, have.dataType) for have, want in zip(source.fields, target.fields, strict=True)]
-        )
+        named = [field.name for field in target.fields]
+        named += [field.name for field in source.fields[len(named) :]]
+        if len(source.fields) < len(target.fields):
+            raise self._mismatch(source, target, column, "DELTA_INSERT_COLUMN_ARITY_MISMATCH")
+        if len(source.fields) > len(target.fields) and not self.evolves:
+            raise self._mismatch(source, target, column, "DELTA_METADATA_MISMATCH")
+        if len({name.lower() for name in named}) < len(named):
+            raise self._mismatch(source, target, column, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA")
+        fields = [T.StructField(name, have.dataType) for name, have in zip(named, source.fields, strict=True)]
         # such a cast goes by place, and changes nothing but names
-        return self._struct(value.cast(renamed), renamed, target, column, None)
+        value = value.cast(T.StructType(fields))
+        parts = []
+        for number, have in enumerate(fields):
+            part = value.getField(have.name)
+            if number < len(target.fields):
+                part = self.assign(part, have.dataType, target.fields[number].dataType, f"{column}.{have.name}")
+            parts.append(part.alias(have.name))
+        return F.when(value.isNotNull(), F.struct(*parts))
+
+    def _mismatch(self, source: T.StructType, target: T.StructType, column: str, code: str) -> UserError:
+        return UserError(
+            f"Cannot cast {source.simpleString()} to {target.simpleString()}, the type of column {column} of table "
+            f"{self.table}. All nested columns must match.",
+            code=code,
+            table=self.table,
+            column=column,
+        )
 
     def _map(self, value: Column, source: T.MapType, target: T.MapType, column: str) -> Column:
         changed = value
@@ -157,3 +187,17 @@ def same_type(one: T.DataType, other: T.DataType) -> bool:
     if isinstance(one, T.MapType) and isinstance(other, T.MapType):
         return same_type(one.keyType, other.keyType) and same_type(one.valueType, other.valueType)
     return one == other
+
+
+def is_same_by_name(source: T.DataType, target: T.DataType) -> bool:
+    """Whether a value has each field of the target, of the same type and letter by letter, in whatever order. It may
+    have more.
+    """
+    if isinstance(source, T.StructType) and isinstance(target, T.StructType):
+        given = {field.name: field.dataType for field in source.fields}
+        return all(f.name in given and is_same_by_name(given[f.name], f.dataType) for f in target.fields)
+    if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
+        return is_same_by_name(source.elementType, target.elementType)
+    if isinstance(source, T.MapType) and isinstance(target, T.MapType):
+        return is_same_by_name(source.keyType, target.keyType) and is_same_by_name(source.valueType, target.valueType)
+    return source == target

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.errors import UserError
@@ -19,9 +21,10 @@ from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.query_context import fragment_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
+_OF_MANY_ROWS = ("INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", "UNSUPPORTED_GENERATOR")
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "MISSING_ATTRIBUTES", "CANNOT_RESOLVE_DATAFRAME_COLUMN")
 
 
@@ -49,15 +52,45 @@ def bind(
     if not expressions:
         return []
     columns = [F.expr(e) if isinstance(e, str) else e for e in expressions]
+    remote = is_remote(frame.sparkSession)
     try:
-        resolved = frame.select(*(column.alias(f"_{i}") for i, column in enumerate(columns)))
+        resolved = (_where_any_is_null(frame, columns) if remote else frame).select(
+            *(column.alias(f"_{i}") for i, column in enumerate(columns))
+        )
         types = [field.dataType for field in resolved.schema.fields]
     except AnalysisException as e:
+        if remote and (e.getCondition() or "").startswith(_OF_MANY_ROWS):
+            raise _of_many_rows(f"{what} of a merge into {table}", "DELTA_AGGREGATION_NOT_SUPPORTED") from None
         raise _explained(e, frame, what, table, given) from None
-    if is_remote(frame.sparkSession):
+    if remote:
         texts = [e if isinstance(e, str) else None for e in expressions]
         return [BoundExpression(*one) for one in zip(columns, types, texts, strict=True)]
     return _of_plan(frame, resolved, types, what, table)
+
+
+def require_values_of_one_row(frame: DataFrame, values: Sequence[Column], what: str) -> None:
+    """What else is wrong with the values is found later.
+
+    Raises: UserError (UNSUPPORTED_EXPR_FOR_OPERATOR) for a value that is made of more rows than its own.
+    """
+    try:
+        _ = _where_any_is_null(frame, values).schema
+    except AnalysisException as error:
+        if (error.getCondition() or "").startswith(_OF_MANY_ROWS):
+            raise _of_many_rows(what, "UNSUPPORTED_EXPR_FOR_OPERATOR") from None
+
+
+def _where_any_is_null(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
+    """A condition takes no aggregate, no window and no generator."""
+    return frame.where(reduce(Column.__or__, (value.isNull() for value in values)))
+
+
+def _of_many_rows(what: str, code: str) -> UserError:
+    return UserError(
+        f"{what} takes one row at a time: functions of many rows (aggregates, window functions, generators) cannot "
+        "stand there. Compute them in the source of a merge.",
+        code=code,
+    )
 
 
 def _of_plan(
@@ -70,12 +103,7 @@ def _of_plan(
     python = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     plan = _analyzed(resolved)
     if plan.getClass().getSimpleName() != "Project" or not plan.child().sameResult(_analyzed(frame)):
-        raise UserError(
-            f"{what} of a merge into {table} takes one row at a time: functions of many rows (aggregates, window "
-            "functions, generators) cannot stand there. Compute them in the source.",
-            code="DELTA_AGGREGATION_NOT_SUPPORTED",
-            table=table,
-        )
+        raise _of_many_rows(f"{what} of a merge into {table}", "DELTA_AGGREGATION_NOT_SUPPORTED")
     found = []
     for i, data_type in enumerate(types):
         expression = plan.projectList().apply(i).child()

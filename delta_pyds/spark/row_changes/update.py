@@ -32,6 +32,7 @@ from delta_pyds.spark.native.expressions import quoted
 from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
+from delta_pyds.spark.row_changes.binding import require_values_of_one_row
 from delta_pyds.spark.row_changes.computed import complete_changes
 from delta_pyds.spark.row_changes.expressions import certain_text, shown_text
 from delta_pyds.spark.row_changes.found_rows import find
@@ -126,7 +127,9 @@ def _by_spark(
     timing = Timing(time.monotonic())
     configuration = snapshot.configuration
     changed = _ChangedColumns(
-        snapshot, setting, StoreAssignment(options.ansi, table=snapshot.table_root, by_place=True)
+        snapshot,
+        setting,
+        StoreAssignment(options.ansi, table=snapshot.table_root, fields="by place where names differ"),
     )
     found = find(target, snapshot, condition, changed.of, columns=None, row_ids=configuration.has_row_tracking)
     ingest = _ingest(snapshot, changed, options)
@@ -158,6 +161,7 @@ class _ChangedColumns:
     def __init__(self, snapshot: Snapshot, setting: Sequence[SetColumn], assignment: StoreAssignment) -> None:
         configuration = snapshot.configuration
         self._schema = snapshot.schema
+        self._table = snapshot.table_root
         self._setting = setting
         self._assignment = assignment
         self._with_old = configuration.properties.change_data_feed
@@ -173,6 +177,7 @@ class _ChangedColumns:
     def of(self, rows: DataFrame) -> DataFrame:
         """``rows``: of the table, with their places. Returns: the columns of ``tasks.changed_rows``."""
         values = [F.expr(one.value) if isinstance(one.value, str) else one.value for one in self._setting]
+        require_values_of_one_row(rows, values, f"an update of table {self._table}")
         # computed first, and once: a cast may look at a value twice
         rows = rows.select("*", *(value.alias(f"{_VALUE}{n}") for n, value in enumerate(values)))
         types = [field.dataType for field in rows.schema.fields[-len(values) :]] if values else []

@@ -7,6 +7,7 @@ that does not fit is an error; a column that the list leaves out gets its defaul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -17,7 +18,7 @@ from delta_pyds.errors import ColumnNotFoundError, UserError
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
 from delta_pyds.spark.delta_table.settings import merges_schema
 from delta_pyds.spark.delta_table.table import DeltaTable
-from delta_pyds.spark.row_changes.assignment import StoreAssignment
+from delta_pyds.spark.row_changes.assignment import Matching, StoreAssignment, is_same_by_name
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
@@ -49,7 +50,9 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     if wanted is not None:
         _check_places(statement, rows, wanted)
     _check_given(statement, given)
-    rows = _assigned(context, snapshot, rows, given, static, by_place=not statement.by_name)
+    in_list = statement.columns is not None
+    by_place = not statement.by_name
+    rows = _assigned(context, snapshot, rows, given, static, by_place=by_place, in_list=in_list, evolves=evolves)
     handle = context.command(snapshot.table_root)
     arguments: dict[str, Any] = {"user_metadata": handle.user_metadata, "txn": handle.txn}
     if evolves:
@@ -186,11 +189,15 @@ def _assigned(
     static: dict[str, str | None],
     *,
     by_place: bool,
+    in_list: bool,
+    evolves: bool,
 ) -> DataFrame:
     """The rows with the table's names and types."""
-    policy = StoreAssignment.of(context.spark, fill=not by_place, table=snapshot.table_root)
-    if by_place:
-        policy = StoreAssignment(policy.ansi, policy.casts_may_wrap, policy.fill, policy.table, by_place=True)
+    policy = replace(
+        StoreAssignment.of(context.spark, fill=not by_place and not evolves, table=snapshot.table_root),
+        fields=_matching(snapshot, rows, given, in_list=in_list) if by_place else "by name",
+        evolves=evolves,
+    )
     # names of its own: those of a query may be equal
     numbered = rows.toDF(*(f"c{number}" for number in range(len(given))))
     types = [field.dataType for field in rows.schema.fields]
@@ -209,6 +216,19 @@ def _assigned(
         value = F.lit(text).cast(spark_types.StringType())
         columns.append(_value(policy, value, spark_types.StringType(), _column(snapshot, name)).alias(name))
     return numbered.select(*columns)
+
+
+def _matching(snapshot: Snapshot, rows: DataFrame, given: Sequence[str], *, in_list: bool) -> Matching:
+    """How fields go where columns go by place. As in the reference they go by name where nothing has to be cast and the
+    query calls its columns as the table does; with a list of columns those of arrays and maps alone.
+    """
+    fields = zip(given, rows.schema.fields, strict=True)
+    known = [(field, source) for name, source in fields if (field := snapshot.schema.find(name)) is not None]
+    if not all(is_same_by_name(source.dataType, spark_field(field).dataType) for field, source in known):
+        return "by place"
+    if in_list:
+        return "by place outside of arrays and maps"
+    return "by name" if all(field.name == source.name for field, source in known) else "by place"
 
 
 def _left_out(field: StructField) -> list[Column]:
