@@ -24,5 +24,6 @@ Spark, with the tables by path that are named in it.
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW
 - ``caching``: CACHE TABLE, UNCACHE TABLE, REFRESH TABLE
+- ``leading_words``: what stands before the verb of a command: WITH, FROM, EXPLAIN
 - ``parse``: a text to its statement
 """

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import NoReturn
 
 from delta_pyds.statements import pieces
-from delta_pyds.statements.columns import at_option, column, constraint, place, properties, property_key
+from delta_pyds.statements.columns import (
+    at_option,
+    check_reserved,
+    column,
+    constraint,
+    place,
+    property_key,
+    table_properties,
+)
 from delta_pyds.statements.create import cluster_by
 from delta_pyds.statements.kinds import (
     AddColumns,
@@ -85,10 +93,13 @@ def _action(reader: StatementReader, target: TableReference) -> Statement:
             reader.accept("COLUMN")
         return _alter_columns(reader, target, changes)
     if reader.accept("SET", "TBLPROPERTIES"):
-        return SetProperties(target, properties(reader))
+        return SetProperties(target, table_properties(reader))
     if reader.accept("UNSET", "TBLPROPERTIES"):
         if_exists = reader.accept("IF", "EXISTS")
-        return UnsetProperties(target, reader.in_parentheses(lambda: property_key(reader)), if_exists)
+        start = reader.token
+        keys = reader.in_parentheses(lambda: property_key(reader))
+        check_reserved(reader, start, keys)
+        return UnsetProperties(target, keys, if_exists)
     if reader.at("CLUSTER", "BY", "NONE|AUTO"):
         if reader.tokens[reader.index + 2].is_word("AUTO"):
             reader.refuse("CLUSTER BY AUTO", "Name the columns.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from delta_pyds.expr.parser.lexer import Token
 from delta_pyds.statements import pieces
 from delta_pyds.statements.arguments import ends_value
 from delta_pyds.statements.kinds import ColumnText, Identity, SqlText
@@ -22,6 +24,15 @@ _OPTIONS = (
     "REFERENCES",
     "UNIQUE",
 )
+
+# properties that say in another way what a clause of the statement says
+_RESERVED = {
+    "provider": "please use the USING clause to specify it",
+    "location": "please use the LOCATION clause to specify it",
+    "owner": "it will be set to the current user",
+    "external": "please use CREATE EXTERNAL TABLE",
+    "is_managed_location": "it is set by the catalog",
+}
 
 
 def column(reader: StatementReader, *, nested: bool = False, placed: bool = False) -> ColumnText:
@@ -94,12 +105,26 @@ def _generated(reader: StatementReader, found: ColumnText) -> ColumnText:
         return replace(found, generated=expression)
     numbers = {"START": 1, "INCREMENT": 1}
     if reader.accept("("):
-        for first, second in (("START", "WITH"), ("INCREMENT", "BY"), ("START", "WITH")):
-            if reader.accept(first, second):
-                numbers[first] = reader.whole_number()
-                reader.accept(",")
+        seen: set[str] = set()
+        while (option := _sequence_option(reader, numbers)) is not None:
+            if option in seen:
+                code = "IDENTITY_COLUMNS_DUPLICATED_SEQUENCE_GENERATOR_OPTION"
+                reader.refuse_at_end(f"{option} is said twice", code, reader.previous)
+            seen.add(option)
+            reader.accept(",")
         reader.expect(")")
+    if numbers["INCREMENT"] == 0:
+        reader.refuse_at_end("the step of an identity column is not 0", "IDENTITY_COLUMNS_ILLEGAL_STEP")
     return replace(found, identity=Identity(always, numbers["START"], numbers["INCREMENT"]))
+
+
+def _sequence_option(reader: StatementReader, numbers: dict[str, int]) -> str | None:
+    """``START WITH 1`` or ``INCREMENT BY 1``: which of them it is."""
+    for first, second in (("START", "WITH"), ("INCREMENT", "BY")):
+        if reader.accept(first, second):
+            numbers[first] = reader.whole_number()
+            return first
+    return None
 
 
 def constraint(reader: StatementReader) -> tuple[str, SqlText]:
@@ -113,6 +138,23 @@ def constraint(reader: StatementReader) -> tuple[str, SqlText]:
     if reader.at("ENFORCED|NOT|RELY|NORELY"):
         reader.refuse("a characteristic of a constraint", "CHECK constraints are always enforced.")
     return name, condition
+
+
+def table_properties(reader: StatementReader) -> dict[str, str]:
+    """The same, of a table, without the names that Spark keeps to itself."""
+    start = reader.token
+    found = properties(reader)
+    check_reserved(reader, start, found)
+    return found
+
+
+def check_reserved(reader: StatementReader, start: Token, keys: Iterable[str]) -> None:
+    """Raises, at the end: SqlSyntaxError for what says in another way what a clause says."""
+    for key in keys:
+        if key in _RESERVED:
+            reader.refuse_at_end(
+                f"{key} is a reserved table property, {_RESERVED[key]}", "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY", start
+            )
 
 
 def properties(reader: StatementReader) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from delta_pyds.errors import SqlSyntaxError
 from delta_pyds.statements import pieces
-from delta_pyds.statements.columns import column, constraint, properties
+from delta_pyds.statements.columns import column, constraint, properties, table_properties
 from delta_pyds.statements.kinds import Clone, ColumnText, Create, TableReference, TemporaryView
 from delta_pyds.statements.reader import StatementReader
 from delta_pyds.statements.tables import source_table, table, target_table
@@ -143,14 +143,26 @@ def _string_after(word: str) -> Any:
 
 def _properties(reader: StatementReader) -> dict[str, str]:
     reader.expect("TBLPROPERTIES")
-    return properties(reader)
+    return table_properties(reader)
 
 
-def _not_for_delta(what: str) -> Any:
-    def read(reader: StatementReader) -> None:
-        reader.fail(f"{what} is not for a Delta table")
+def _options(reader: StatementReader) -> str:
+    """``OPTIONS (path '/data/t')``, which says what LOCATION says."""
+    reader.expect("OPTIONS")
+    given = properties(reader)
+    if [key.lower() for key in given] != ["path"]:
+        reader.refuse("OPTIONS of a Delta table but its path", "Write TBLPROPERTIES for what the table shall keep.")
+    return next(iter(given.values()))
 
-    return read
+
+def _buckets(reader: StatementReader) -> None:
+    reader.refuse(
+        "CLUSTERED BY, which makes buckets,", "Write CLUSTER BY (columns).", code="DELTA_OPERATION_NOT_ALLOWED_DETAIL"
+    )
+
+
+def _stored(reader: StatementReader) -> None:
+    reader.fail("STORED AS is not for a Delta table")
 
 
 _CLAUSES: dict[str, tuple[str, Any]] = {
@@ -160,9 +172,9 @@ _CLAUSES: dict[str, tuple[str, Any]] = {
     "LOCATION": ("location", _string_after("LOCATION")),
     "COMMENT": ("comment", _string_after("COMMENT")),
     "TBLPROPERTIES": ("properties", _properties),
-    "OPTIONS": ("options", _not_for_delta("OPTIONS")),
-    "CLUSTERED": ("buckets", _not_for_delta("CLUSTERED BY")),
-    "STORED": ("format", _not_for_delta("STORED AS")),
+    "OPTIONS": ("location", _options),
+    "CLUSTERED": ("buckets", _buckets),
+    "STORED": ("format", _stored),
 }
 
 
@@ -173,7 +185,7 @@ def _clone(reader: StatementReader, target: TableReference, mode: Mode) -> Clone
     source = source_table(reader)
     if not isinstance(source, TableReference):
         reader.fail("a table is cloned, not its changes")
-    given = properties(reader) if reader.accept("TBLPROPERTIES") else {}
+    given = table_properties(reader) if reader.accept("TBLPROPERTIES") else {}
     location = reader.string() if reader.accept("LOCATION") else None
     reader.expect_end(of_delta=True)
     return Clone(target, mode, source, given, location)

@@ -387,3 +387,11 @@ class CacheTable(Statement):
 @dataclass(frozen=True)
 class Refresh(Statement):
     """REFRESH TABLE."""
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """EXPLAIN of a command. ``verb``: its first word. ``command``: its text."""
+
+    verb: str
+    command: str

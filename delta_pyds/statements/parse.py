@@ -20,6 +20,8 @@ from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
+    Create,
+    Explain,
     PassThrough,
     SetProperties,
     SqlText,
@@ -30,6 +32,7 @@ from delta_pyds.statements.kinds import (
     TemporaryView,
     UnsetProperties,
 )
+from delta_pyds.statements.leading_words import explained, with_in_query
 from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
 from delta_pyds.statements.spark_statements import check_read, listed_in, pass_through
@@ -40,6 +43,7 @@ _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
 QUERY_ALONE = ("SELECT * FROM (", ")")
 # a statement of which Spark might change its catalog alone, or say nothing where it should
 _GUARDED = ("ALTER", "BEGIN", "COMMENT", "CREATE", "DROP", "EXECUTE", "REPLACE")
+_COMMANDS = ("DELETE", "UPDATE", "MERGE", "INSERT", "TRUNCATE", "ALTER")
 _OF_DELTA = ("OPTIMIZE", "VACUUM", "REORG", "RESTORE", "CONVERT", "GENERATE")
 Read = Callable[[StatementReader], Statement | None]
 V = TypeVar("V", TemporaryView, CachedView)
@@ -91,14 +95,18 @@ def parse_statement(text: str, args: Any = None) -> ParsedStatement:
             raise
         return ParsedStatement(PassThrough("", ()), None)
     bound = bind(text, tokens, args)
-    reader = StatementReader(bound)
+    whole = StatementReader(bound)
+    reader = with_in_query(whole) or whole
     try:
-        statement = _statement(reader) or pass_through(reader)
+        found = _statement(reader)
+        if found is None and reader is not whole:
+            whole.target, whole.failure = reader.target, reader.failure
+        statement = found or pass_through(whole)
     except SqlSyntaxError:
         check_variables(reader, 0, len(reader.tokens))
         raise
     positional = tuple(start for start, _, key in parameters(tokens) if isinstance(key, int))
-    parsed = ParsedStatement(statement, reader, positional)
+    parsed = ParsedStatement(statement, whole if found is None else reader, positional, whole)
     if isinstance(statement, Statement) and statement.target.path is not None:
         parsed.check_complete()
     return parsed
@@ -113,17 +121,19 @@ def begins_as_of_delta(text: str) -> bool:
 
 
 class ParsedStatement:
-    """A statement and its tokens. ``reader`` is None for what is no SQL to us."""
+    """A statement and its tokens. ``reader`` is None for what is no SQL to us. ``whole``: the tokens as written."""
 
     def __init__(
         self,
         statement: Statement | PassThrough | TemporaryView | CachedView,
         reader: StatementReader | None,
         positional: tuple[int, ...] = (),
+        whole: StatementReader | None = None,
     ) -> None:
         self.statement = statement
         self._reader = reader
         self._positional = positional
+        self._whole = whole
 
     @property
     def refused(self) -> tuple[TableReference, DeltaError] | None:
@@ -132,6 +142,15 @@ class ParsedStatement:
         if reader is None or reader.target is None or reader.failure is None:
             return None
         return reader.target, reader.failure
+
+    @property
+    def refused_provider(self) -> str | None:
+        """The format that CREATE TABLE names, where it is none of Delta as it stands."""
+        reader = self._reader
+        if self.refused is None or reader is None or not reader.tokens[0].is_word("CREATE", "REPLACE"):
+            return None
+        behind = (after for token, after in pairwise(reader.tokens) if token.is_word("USING"))
+        return next((token.value for token in behind), None)
 
     def tables_in(
         self, piece: SqlText, is_ours: Callable[[TableReference], bool] | None = None
@@ -271,7 +290,7 @@ class ParsedStatement:
 
     def as_pass_through(self) -> PassThrough:
         """The same for Spark to run: a statement about a table by name that is not ours."""
-        return PassThrough("", ()) if self._reader is None else pass_through(self._reader)
+        return PassThrough("", ()) if self._whole is None else pass_through(self._whole)
 
 
 def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedView | None:
@@ -282,6 +301,8 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedVie
         return _view(reader, caching.cached_view) or _tried(reader, caching.cache_table)
     if reader.at("COMMENT", "ON", "TABLE|COLUMN"):
         return _tried(reader, _comment)
+    if reader.at("EXPLAIN"):
+        return _explain(reader)
     for words, read in _STATEMENTS:
         if reader.at(*words):
             return _tried(reader, read)
@@ -290,6 +311,19 @@ def _statement(reader: StatementReader) -> Statement | TemporaryView | CachedVie
     if reader.token.is_word("OPTIMIZE", "VACUUM", "RESTORE", "CONVERT"):
         reader.fail("this statement is not known")
     return None
+
+
+def _explain(reader: StatementReader) -> Explain | None:
+    """Of a command of Delta; of anything else Spark explains how it is run."""
+    behind = explained(reader)
+    if behind is None:
+        return None
+    behind = with_in_query(behind) or behind
+    found = _statement(behind) if behind.token.is_word(*_COMMANDS) else None
+    if not isinstance(found, Statement) or isinstance(found, Create):
+        return None
+    reader.target = found.target
+    return Explain(found.target, behind.tokens[0].text.upper(), behind.text.strip())
 
 
 def _tried(reader: StatementReader, read: Read) -> Statement | None:

@@ -58,8 +58,12 @@ def truncate(reader: StatementReader) -> Truncate:
     """``TRUNCATE TABLE t``"""
     reader.expect("TRUNCATE", "TABLE")
     target = target_table(reader)
-    if target.path is not None and reader.at("PARTITION"):
-        reader.refuse("TRUNCATE TABLE of a partition", "Use DELETE FROM with a condition.")
+    if reader.at("PARTITION"):
+        reader.refuse(
+            "TRUNCATE TABLE of a partition",
+            "Use DELETE FROM with a condition.",
+            code="DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+        )
     reader.expect_end()
     return Truncate(target)
 

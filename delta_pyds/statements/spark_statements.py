@@ -30,7 +30,7 @@ _TAKES_FRAMES = (
     "SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "INSERT", "CREATE TABLE", "CREATE OR REPLACE TABLE",
     "REPLACE TABLE", "MERGE", "UPDATE", "DELETE", "MAP", "REDUCE", "SET VAR", "SET VARIABLE", "",
 )  # fmt: skip
-_EXPLAINED = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
+EXPLAINED = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT")
 
 
@@ -64,7 +64,7 @@ def takes_frames(verb: str) -> bool:
 def _only_reads_names(verb: str) -> bool:
     """Not what would keep the text with the names in it."""
     if verb.startswith("EXPLAIN "):
-        words = [word for word in verb.split(" ")[1:] if word not in _EXPLAINED]
+        words = [word for word in verb.split(" ")[1:] if word not in EXPLAINED]
         return bool(words) and words[0] in _QUERIES
     return takes_frames(verb) and not verb.startswith("DESC")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
+from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
@@ -23,6 +24,7 @@ from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import register
 from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
+from delta_pyds.spark.sql.views import errors_about_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +47,8 @@ _ANALYSED = re.compile(
     _BLANK + r"(?:SELECT|WITH|FROM|TABLE|CACHE|CREATE(?:\s+(?:OR|REPLACE|GLOBAL|TEMP|TEMPORARY))*\s+VIEW)\b",
     re.IGNORECASE | re.DOTALL,
 )
+# what may stand before a command
+_LEADS = re.compile(_BLANK + r"(?:WITH|FROM)\b", re.IGNORECASE | re.DOTALL)
 _READS = re.compile(r"\b(?:FROM|JOIN|TABLE)\b", re.IGNORECASE)
 _CHANGING = re.compile(r"\b(?:INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _CREATES = re.compile(_BLANK + r"(?:CREATE|REPLACE)\b[^;]*", re.IGNORECASE | re.DOTALL)
@@ -72,9 +76,10 @@ def _sql_method(original: Method) -> Method:
         if not is_ours:
             context = None
             try:
-                frame = original(self, text, args, **kwargs)
-            except AnalysisException:
-                if not _reads_behind(self, text):
+                with errors_about_views(self, text, args):
+                    frame = original(self, text, args, **kwargs)
+            except AnalysisException as error:
+                if isinstance(error, DeltaError) or not _reads_behind(self, text):
                     raise
             else:
                 if kwargs or not _reads_names_of_ours(self, text, frame):
@@ -95,7 +100,7 @@ def _about_names(spark: SparkSession, text: str, args: Any) -> tuple[bool, State
             is_ours, context = about_names_of_ours(spark, text, args)
         if is_ours:
             return True, context
-    asks = is_remote(spark) and _QUERY.match(text)
+    asks = (is_remote(spark) and _QUERY.match(text)) or (_LEADS.match(text) and _CHANGING.search(text))
     if not (asks or _COMMAND.match(text) or _VERSIONS.search(text)):
         return False, None
     if creates_delta(text):

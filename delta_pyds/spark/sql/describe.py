@@ -20,7 +20,7 @@ from delta_pyds.spark.native.files import spark_path
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.statements.arguments import sql_literal
-from delta_pyds.statements.kinds import TableReference
+from delta_pyds.statements.kinds import Explain, TableReference
 from delta_pyds.statements.questions import (
     Describe,
     DescribeDetail,
@@ -45,6 +45,17 @@ def history(context: StatementContext, statement: DescribeHistory) -> DataFrame:
 
 def detail(context: StatementContext, statement: DescribeDetail) -> DataFrame:
     return context.table(statement.target).detail()
+
+
+def explain(context: StatementContext, statement: Explain) -> DataFrame:
+    """Returns: ``plan``: who runs the command, on which version; it is not run, and none of its names is looked up."""
+    context.table(statement.target)
+    snapshot = context.snapshot(statement.target)
+    plan = (
+        f"== Physical Plan ==\nExecute {statement.verb} by delta_pyds\n"
+        f"   +- Delta[version={snapshot.version}, {snapshot.table_root}]: {statement.command}\n\n"
+    )
+    return _text_rows(context, ("plan",), [(plan,)])
 
 
 def describe(context: StatementContext, statement: Describe) -> DataFrame:

@@ -99,7 +99,7 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
         if column in found:
             raise UserError(
                 f"the column {one.column!r:.200} is set twice in one clause.",
-                code="DELTA_CONFLICT_SET_COLUMN",
+                code="DELTA_DUPLICATE_COLUMNS_ON_INSERT" if of_source else "DELTA_CONFLICT_SET_COLUMN",
                 column=one.column,
             )
         found[column] = called.text(one.value, of_source=of_source)

@@ -30,6 +30,7 @@ from delta_pyds.spark.sql import (
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
+from delta_pyds.spark.sql.views import errors_about_views
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
 from delta_pyds.statements.spark_statements import takes_frames
@@ -74,6 +75,7 @@ _RUN: dict[type, Callable[[StatementContext, Any], DataFrame]] = {
     questions.ShowColumns: describe.show_columns,
     questions.ShowPartitions: describe.show_partitions,
     questions.ShowCreate: describe.show_create,
+    kinds.Explain: describe.explain,
     kinds.CacheTable: caching.cache_table,
     kinds.Refresh: caching.refresh,
 }
@@ -87,6 +89,7 @@ _MAKES_OR_MOVES = (kinds.Create, kinds.Clone, kinds.DropTable, kinds.RenameTable
 _QUESTIONS = (
     questions.DescribeHistory, questions.DescribeDetail, questions.Describe, questions.ShowProperties,
     questions.ShowColumns, questions.ShowPartitions, questions.ShowCreate, kinds.Refresh, kinds.CacheTable,
+    kinds.Explain,
 )  # fmt: skip
 # what may read a table by name, and nothing else
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "INSERT", "CREATE", "CACHE", "EXPLAIN", "MERGE")
@@ -141,14 +144,17 @@ def run(
                 return create.temporary_view(context, statement)
             return caching.cached_view(context, statement)
         if isinstance(statement, kinds.PassThrough):
-            if parsed.refused is not None and context.names.is_ours_by_name(parsed.refused[0]):
+            if parsed.refused is not None and (
+                context.names.is_ours_by_name(parsed.refused[0]) or _refuses_creation(context)
+            ):
                 raise parsed.refused[1]
             return _pass_through(context, statement)
         if isinstance(statement, kinds.CacheTable):
             names.refuse_in_catalog(context.names, statement.target, "CACHE TABLE")
         if statement.target.path is None and not isinstance(statement, kinds.Convert):
             if not _is_ours_by_name(context, statement):
-                return _pass_through(context, parsed.as_pass_through())
+                with errors_about_views(spark, text, args):
+                    return _pass_through(context, parsed.as_pass_through())
             if not isinstance(statement, _MAKES_OR_MOVES):
                 statement = replace(statement, target=context.names.by_path(statement.target))
         parsed.check_complete()
@@ -198,6 +204,8 @@ def _is_about_names(context: StatementContext) -> bool:
     if isinstance(statement, (kinds.TemporaryView, kinds.CachedView)):
         return bool(parsed.tables_in(statement.query, context.names.is_ours))
     if isinstance(statement, kinds.PassThrough):
+        if _refuses_creation(context):
+            return True
         about = [parsed.refused[0]] if parsed.refused is not None else []
         about += [one for one in statement.changed if isinstance(one, kinds.TableReference)]
         about += statement.changed_views
@@ -226,6 +234,12 @@ def _is_about_names(context: StatementContext) -> bool:
         isinstance(span.table, kinds.TableChanges) or context.names.is_ours(span.table)
         for span in (*of_spark.tables, *of_spark.named)
     )
+
+
+def _refuses_creation(context: StatementContext) -> bool:
+    """Whether a table of ours would be made, if the statement were one of Delta."""
+    provider = context.parsed.refused_provider
+    return provider is not None and names.creates_ours(context.spark, provider)
 
 
 def _is_ours_by_name(context: StatementContext, statement: kinds.Statement) -> bool:

@@ -23,19 +23,13 @@ from tests.unit.statements.parsed import PATH, parsed
 @pytest.mark.parametrize(
     "text",
     [
-        "WITH s AS (SELECT 1) INSERT OVERWRITE TABLE <T> SELECT * FROM s",
-        "WITH s AS (SELECT 1) INSERT OVERWRITE <T> SELECT * FROM s",
         "FROM src INSERT OVERWRITE TABLE <T> SELECT *",
         "FROM src INSERT INTO TABLE <T> SELECT *",
         "FROM src INSERT INTO a SELECT * INSERT OVERWRITE TABLE <T> PARTITION (p = 1) SELECT *",
         "FROM src INSERT OVERWRITE TABLE IDENTIFIER('<T>') SELECT *",
-        "EXPLAIN INSERT OVERWRITE TABLE <T> SELECT 1",
-        "EXPLAIN EXTENDED INSERT INTO <T> SELECT 1",
-        "WITH s AS (SELECT 1) MERGE INTO <T> USING s ON a WHEN MATCHED THEN DELETE",
         "WITH s AS (SELECT 1) DELETE FROM <T> WHERE a",
         "WITH s AS (SELECT 1) UPDATE <T> SET a = 1",
         "BEGIN INSERT OVERWRITE TABLE <T> SELECT 1; END",
-        "EXPLAIN TRUNCATE TABLE <T>",
         "CREATE TEMP VIEW v AS WITH q AS (SELECT 1) INSERT OVERWRITE <T> SELECT * FROM q",
         "CREATE TEMP VIEW v AS FROM q INSERT INTO <T> SELECT *",
         "INSERT INTO x FROM s INSERT OVERWRITE <T> SELECT *",
@@ -199,7 +193,7 @@ def test_a_column_by_path_gets_a_comment() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "CREATE TABLE t USING deltapy OPTIONS (path '/x')",
+        "CREATE TABLE t USING deltapy OPTIONS (path '/x', a 'b')",
         "CREATE OR REPLACE TABLE t USING `DeltaPy` LOCATION '/x' OPTIONS (a 1)",
         "CREATE TABLE t (a INT CHECK (a > 0)) USING deltapy LOCATION '/x'",
         "CREATE TABLE t USING deltapy LOCATION '/x' TBLPROPERTIES (a = 1, a = 2)",
