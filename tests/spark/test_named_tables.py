@@ -698,3 +698,59 @@ def _a_name_is_converted(spark: SparkSession, sql: Callable[[str], list[Any]], p
     sql("INSERT INTO turned VALUES (3, 4)")
     assert sorted(sql("SELECT * FROM turned")) == [(2, 1), (3, 4)]
     sql("DROP TABLE turned")
+
+
+def test_a_table_that_is_there_gets_a_name_only_as_what_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    def create(clauses: str, columns: str = "(id INT, p INT)") -> str | None:
+        try:
+            delta_pyds.sql(spark, f"CREATE TABLE other {columns} USING deltapy {clauses} LOCATION '{tmp_path}/t'")
+        except UserError as error:
+            return error.code
+        delta_pyds.sql(spark, "DROP TABLE other")
+        return None
+
+    made = "CLUSTER BY (id) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', my = 'own')"
+    delta_pyds.sql(spark, f"CREATE TABLE first (id INT, p INT) USING deltapy OPTIONS (path '{tmp_path}/t') {made}")
+    said = [
+        "CLUSTER BY (p)",
+        "CLUSTER BY (id) TBLPROPERTIES (my = 'own')",
+        "CLUSTER BY (ID)",
+        "PARTITIONED BY (p)",
+        made,
+    ]
+    code = "DELTA_CREATE_TABLE_WITH_DIFFERENT_"
+    assert [create(clauses) for clauses in said] == [
+        f"{code}CLUSTERING", f"{code}PROPERTY", None, f"{code}PARTITIONING", None,
+    ]  # fmt: skip
+    assert create("CLUSTER BY (id)", "(id INT NOT NULL, p INT)") == "DELTA_CREATE_TABLE_SCHEME_MISMATCH"
+    assert create("TBLPROPERTIES (my = 'other')", "") == f"{code}PROPERTY" and create("", "") is None
+    with pytest.raises(UnsupportedOperationError, match="OPTIONS of a Delta table"):
+        delta_pyds.sql(spark, "CREATE TABLE other (id INT) USING deltapy OPTIONS (compression 'none')")
+
+
+def test_a_view_is_no_table_to_be_changed_and_gives_its_columns(spark: SparkSession) -> None:
+    def sql(text: str) -> list[Any]:
+        return delta_pyds.sql(spark, text).collect()
+
+    sql("CREATE TABLE t USING deltapy AS SELECT 1 AS id, 'a' AS v")
+    sql("CREATE VIEW few AS SELECT * FROM t WHERE id = 1")
+    for text in (
+        "UPDATE few SET v = 'b'",
+        "DELETE FROM few",
+        "MERGE INTO few USING t ON true WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(UnsupportedOperationError, match="'few', which is a view") as refused:
+            sql(text)
+        assert refused.value.code == "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"
+    assert "Execute DELETE by delta_pyds\n   +- Delta[version=0, " in sql("EXPLAIN DELETE FROM t WHERE id = 1")[0][0]
+    sql("WITH s AS (SELECT 2 AS id) INSERT INTO t SELECT id, 'b' FROM s")
+    with pytest.raises(UnsupportedOperationError, match="FROM before INSERT"):
+        sql("FROM t INSERT INTO t SELECT id, v")
+    assert sorted(map(tuple, sql("SELECT * FROM t"))) == [(1, "a"), (2, "b")]
+
+    spark.sql("CREATE TABLE plain (a INT COMMENT 'one', p STRING) USING parquet PARTITIONED BY (p)")
+    for name, like in (("u", "few"), ("w", "plain")):
+        sql(f"CREATE TABLE {name} LIKE {like} USING deltapy")
+    assert [row[0] for row in sql("SHOW COLUMNS IN u")] == ["id", "v"]
+    assert [tuple(row) for row in sql("DESCRIBE w")][:2] == [("a", "int", "one"), ("p", "string", None)]
+    assert sql("DESCRIBE DETAIL w")[0].partitionColumns == ["p"]

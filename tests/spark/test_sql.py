@@ -202,11 +202,11 @@ def test_tables_are_defined_and_altered(sql: Callable[..., DataFrame], tmp_path:
     sql("ALTER TABLE <T> RENAME COLUMN s.`a b` TO b")
     sql("ALTER TABLE <T> ALTER COLUMN city COMMENT 'town'")
     sql("ALTER TABLE <T> ADD CONSTRAINT positive CHECK (id > 0)")
-    sql("ALTER TABLE <T> SET TBLPROPERTIES (owner = 'me')")
+    sql("ALTER TABLE <T> SET TBLPROPERTIES (team = 'me')")
     sql("COMMENT ON TABLE <T> IS 'all events'")
     assert [r.col_name for r in sql("SHOW COLUMNS IN <T>").collect()] == ["id", "city", "at", "day", "s"]
     properties = {r.key: r.value for r in sql("SHOW TBLPROPERTIES <T>").collect()}
-    assert properties["owner"] == "me" and properties["delta.constraints.positive"] == "id > 0"
+    assert properties["team"] == "me" and properties["delta.constraints.positive"] == "id > 0"
     assert rows(sql("SELECT id >= 10, day, s.b, s.c FROM <T>")) == [(True, dt.date(2026, 1, 31), 1, None)]
     described = [tuple(row) for row in sql("DESC TABLE EXTENDED <T>").collect()]
     assert described[3] == ("day", "date", "of at") and described[5:8:2] == [
@@ -379,3 +379,34 @@ def test_all_else_is_of_spark(sql: Callable[..., DataFrame], spark: SparkSession
     assert isinstance(found.value, ParseException)
     assert found.value.message.endswith("any_name\n---------------------^^^")
     assert rows(sql("SELECT count(*) FROM <T>")) == [(3,)]
+
+
+def test_fields_go_by_place_where_columns_do(sql: Callable[..., DataFrame]) -> None:
+    sql("CREATE TABLE <T> (s STRUCT<x: INT, y: INT>, a ARRAY<STRUCT<x: INT, y: INT>>) USING delta")
+    sql("INSERT INTO <T> SELECT named_struct('y', 1L, 'x', 2), array(named_struct('y', 3, 'other', 4L))")
+    sql("INSERT INTO <T> BY NAME SELECT named_struct('y', 5, 'x', 6) AS s")
+    sql("UPDATE <T> SET a = array(named_struct('y', 7, 'x', 8)) WHERE s.x = 6")
+    assert rows(sql("SELECT s.x, s.y, a[0].x, a[0].y FROM <T>")) == [(1, 2, 3, 4), (6, 5, 8, 7)]
+    # called as the table calls them
+    sql("INSERT INTO <T> SELECT named_struct('y', 9, 'x', 10) AS s, array(named_struct('y', 0, 'x', 0)) AS a")
+    sql("INSERT INTO <T> (a, s) SELECT array(named_struct('y', 11, 'x', 12)), named_struct('y', 13, 'x', 14)")
+    assert rows(sql("SELECT s.x, s.y, a[0].x FROM <T> WHERE s.x > 8")) == [(10, 9, 0), (13, 14, 12)]
+    sql("INSERT WITH SCHEMA EVOLUTION INTO <T> SELECT named_struct('y', 15, 'x', 16, 'z', 17), null")
+    sql("INSERT WITH SCHEMA EVOLUTION INTO <T> BY NAME SELECT named_struct('w', 0, 'z', 1, 'y', 2, 'x', 18) AS s")
+    assert rows(sql("SELECT s.* FROM <T> WHERE s.x > 14")) == [(15, 16, 17, None), (18, 2, 1, 0)]
+    for fields, code in (
+        ("'x', 1", "DELTA_INSERT_COLUMN_ARITY_MISMATCH"),
+        ("'x', 1, 'y', 2, 'z', 3, 'w', 4, 'v', 5", "DELTA_METADATA_MISMATCH"),
+    ):
+        with pytest.raises(UserError) as refused:
+            sql(f"INSERT INTO <T> (s) SELECT named_struct({fields})")
+        assert refused.value.code == code
+
+
+def test_an_update_takes_one_row_at_a_time(sql: Callable[..., DataFrame]) -> None:
+    people(sql)
+    for value in ("max(p) OVER ()", "max(p)", "explode(array(1, 2))"):
+        with pytest.raises(UserError, match="one row at a time") as refused:
+            sql(f"UPDATE <T> SET p = {value} WHERE id = 1")
+        assert refused.value.code == "UNSUPPORTED_EXPR_FOR_OPERATOR"
+    assert rows(sql("UPDATE <T> SET p = (SELECT max(p) FROM <T>) WHERE id = 1")) == [(1,)]

@@ -29,6 +29,7 @@ from delta_pyds.protocol.schema import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     TYPE_CHANGES,
+    VOID,
     ArrayType,
     DataType,
     MapType,
@@ -225,6 +226,10 @@ def _may_become(old: Limits, new: Limits) -> bool:
 
 def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:
     table = configuration.table_root
+    if before.data_type == VOID and wanted.data_type != VOID:
+        # no file has it: it is null in every row, whatever its type
+        check_nothing_depends(configuration, path, "change the type of")
+        return replace(before, data_type=wanted.data_type)
     changed = f"from {display(before.data_type)} to {display(wanted.data_type)}"
     for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
     wider = _widened(before.data_type, wanted.data_type, for_iceberg)

@@ -28,6 +28,7 @@ from delta_pyds.protocol.schema import (
     MapType,
     StructField,
     StructType,
+    structs,
     type_to_json,
 )
 from delta_pyds.table.configuration import TableConfiguration
@@ -153,7 +154,7 @@ def check_new(field: StructField, path: Path, struct: StructType, table: str) ->
     if any(f.name.lower() == field.name.lower() for f in struct):
         raise _exists(path, table)
     why, code = None, "DELTA_OPERATION_NOT_ALLOWED"
-    if not field.nullable:
+    if not field.nullable or any(not inner.nullable for struct in structs(field.data_type) for inner in struct):
         why = (
             "NOT NULL, which no row that the table has could be: add it nullable, give it values, and set NOT NULL then"
         )

@@ -33,6 +33,7 @@ from delta_pyds.spark.named_tables.places import (
 )
 from delta_pyds.spark.session import register
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.definition.schema_paths import one_path
 from delta_pyds.table.definition.schema_rules import check_duplicates
 
 if TYPE_CHECKING:
@@ -217,7 +218,9 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         if self._mode == "create_or_replace":
             return False
         root = absolute_table_path(place.location, remote=is_remote(self._spark))
-        return is_same_table(root, self._storage_options, StructType(tuple(self._columns)), self._partitions)
+        clustering = tuple(map(one_path, self._clustering))
+        columns = StructType(tuple(self._columns))
+        return is_same_table(root, self._storage_options, columns, self._partitions, clustering, self._properties)
 
     def __repr__(self) -> str:
         place = self._name or self._location or self._path or ""

@@ -23,7 +23,9 @@ from delta_pyds.errors import (
 )
 from delta_pyds.log.segment import latest_version
 from delta_pyds.protocol.paths import LOG_DIRECTORY, resolve_data_path
+from delta_pyds.protocol.properties import CATALOG_PREFIXES, FEATURE_PREFIX
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.arguments import json_argument
 from delta_pyds.spark.named_tables.lookup import find, look_up, require
@@ -36,12 +38,19 @@ from delta_pyds.spark.planning.types import to_spark
 from delta_pyds.spark.same_files import require_same_files, shared_path
 from delta_pyds.storage.resolve import has_scheme, scheme_of
 from delta_pyds.storage.table_path import absolute_table_path
+from delta_pyds.table.definition.clustering import logical_clustering_columns
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_NOT_COMPARED = (
+    *(prefix.lower() for prefix in (FEATURE_PREFIX, "delta.minReaderVersion", "delta.minWriterVersion")),
+    *("delta.columnmapping.maxcolumnid", "delta.rowtracking.materialized", "delta.incommittimestampenablement"),
+    *CATALOG_PREFIXES,
+)
 
 
 @dataclass(frozen=True)
@@ -246,24 +255,63 @@ def no_table_to_replace(name: str) -> TableNotFoundError:
 
 
 def is_same_table(
-    root: str, storage_options: Mapping[str, Any] | None, columns: StructType, partition_columns: tuple[str, ...]
+    root: str,
+    storage_options: Mapping[str, Any] | None,
+    columns: StructType,
+    partition_columns: tuple[str, ...],
+    clustering: tuple[tuple[str, ...], ...],
+    properties: Mapping[str, str],
 ) -> bool:
-    """Whether a table is at the path that shall get a name with these columns; none at all stand for any.
+    """Whether a table is at the path that shall get a name, and is what is said; what is not said is not asked.
 
-    Raises: UserError for a table of other columns, or partitions.
+    Raises: UserError for a table of other columns, partitions, clustering columns or properties.
     """
     try:
         snapshot = _open(root, storage_options)
     except TableNotFoundError:
         return False
-    wanted = [(field.name, to_spark(StructType((field,))).fields[0].dataType) for field in columns]
-    has = [(field.name, field.dataType) for field in to_spark(snapshot.schema).fields]
+    wanted = [(field.name, to_spark(StructType((field,))).fields[0].dataType, field.nullable) for field in columns]
+    has = [
+        (field.name, shown.dataType, field.nullable)
+        for field, shown in zip(snapshot.schema, to_spark(snapshot.schema).fields, strict=True)
+    ]
     layout = tuple(snapshot.configuration.partition_columns)
-    if (wanted and wanted != has) or (partition_columns and partition_columns != layout):
+    same_columns = not wanted or wanted == has
+    if not same_columns or ((wanted or partition_columns) and partition_columns != layout):
         raise UserError(
-            f"the table at {root} has the columns ({', '.join(name for name, _ in has)}) and the partitions "
+            f"the table at {root} has the columns ({', '.join(name for name, *_ in has)}) and the partitions "
             f"({', '.join(layout)}), and others are to be created. Leave the columns out: it gets the name as it is.",
-            code="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+            code=f"DELTA_CREATE_TABLE_{'WITH_DIFFERENT_PARTITIONING' if same_columns else 'SCHEME_MISMATCH'}",
+            table=root,
+        )
+    clustered = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
+    if (wanted or clustering) and [_lower(path) for path in clustering] != [_lower(path) for path in clustered]:
+        raise UserError(
+            f"the table at {root} is clustered by ({', '.join(map('.'.join, clustered))}), and shall be by "
+            f"({', '.join(map('.'.join, clustering))}). Leave the columns out: it gets the name as it is.",
+            code="DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING",
+            table=root,
+        )
+    specified, existing = _compared(properties), _compared(snapshot.configuration.configuration)
+    if properties and specified != existing:
+        raise UserError(
+            f"the table at {root} has the properties {_shown(existing)}, and {_shown(specified)} are said. Leave them "
+            "out: it gets the name as it is. ALTER TABLE ... SET TBLPROPERTIES changes them.",
+            code="DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
             table=root,
         )
     return True
+
+
+def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in path)
+
+
+def _compared(properties: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Without what says the protocol, and what a table makes itself. Names of Delta's are the same in any case."""
+    named = {key.lower() if key.lower().startswith("delta.") else key: value for key, value in properties.items()}
+    return {key: value for key, value in named.items() if not key.startswith(_NOT_COMPARED)}
+
+
+def _shown(properties: Mapping[str, str | None]) -> str:
+    return "{" + ", ".join(f"{key}={without_secrets(str(value))}" for key, value in sorted(properties.items())) + "}"

@@ -90,7 +90,7 @@ def _resolved(name: str, schema: StructType, alias: str | None, table: str) -> t
             raise UserError(
                 f"Updating nested fields is only supported for StructType, but '{'.'.join(path)}' of table {table} is "
                 "of another type. Set the whole column.",
-                code="DELTA_INVALID_NESTED_FIELD_UPDATE",
+                code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
                 table=table,
                 column=".".join(path),
             )

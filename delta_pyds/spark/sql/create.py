@@ -115,8 +115,11 @@ def _add_column(context: StatementContext, builder: DeltaTableBuilder[DeltaTable
 
 
 def _like(context: StatementContext, statement: Create, builder: DeltaTableBuilder[DeltaTable]) -> None:
-    """The definition of another Delta table: columns, layout, properties."""
+    """The definition of another Delta table: columns, layout, properties; of another table or a view the first two."""
     assert statement.like is not None
+    if not context.names.is_ours(statement.like):
+        _like_sparks(context, statement.like.text, builder)
+        return
     snapshot = context.snapshot(statement.like)
     schema = change_fields(snapshot.schema, _without_own)
     builder.addColumns([for_pyspark(field) for field in schema])
@@ -130,6 +133,13 @@ def _like(context: StatementContext, statement: Create, builder: DeltaTableBuild
     for key, value in (snapshot.metadata.configuration or {}).items():
         if value is not None and not key.startswith(_OF_ONE_TABLE):
             builder.property(key, value)
+
+
+def _like_sparks(context: StatementContext, name: str, builder: DeltaTableBuilder[DeltaTable]) -> None:
+    builder.addColumns(context.spark.table(name).schema)
+    partitioned = [column.name for column in context.spark.catalog.listColumns(name) if column.isPartition]
+    if partitioned:
+        builder.partitionedBy(*partitioned)
 
 
 def _without_own(field: StructField) -> StructField:
