@@ -744,6 +744,8 @@ def test_a_view_is_no_table_to_be_changed_and_gives_its_columns(spark: SparkSess
         assert refused.value.code == "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE"
     assert "Execute DELETE by delta_pyds\n   +- Delta[version=0, " in sql("EXPLAIN DELETE FROM t WHERE id = 1")[0][0]
     sql("WITH s AS (SELECT 2 AS id) INSERT INTO t SELECT id, 'b' FROM s")
+    with pytest.raises(UnsupportedOperationError, match="Run the statement by itself"):
+        sql("EXECUTE IMMEDIATE 'DELETE FROM t WHERE id = 1'")
     with pytest.raises(UnsupportedOperationError, match="FROM before INSERT"):
         sql("FROM t INSERT INTO t SELECT id, v")
     assert sorted(map(tuple, sql("SELECT * FROM t"))) == [(1, "a"), (2, "b")]

@@ -7,7 +7,7 @@
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
 - ``places``: what Spark cannot parse of an expression, with its place in the statement
-- ``views``: views of a user's in the place of a table that shall change
+- ``views``: changes of rows that Spark tries itself, of a user's view or by EXECUTE IMMEDIATE
 - ``names``: tables by name, and what is refused of them
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE

@@ -1,4 +1,4 @@
-"""Views of a user's in the place of a table that shall change.
+"""Changes of rows that Spark tries itself: of a user's view, and by EXECUTE IMMEDIATE.
 
 Invariant: what Spark said stays, unless it was about a view; nothing is asked where nothing failed.
 """
@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.errors import DeltaError, UnsupportedOperationError
 from delta_pyds.spark.plain_calls import plain_calls
-from delta_pyds.statements.kinds import Delete, Insert, Merge, Truncate, Update
+from delta_pyds.statements.kinds import Delete, Insert, Merge, PassThrough, Truncate, Update
 from delta_pyds.statements.parse import parse_statement
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _SAID = ("TABLE_OPERATION", "does not support deletes", "does not support trunca
 def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iterator[None]:
     """Of a change of rows through a view, which the reference takes where it is a table's in other words.
 
-    Raises: UnsupportedOperationError, EXPECT_TABLE_NOT_VIEW, instead of what Spark says of the tables below.
+    Raises: UnsupportedOperationError instead of what Spark says of the tables below.
     """
     try:
         yield
@@ -44,6 +44,12 @@ def errors_about_views(spark: SparkSession, text: Any, args: Any = None) -> Iter
 def _refused(spark: SparkSession, text: Any, args: Any) -> UnsupportedOperationError | None:
     try:
         statement = parse_statement(text, args).statement
+        if isinstance(statement, PassThrough) and statement.immediate:
+            return UnsupportedOperationError(
+                "EXECUTE IMMEDIATE of a statement that changes rows of a Delta table is not supported by this version "
+                "of delta_pyds. Give spark.sql the statement itself.",
+                feature="EXECUTE IMMEDIATE",
+            )
         if not isinstance(statement, _CHANGES) or statement.target.path is not None:
             return None
         name = statement.target.text
