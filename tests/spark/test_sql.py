@@ -326,7 +326,8 @@ def test_what_cannot_be_resolved_has_its_place_in_the_statement(
 def test_a_command_of_the_table_api_tells_no_column_of_ours(sql: Callable[..., DataFrame], tmp_path: Path) -> None:
     people(sql)
     table = DeltaTable.forPath(sql("SELECT 1").sparkSession, f"{tmp_path}/t")
-    with pytest.raises(AnalysisException, match=r"`nowhere` cannot be resolved.*\[(`(id|name|p)`(, |\]\.$)){3}") as found:
+    names = r"\[(`(id|name|p)`(, |\]\.$)){3}"
+    with pytest.raises(AnalysisException, match=f"`nowhere` cannot be resolved.*{names}") as found:
         table.delete("nowhere = 1")
     assert "_deltapy" not in found.value.getMessageParameters()["proposal"]
     assert found.value.getSqlState() == "42703"

@@ -252,6 +252,12 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     people, events = f"{schema}.people", f"{schema}.events"
     spark.sql(f"CREATE TABLE {people} (id INT, name STRING, city STRING) USING DELTA PARTITIONED BY (city)")
     spark.sql(f"INSERT INTO {people} VALUES (1, 'Ann', 'Bern'), (2, 'Bob', 'Rome')")
+    for table, query in ((people, "SELECT * FROM x"), (f"delta.`{directory}/inserted`", "SELECT id, name FROM x")):
+        if table != people:
+            spark.sql(f"CREATE TABLE {table} (id INT, name STRING) USING delta")
+        spark.sql(f"WITH x AS (SELECT 8 AS id, 'Eve' AS name, 'Oslo' AS city) INSERT INTO {table} {query}")
+        assert 8 in ids(spark.table(table))
+    spark.sql(f"DELETE FROM {people} WHERE id = 8")
     spark.sql(f"UPDATE {people} SET name = 'Bobby' WHERE name = 'Bob'")
     more = spark.createDataFrame([(2, "Rob", "Rome"), (3, "Cat", "Oslo")], "id INT, name STRING, city STRING")
     more.createOrReplaceTempView("more_people")

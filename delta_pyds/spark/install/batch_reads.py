@@ -114,7 +114,7 @@ def _table_method(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         spark = session_of(self)
         prepare(spark)
-        followed_views.refresh(spark)
+        followed_views.refresh(spark, tableName)
         path = path_if_ours(spark, tableName)
         if path is None:
             named = named_if_ours(spark, tableName)
@@ -131,7 +131,7 @@ def _table_method(original: Method) -> Method:
 def _table_of_session(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
         prepare(self)
-        followed_views.refresh(self)
+        followed_views.refresh(self, tableName)
         path = path_if_ours(self, tableName)
         if path is None:
             named = named_if_ours(self, tableName)

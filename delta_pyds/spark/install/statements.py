@@ -67,7 +67,7 @@ def _sql_method(original: Method) -> Method:
         prepare(self)
         if isinstance(sqlQuery, str):
             followed_views.forget_made_by(self, sqlQuery)
-        followed_views.refresh(self)
+        followed_views.refresh(self, sqlQuery)
         context = None
         text = _with_our_name(self, sqlQuery) if isinstance(sqlQuery, str) else sqlQuery
         is_ours = isinstance(text, str) and _is_about_ours(self, text)

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from delta_pyds.bounded_cache import BoundedCache
 from delta_pyds.errors import DeltaError
+from delta_pyds.redaction import Concealing
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.named_tables.places import open_shared
 from delta_pyds.spark.named_tables.texts import quoted
@@ -36,12 +37,12 @@ _MADE = re.compile(rf"\bVIEW\s+{_NAME}|\bCACHE\s+(?:LAZY\s+)?TABLE\s+{_NAME}(?=[
 _ANYTHING = re.compile(r"\b(?:IMMEDIATE|BEGIN|IDENTIFIER)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Source:
+@dataclass(frozen=True, repr=False)
+class Source(Concealing):
     """A table that a view reads as it is now."""
 
     path: str
-    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    storage_options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Origin:
 @dataclass(frozen=True)
 class _View:
     """``seen``: id and version of each table, if they are known. ``plan``: on classic sessions what tells the view from
-    another one.
+    another one. ``in_texts``: the text of another view may name it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class _View:
     schema: StructType
     seen: tuple[tuple[str, int], ...]
     plan: Any
+    in_texts: bool = False
 
 
 _origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
@@ -145,8 +147,12 @@ def forget_made_by(spark: SparkSession, text: str) -> None:
             if key[0] == session:
                 _views.forget(key)
         return
-    for found in _MADE.finditer(text):
-        forget(spark, found[1] or found[2])
+    names = [found[1] or found[2] for found in _MADE.finditer(text)]
+    for name in names:
+        forget(spark, name)
+    if names:
+        for key, view in _of_session(spark, text):
+            _views.put(key, replace(view, in_texts=True))
 
 
 def whole_table(spark: SparkSession, name: str) -> Source | None:
@@ -159,16 +165,15 @@ def whole_table(spark: SparkSession, name: str) -> Source | None:
     return view.origin.sources[0]
 
 
-def refresh(spark: SparkSession) -> None:
-    """Have each view of the session show its tables as they are now. One look at the log of each table."""
-    if not _follows_any():
+def refresh(spark: SparkSession, text: Any) -> None:
+    """Have the views that a statement or a name may read show their tables as they are now.
+
+    One look at the log of each of their tables; none for views that are neither named in ``text`` nor in another view.
+    """
+    if not _follows_any() or not isinstance(text, str):
         return
-    session = _session(spark)
     known: dict[str, tuple[str, int]] = {}
-    for key in _views:
-        view = _views.get(key)
-        if key[0] != session or view is None:
-            continue
+    for key, view in _of_session(spark, text):
         seen = states(spark, view.origin.sources, known)
         if not seen or seen == view.seen:
             continue  # of a table that is gone, who reads the view is told
@@ -183,6 +188,17 @@ def refresh(spark: SparkSession) -> None:
             _views.forget(key)  # what its text names may be gone
         else:
             _views.put(key, replace(view, seen=seen, plan=_plan(frame)))
+
+
+def _of_session(spark: SparkSession, text: str) -> list[tuple[tuple[str, str], _View]]:
+    """The views that a text may read: it has their names somewhere, or the text of another view has."""
+    session, lowered = _session(spark), text.lower()
+    found = []
+    for key in _views:
+        view = _views.get(key)
+        if key[0] == session and view is not None and (view.in_texts or key[1] in lowered):
+            found.append((key, view))
+    return found
 
 
 def states(
