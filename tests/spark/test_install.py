@@ -183,6 +183,18 @@ def test_options_of_a_read_are_kept_and_threads_and_sessions_have_it(spark: Spar
     assert other.table(f"deltapy.`{path}`").count() == 4
 
 
+def test_a_path_that_is_not_whole_is_told_from_a_schema(spark: SparkSession) -> None:
+    for sql in (spark.sql, lambda text: delta_pyds.sql(spark, text)):
+        delta_pyds.install(spark)
+        for text in ("SELECT * FROM deltapy.`some events`", "UPDATE deltapy.`some events` SET a = 1"):
+            with pytest.raises(AnalysisException, match=r"Write deltapy\.`/.*/some events`") as found:
+                sql(text)
+            assert found.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        with pytest.raises(AnalysisException, match="`nobody`") as found:
+            sql("SELECT * FROM nobody")
+        assert not isinstance(found.value, delta_pyds.DeltaError)
+
+
 def test_a_temporary_view_of_a_table_cannot_be_written_past_its_log(spark: SparkSession, tmp_path: Path) -> None:
     """Spark would replace the one file of the table."""
     delta_pyds.install(spark)

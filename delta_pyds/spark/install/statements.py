@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 
 from delta_pyds.errors import DeltaError
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
 from delta_pyds.spark.install.formats import DELTAPY, delta_is_ours, prepare
 from delta_pyds.spark.install.patches import Method, Replacement
 from delta_pyds.spark.named_tables import followed_views
@@ -22,6 +23,7 @@ from delta_pyds.spark.named_tables.managed import may_name_managed
 from delta_pyds.spark.named_tables.texts import HOLDER_PREFIX
 from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.spark.session import register
+from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.spark.sql.run import about_names_of_ours, reads_names_of_ours
 from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.spark.sql.views import errors_about_views
@@ -76,7 +78,7 @@ def _sql_method(original: Method) -> Method:
         if not is_ours:
             context = None
             try:
-                with errors_about_views(self, text, args):
+                with errors_of_spark(), errors_about_relative_paths(), errors_about_views(self, text, args):
                     frame = original(self, text, args, **kwargs)
             except AnalysisException as error:
                 if isinstance(error, DeltaError) or not _reads_behind(self, text):

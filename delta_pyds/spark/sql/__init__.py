@@ -6,7 +6,8 @@
 - ``file_metadata``: tables with the column ``_metadata``
 - ``frames``: the tables that a query names, as DataFrames
 - ``aggregates``: what a query asks of a whole table, answered from its log
-- ``places``: what Spark cannot parse of an expression, with its place in the statement
+- ``places``: what Spark cannot parse or resolve of an expression, with its place in the statement
+- ``relative_paths``: paths that are not whole, which Spark takes for names
 - ``views``: changes of rows that Spark tries itself, of a user's view or by EXECUTE IMMEDIATE
 - ``names``: tables by name, and what is refused of them
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by

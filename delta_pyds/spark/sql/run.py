@@ -30,6 +30,7 @@ from delta_pyds.spark.sql import (
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import as_views
 from delta_pyds.spark.sql.places import errors_with_places
+from delta_pyds.spark.sql.relative_paths import errors_about_relative_paths
 from delta_pyds.spark.sql.views import errors_about_views
 from delta_pyds.statements import kinds, questions
 from delta_pyds.statements.parse import begins_as_of_delta, parse_statement
@@ -131,7 +132,7 @@ def run(
 
     ``context``: of this very statement, from ``about_names_of_ours``, which has looked its names up.
     """
-    with errors_of_spark(), as_views(frames or {}):
+    with errors_of_spark(), errors_about_relative_paths(), as_views(frames or {}):
         if context is None:
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
             context.names.look_at(context.parsed.names_in(None))
