@@ -1,4 +1,4 @@
-"""Paths in SQL that are not whole: to Spark, and to the reference, ``delta.`events` `` is a table of a schema ``delta``.
+"""Paths in SQL that are not whole: to Spark, and the reference, ``delta.`events` `` is a table of a schema ``delta``.
 
 Invariant: what Spark finds stays; only where it finds nothing is it said what a path looks like.
 """
