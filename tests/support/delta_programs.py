@@ -301,8 +301,6 @@ def _by_name(spark: Any, directory: str, schema: str) -> None:
     days.limit(0).write.format("delta").mode("overwrite").saveAsTable(events)
     days.write.insertInto(events)
     days.write.insertInto(events, overwrite=True)
-    days.filter("day = 1").write.option("partitionOverwriteMode", "dynamic").insertInto(events, overwrite=True)
-    assert spark.table(events).count() == 4
     days.writeTo(events).append()
     days.filter("id = 0").writeTo(events).overwrite(col("id") == 0)
     assert spark.table(events).count() == 7

@@ -6,8 +6,7 @@ Of these Spark hands a Python source two modes, and neither partitions nor clust
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
@@ -28,16 +27,9 @@ from delta_pyds.spark.sql.run import run as run_sql
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _MODES = ("append", "overwrite", "errorifexists", "error", "default", "ignore")
-# options of insertInto, and the settings that INSERT heeds in their places
-_OPTIONS_AS_SETTINGS = {
-    "partitionoverwritemode": "spark.sql.sources.partitionOverwriteMode",
-    "mergeschema": "spark.databricks.delta.schema.autoMerge.enabled",
-    "usermetadata": "spark.databricks.delta.commitInfo.userMetadata",
-}
-_SHOWN_OPTIONS = ("partitionOverwriteMode", "mergeSchema", "userMetadata")
 _OPTIONS_OF_NAMES = ("table", "catalog")
 
 
@@ -119,33 +111,17 @@ def _insert_into_method(original: Method) -> Method:
 
 def _insert_by_place(writer: Any, name: str, overwrite: bool | None, said: Told) -> None:
     """INSERT goes by the places of columns, as Spark's insertInto does."""
-    strange = said.options(*_OPTIONS_AS_SETTINGS)
-    if said.partition_by or said.cluster_by or strange:
+    if said.partition_by or said.cluster_by or said.options():
         raise UnsupportedOperationError(
-            f"insertInto({name!r:.200}) takes no partitions, clustering and options but {', '.join(_SHOWN_OPTIONS)}: "
-            'the table has its own. Leave them out, or use .format("deltapy").save(path), which goes by the names of '
-            "columns.",
+            f"insertInto({name!r:.200}) takes no options, partitions and clustering: the table has its own. Leave them "
+            'out, or use .format("deltapy").save(path), which goes by the names of columns.',
             feature="insertInto",
         )
     frame, view = frame_of(writer), f"_deltapy_{uuid.uuid4().hex}"
     replaces = said.mode == "overwrite" if overwrite is None else overwrite
     verb = "OVERWRITE" if replaces else "INTO"
-    with plain_calls(), _as_settings(frame.sparkSession, said):
+    with plain_calls():
         run_sql(frame.sparkSession, f"INSERT {verb} {name} SELECT * FROM {view}", frames={view: frame})
-
-
-@contextmanager
-def _as_settings(spark: SparkSession, said: Told) -> Iterator[None]:
-    """Options of an INSERT, which has none, as the settings that it heeds."""
-    found = {setting: said.option(name) for name, setting in _OPTIONS_AS_SETTINGS.items()}
-    before = {setting: spark.conf.get(setting, None) for setting, value in found.items() if value is not None}
-    try:
-        for setting in before:
-            spark.conf.set(setting, str(found[setting]))
-        yield
-    finally:
-        for setting, value in before.items():
-            spark.conf.unset(setting) if value is None else spark.conf.set(setting, value)
 
 
 def _write_named(writer: Any, name: Any, said: Told) -> None:
