@@ -184,8 +184,8 @@ def test_options_of_a_read_are_kept_and_threads_and_sessions_have_it(spark: Spar
 
 
 def test_a_path_that_is_not_whole_is_told_from_a_schema(spark: SparkSession) -> None:
+    delta_pyds.install(spark)
     for sql in (spark.sql, lambda text: delta_pyds.sql(spark, text)):
-        delta_pyds.install(spark)
         for text in ("SELECT * FROM deltapy.`some events`", "UPDATE deltapy.`some events` SET a = 1"):
             with pytest.raises(AnalysisException, match=r"Write deltapy\.`/.*/some events`") as found:
                 sql(text)

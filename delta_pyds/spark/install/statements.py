@@ -78,7 +78,7 @@ def _sql_method(original: Method) -> Method:
         if not is_ours:
             context = None
             try:
-                with errors_of_spark(), errors_about_relative_paths(), errors_about_views(self, text, args):
+                with errors_of_spark(), errors_about_relative_paths(text), errors_about_views(self, text, args):
                     frame = original(self, text, args, **kwargs)
             except AnalysisException as error:
                 if isinstance(error, DeltaError) or not _reads_behind(self, text):

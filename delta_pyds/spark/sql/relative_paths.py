@@ -9,23 +9,29 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.errors import AnalysisException
 
 from delta_pyds.errors import DeltaError, TableNotFoundError
 
-_NAME = re.compile(r"(?:`spark_catalog`\.)?`(delta|deltapy)`\.`([^`]+)`", re.IGNORECASE)
+_NAME = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`([^`/]+)`", re.IGNORECASE)
+# the second where the schema has the name of a source that Spark knows
+_CONDITIONS = ("TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY")
 
 
 @contextmanager
-def errors_about_relative_paths() -> Iterator[None]:
+def errors_about_relative_paths(text: Any) -> Iterator[None]:
     """Raises: TableNotFoundError (TABLE_OR_VIEW_NOT_FOUND) instead of what Spark says of such a name."""
     try:
         yield
     except AnalysisException as error:
-        if isinstance(error, DeltaError) or error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        if isinstance(error, DeltaError) or error.getCondition() not in _CONDITIONS:
             raise
-        found = _NAME.fullmatch((error.getMessageParameters() or {}).get("relationName", ""))
+        # of the second condition Spark names no place
+        about_name = error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        about = (error.getMessageParameters() or {}).get("relationName", "") if about_name else text
+        found = _NAME.search(about) if isinstance(about, str) else None
         if found is None:
             raise
         schema, name = found.groups()

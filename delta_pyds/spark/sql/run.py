@@ -132,7 +132,7 @@ def run(
 
     ``context``: of this very statement, from ``about_names_of_ours``, which has looked its names up.
     """
-    with errors_of_spark(), errors_about_relative_paths(), as_views(frames or {}):
+    with errors_of_spark(), errors_about_relative_paths(text), as_views(frames or {}):
         if context is None:
             context = StatementContext(spark, text, parse_statement(text, args), args, frames)
             context.names.look_at(context.parsed.names_in(None))
