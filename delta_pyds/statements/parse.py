@@ -35,7 +35,7 @@ from delta_pyds.statements.kinds import (
 from delta_pyds.statements.leading_words import explained, with_in_query
 from delta_pyds.statements.plain_reads import calls_columns_by_schema, find_plain_reads
 from delta_pyds.statements.reader import StatementReader, tokens_of
-from delta_pyds.statements.spark_statements import check_read, listed_in, pass_through
+from delta_pyds.statements.spark_statements import check_read, listed_in, made_view, pass_through
 from delta_pyds.statements.tables import column_of_table, find_names, find_tables, target_table
 
 _PATH = re.compile(r"\bdelta(?:py)?`?\s*\.\s*`", re.IGNORECASE)
@@ -211,6 +211,11 @@ class ParsedStatement:
     def listed_in(self) -> tuple[str, ...] | None:
         """Where a statement that lists tables looks for them, if it says so."""
         return None if self._reader is None else listed_in(self._reader)
+
+    @property
+    def made_view(self) -> TableReference | None:
+        """The view of a catalog that CREATE VIEW makes."""
+        return None if self._reader is None else made_view(self._reader)
 
     @property
     def asks_for_files(self) -> bool:

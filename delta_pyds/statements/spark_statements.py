@@ -175,6 +175,24 @@ def _changed_views(reader: StatementReader) -> tuple[TableReference, ...]:
     return tuple(found)
 
 
+def made_view(reader: StatementReader) -> TableReference | None:
+    """The view of a catalog that CREATE VIEW makes or replaces, and what is no such statement makes none."""
+    reader.index = 0
+    try:
+        if not reader.accept("CREATE"):
+            return None
+        reader.accept("OR", "REPLACE")
+        if not reader.accept("VIEW"):
+            return None
+        reader.accept("IF", "NOT", "EXISTS")
+        found = table(reader)
+        return found if found.path is None else None
+    except (SqlSyntaxError, UnsupportedOperationError):
+        return None
+    finally:
+        reader.index = 0
+
+
 def _has_variable(reader: StatementReader) -> bool:
     """Whether a variable stands among the words that name the table; one in a string is none of them."""
     return any(a.is_symbol("$") and b.is_symbol("{") for a, b in pairwise(reader.tokens[:12]))

@@ -31,7 +31,7 @@ from delta_pyds.spark.planning.types import to_spark
 from tests.support.table_writes import write_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "deltapy_names"
 
@@ -756,3 +756,35 @@ def test_a_view_is_no_table_to_be_changed_and_gives_its_columns(spark: SparkSess
     assert [row[0] for row in sql("SHOW COLUMNS IN u")] == ["id", "v"]
     assert [tuple(row) for row in sql("DESCRIBE w")][:2] == [("a", "int", "one"), ("p", "string", None)]
     assert sql("DESCRIBE DETAIL w")[0].partitionColumns == ["p"]
+
+
+def test_a_view_of_the_catalog_reads_tables_by_path(spark: SparkSession, tmp_path: Path) -> None:
+    def sql(text: str) -> DataFrame:
+        return delta_pyds.sql(spark, text.replace("<T>", f"delta.`{tmp_path}/t`"))
+
+    def holders() -> list[str]:
+        return [name for name in entries(spark) if name.startswith("_deltapy_")]
+
+    sql("CREATE TABLE <T> USING delta AS SELECT 1 AS id, 'a' AS v")
+    sql("INSERT INTO <T> VALUES (2, 'b')")
+    sql("CREATE VIEW seen AS SELECT n.id, o.v FROM <T> AS n LEFT JOIN <T> VERSION AS OF 0 o ON n.id = o.id")
+    sql("INSERT INTO <T> VALUES (3, 'c')")
+    # any session reads the rows of now, with the columns of each version
+    assert sorted(map(tuple, spark.sql("SELECT * FROM seen").collect())) == [(1, "a"), (2, None), (3, None)]
+    assert delta_pyds.remove_orphaned_holders(spark, wait_seconds=0) == [] and len(holders()) == 2
+    # what makes no view leaves nothing
+    sql("CREATE VIEW IF NOT EXISTS seen AS SELECT * FROM <T>")
+    for text in ("CREATE VIEW seen AS SELECT id FROM <T>", "CREATE VIEW other AS SELECT nowhere FROM <T>"):
+        with pytest.raises(AnalysisException):
+            sql(text)
+    assert len(holders()) == 2
+    with pytest.raises(UnsupportedOperationError, match=r"cannot hold .table_changes"):
+        sql(f"CREATE VIEW other AS SELECT * FROM table_changes('delta.`{tmp_path}/t`', 0)")
+    # a view that shows a whole table is no name of the table
+    sql("CREATE OR REPLACE VIEW seen (k, w) AS SELECT * FROM <T>")
+    assert sql("SELECT count(*), max(k) FROM seen").collect()[0][:] == (3, 3)
+    with pytest.raises(UnsupportedOperationError, match="'seen', which is a view"):
+        sql("DELETE FROM seen")
+    sql("DROP VIEW seen")
+    assert len(delta_pyds.remove_orphaned_holders(spark, wait_seconds=0)) == 3 and not holders()
+    assert sql("SELECT * FROM <T>").count() == 3

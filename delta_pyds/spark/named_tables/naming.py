@@ -81,13 +81,13 @@ def give_name(
     try:
         _run(spark, f"CREATE VIEW {table.quoted} TBLPROPERTIES ('{MARK}' = '{mark}') AS {select}")
     except PySparkException:
-        _drop_holder(spark, table)
+        drop_holder(spark, table)
         require_free(spark, name)
         raise
     found = find(spark, (SESSION_CATALOG, *name))
     if found is None or found.select.lower() != select.lower() or found.location != location:
         _run(spark, f"DROP VIEW IF EXISTS {table.quoted}")
-        _drop_holder(spark, table)
+        drop_holder(spark, table)
         raise UnsupportedOperationError(
             f"the session's catalog does not give back the location {location!r:.500} as it was given, so it cannot "
             "hold the table. Read and write the table by its path.",
@@ -173,7 +173,7 @@ def point_at(spark: SparkSession, table: NamedTable, location: str, schema: Stru
 def take_name(spark: SparkSession, table: NamedTable) -> None:
     """The catalog without the name. The table at the location is not touched."""
     _run(spark, f"DROP VIEW {table.quoted}")
-    _drop_holder(spark, table)
+    drop_holder(spark, table)
 
 
 def _with_columns(
@@ -200,9 +200,9 @@ def _with_columns(
     finally:
         found = find(spark, whole)
         if found is not None and found.holder == new.holder:
-            _drop_holder(spark, table)
+            drop_holder(spark, table)
         elif found is None:  # else another may be about to use it, too
-            _drop_holder(spark, new)
+            drop_holder(spark, new)
     return found or table
 
 
@@ -217,6 +217,17 @@ def _columns(schema: StructType, location: str) -> str:
     return column_texts(to_spark(schema))
 
 
+def make_holder(spark: SparkSession, view: tuple[str, str], schema: StructType, location: str) -> NamedTable:
+    """An entry with the columns of a table that a view of a user's reads by its path. It is in the view's schema.
+
+    Raises: UnsupportedOperationError for a table without columns; Spark's exceptions.
+    """
+    columns = _columns(schema, location)
+    table = NamedTable(*view, location, new_holder(view[1], columns))
+    _make_holder(spark, table, schema, columns)
+    return table
+
+
 def _make_holder(spark: SparkSession, table: NamedTable, schema: StructType, columns: str) -> None:
     if "${" not in columns:
         _run(spark, f"CREATE TABLE IF NOT EXISTS {table.quoted_holder} ({columns}) USING deltapy")
@@ -227,7 +238,7 @@ def _make_holder(spark: SparkSession, table: NamedTable, schema: StructType, col
             spark.catalog.createTable(table.quoted_holder, source="deltapy", schema=holder_schema(to_spark(schema)))
 
 
-def _drop_holder(spark: SparkSession, table: NamedTable) -> None:
+def drop_holder(spark: SparkSession, table: NamedTable) -> None:
     _run(spark, f"DROP TABLE IF EXISTS {table.quoted_holder}")
 
 

@@ -54,11 +54,11 @@ def _orphans(spark: SparkSession, schema: str) -> list[str]:
     if not holders:
         return []
     views = [row["viewName"] for row in spark.sql(f"SHOW VIEWS IN {within}").collect() if not row["isTemporary"]]
-    texts = [_view_text(spark, (SESSION_CATALOG, schema, view)).lower() for view in views]
+    texts = [view_text(spark, (SESSION_CATALOG, schema, view)).lower() for view in views]
     return [holder for holder in holders if holder not in views and not any(holder.lower() in t for t in texts)]
 
 
-def _view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
+def view_text(spark: SparkSession, parts: tuple[str, ...]) -> str:
     """Empty where it has gone meanwhile."""
     try:
         (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(parts)} AS JSON").collect()

@@ -15,6 +15,7 @@
 - ``insert``: INSERT in its forms
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
+- ``persistent_views``: CREATE VIEW over tables by path
 - ``alter``: ALTER TABLE in its forms, DROP TABLE
 - ``maintenance``: OPTIMIZE, VACUUM, REORG, RESTORE, CONVERT, GENERATE
 - ``describe``: DESCRIBE and SHOW of one table

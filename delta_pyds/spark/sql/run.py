@@ -25,6 +25,7 @@ from delta_pyds.spark.sql import (
     listings,
     maintenance,
     names,
+    persistent_views,
     row_changes,
 )
 from delta_pyds.spark.sql.context import StatementContext
@@ -271,11 +272,13 @@ def _pass_through(context: StatementContext, statement: kinds.PassThrough) -> Da
         for span in statement.tables
         if not isinstance(span.table, kinds.TableReference) or context.names.is_ours(span.table)
     )
+    if spans and (view := context.parsed.made_view) is not None:
+        return persistent_views.create_view(context, view, spans)
     if spans and not takes_frames(statement.verb):
         named = context.text[spans[0].start : spans[0].end]
         raise UnsupportedOperationError(
             f"{statement.verb.split(' ')[0]} does not take a table by path or of a catalog of delta_pyds, such as "
-            f"{named!r:.200}, in this version. Queries, INSERT, CREATE TABLE and CREATE TEMPORARY VIEW do.",
+            f"{named!r:.200}, in this version. Queries, INSERT, CREATE TABLE and CREATE VIEW do.",
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
     if statement.verb.startswith(_QUERIES):
