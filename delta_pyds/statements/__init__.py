@@ -8,6 +8,7 @@ Spark, with the tables by path that are named in it.
 - ``pieces``: where an expression, a type or a query ends, and its exact text
 - ``kinds``: what a statement asks for, a value for each kind
 - ``questions``: the kinds of DESCRIBE and SHOW
+- ``fragments``: where in a statement stands what Spark quotes of a piece
 - ``completeness``: what a command cannot take: arguments without a value, variables of the session
 - ``tables``: tables as they are named, and where a query names them
 - ``plain_reads``: names that a query reads as tables, and that nothing in it gives another meaning

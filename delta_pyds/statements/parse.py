@@ -7,8 +7,7 @@ a table by name and is not understood here; so a statement of a later Spark pass
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from delta_pyds.statements import alter, caching, create, describe, insert, main
 from delta_pyds.statements.arguments import BoundText, bind, parameters
 from delta_pyds.statements.completeness import check_complete, check_variables
 from delta_pyds.statements.file_metadata import asks_for_files, asks_for_row_ids, stars
+from delta_pyds.statements.fragments import pieces_of, place_of_fragment
 from delta_pyds.statements.kinds import (
     AlterColumn,
     CachedView,
@@ -266,22 +266,11 @@ class ParsedStatement:
         """
         if self._reader is None or not fragment:
             return None
-        bound = self._reader.bound
-        starts = [token.start for token in self._reader.tokens]
-        found = [place for place in starts if bound.text.startswith(fragment, place)]
-        if len(found) > 1:
-            found = [
-                place for place in found if any(self._has(piece, place, start) for piece in _pieces(self.statement))
-            ]
-        return bound.original_position(found[0]) if len(found) == 1 else None
+        return place_of_fragment(self._reader, pieces_of(self.statement), fragment, start, self._befores)
 
-    def _has(self, piece: SqlText, place: int, start: int) -> bool:
-        """Whether a place in the bound text is ``start`` in the piece as Spark got it."""
-        if self._reader is None or not piece.last:
-            return False
-        first = self._reader.tokens[piece.first].start
-        befores = ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
-        return first <= place < first + len(piece.text) and place - first in {start - len(one) for one in befores}
+    def _befores(self, piece: SqlText) -> tuple[str, ...]:
+        """What may stand before the piece where Spark gets it."""
+        return ("(",) if self.expression(piece) != piece.text else ("", QUERY_ALONE[0])
 
     @property
     def positional(self) -> tuple[int, ...]:
@@ -389,15 +378,3 @@ def _comment(reader: StatementReader) -> SetProperties | UnsetProperties | Alter
     if removed:
         return UnsetProperties(target, ("comment",), True)
     return SetProperties(target, {"comment": text})
-
-
-def _pieces(value: object) -> Iterator[SqlText]:
-    """The expressions and queries of a statement."""
-    if isinstance(value, SqlText):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _pieces(one)
-    elif is_dataclass(value):
-        for one in fields(value):
-            yield from _pieces(getattr(value, one.name))
