@@ -183,6 +183,13 @@ def test_options_of_a_read_are_kept_and_threads_and_sessions_have_it(spark: Spar
     assert other.table(f"deltapy.`{path}`").count() == 4
 
 
+def test_what_holds_an_object_of_the_jar_says_that_there_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    delta_pyds.install(spark, delta=True)
+    spark.range(2).write.format("delta").save(f"{tmp_path}/t")
+    with pytest.raises(AttributeError, match="JAR"):
+        _ = delta_pyds.DeltaTable.forPath(spark, f"{tmp_path}/t")._jdt
+
+
 def test_a_path_that_is_not_whole_is_told_from_a_schema(spark: SparkSession) -> None:
     delta_pyds.install(spark)
     for sql in (spark.sql, lambda text: delta_pyds.sql(spark, text)):

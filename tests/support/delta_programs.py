@@ -377,7 +377,6 @@ def temporary_views(spark: Any, directory: str) -> None:
 
 def settings(spark: Any, directory: str) -> None:
     """Programs keep what a setting was, and set it back; and what the reference's objects hold is not there."""
-    from delta.tables import DeltaTable
     from pyspark.errors import AnalysisException, PySparkException
 
     name = f"delta.`{directory}/settings`"
@@ -395,7 +394,6 @@ def settings(spark: Any, directory: str) -> None:
     assert spark.conf.get("spark.databricks.delta.optimizeWrite.enabled") is None
     assert spark.conf.get("spark.databricks.delta.optimize.maxFileSize", "7") == "7"
     refused(lambda: spark.conf.get("spark.databricks.delta.nothing"), PySparkException)
-    assert "JAR" in refused(lambda: DeltaTable.forPath(spark, f"{directory}/settings")._jdt, AttributeError)
 
 
 def ids_of_rows(spark: Any, directory: str) -> None:
