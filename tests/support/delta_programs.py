@@ -376,7 +376,7 @@ def temporary_views(spark: Any, directory: str) -> None:
 
 
 def settings(spark: Any, directory: str) -> None:
-    """Programs keep what a setting was, and set it back; and what the reference's objects hold is not there."""
+    """Programs keep what a setting was, and set it back."""
     from pyspark.errors import AnalysisException, PySparkException
 
     name = f"delta.`{directory}/settings`"
