@@ -5,20 +5,16 @@ A table has files with deletion vectors, two of one size, and partition values t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.limits import ONLY_A_HANG_S
 from tests.support.s3_server import s3_server
-from tests.support.store_processes import azure_server, google_server, s3_proxy_server
+from tests.support.store_processes import azure_server, google_server, s3_proxy_server, what_can_be_had
 from tests.support.store_programs import connector_jars
 from tests.support.stores import ACCOUNT, ACCOUNT_KEY, Store, azure_store, google_store, s3_store
 from tests.support.table_writes import write_rows
@@ -30,16 +26,6 @@ PARTITIONS = ["a b%20/ü", "=x", None]
 ACCOUNTS_HOST = f"{ACCOUNT}.dfs.core.windows.net"
 GOOGLES_HOST = "storage.googleapis.com"
 GCS_CLASS = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
-
-
-@contextlib.contextmanager
-def what_can_be_had() -> Iterator[None]:
-    try:
-        yield
-    except LookupError as error:
-        if os.environ.get("STORES") == "optional":
-            pytest.skip(f"NOT TESTED: Spark's connector or its store cannot be had here ({error})")
-        raise
 
 
 def jars(name: str) -> str:

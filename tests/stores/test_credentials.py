@@ -6,19 +6,16 @@ was asked for.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.limits import ONLY_A_HANG_S
-from tests.support.store_processes import azure_server, google_server, s3_proxy_server
+from tests.support.store_processes import azure_server, google_server, s3_proxy_server, what_can_be_had
 from tests.support.stores import ACCOUNT, ACCOUNT_KEY, Store, azure_store, google_store, s3_store
 from tests.support.under_names import seen_as
 
@@ -26,16 +23,6 @@ ROOT = Path(__file__).parents[2]
 KEYS = {"key": "an-access-key", "secret": "a secret of s3proxy"}
 # of the machine's own that these tests run on
 OF_STORES = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "FSSPEC_")
-
-
-@contextlib.contextmanager
-def what_can_be_had() -> Iterator[None]:
-    try:
-        yield
-    except LookupError as error:
-        if os.environ.get("STORES") == "optional":
-            pytest.skip(f"NOT TESTED: a server cannot be had here ({error})")
-        raise
 
 
 def environment_of(directory: Path, given: Mapping[str, str]) -> dict[str, str]:

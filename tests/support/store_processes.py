@@ -25,6 +25,8 @@ import urllib.request
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.support.store_programs import azurite, fake_gcs_server, s3proxy
 
 S3PROXY, AZURE, GOOGLE = "DELTA_PYDS_TEST_S3PROXY", "DELTA_PYDS_TEST_AZURE", "DELTA_PYDS_TEST_GOOGLE"
@@ -38,6 +40,17 @@ s3proxy.credential={secret}
 jclouds.provider=filesystem-nio2
 jclouds.filesystem.basedir={directory}
 """
+
+
+@contextlib.contextmanager
+def what_can_be_had() -> Generator[None, None, None]:
+    """A test whose server or connector a machine lacks says NOT TESTED with ``STORES=optional``, and fails without."""
+    try:
+        yield
+    except LookupError as error:
+        if os.environ.get("STORES") == "optional":
+            pytest.skip(f"NOT TESTED: a server, or Spark's connector to it, cannot be had here ({error})")
+        raise
 
 
 @contextlib.contextmanager
