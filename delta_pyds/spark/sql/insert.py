@@ -36,7 +36,6 @@ _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 def insert(context: StatementContext, statement: Insert) -> DataFrame:
     """Raises: UserError (INSERT_COLUMN_ARITY_MISMATCH, ...) and what a write raises."""
-    _refuse(statement)
     table = context.table(statement.target)  # proves the path on Spark Connect
     snapshot = context.snapshot(statement.target)
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
@@ -89,12 +88,6 @@ def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted:
 def _shared(table: DeltaTable, path: str) -> str:
     """On Spark Connect a path without a scheme, of which ``DeltaTable`` has proved that it is the server's too."""
     return path if "://" in path or not table._handle.remote else f"file://{table._handle.path}"
-
-
-def _refuse(statement: Insert) -> None:
-    """Raises: UserError for what has no meaning."""
-    if statement.by_name and statement.columns is not None:
-        raise UserError("BY NAME and a list of columns exclude each other.", code="DELTA_ILLEGAL_USAGE")
 
 
 def _static(

@@ -389,6 +389,8 @@ def _damaged(path: str, what: str, *, parsed: bool = False) -> CorruptLogError:
     return CorruptLogError(
         f"the entry {path!r} of a stream's schema log {what}. Restore the file from a copy, or use the release that "
         "wrote it; without either, start the query with a new checkpoint location and schemaTrackingLocation.",
-        code=f"DELTA_STREAMING_SCHEMA_LOG_{'PARSE_SCHEMA' if parsed else 'DESERIALIZE'}_FAILED",
+        code="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED"
+        if parsed
+        else "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
         path=path,
     )

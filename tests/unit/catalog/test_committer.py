@@ -234,8 +234,9 @@ def test_a_refusal_after_a_lost_answer(table: CatalogTable, ratified: bool, load
     if ratified and loads:
         assert there.append("a").version == 1
     else:
-        with pytest.raises(CommitOutcomeUnknownError, match=r"the answer was lost; your token has expired"):
+        with pytest.raises(CommitOutcomeUnknownError, match=r"the answer was lost; your token has expired") as caught:
             there.append("a")
+        assert caught.value.code == "DELTA_COMMIT_OUTCOME_UNKNOWN"
         if not ratified:
             # the request arrives after all
             table.catalog.propose_commit(revoked[0])

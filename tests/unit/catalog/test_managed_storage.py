@@ -322,15 +322,17 @@ def test_a_commit_that_is_not_whole(log: Log, gone: bool) -> None:
         path.write_bytes(whole[:-9])
     storage, where = log.storage, commit_path(str(log.root), 1)
     for read in (lambda: storage.read(where), lambda: storage.read(where, 0, len(whole)), log.files):
-        with pytest.raises(CorruptLogError, match="is not the commit of version 1 that the catalog ratified"):
+        with pytest.raises(CorruptLogError, match="is not the commit of version 1 that the catalog ratified") as caught:
             read()
+        assert caught.value.code == "DELTA_CORRUPT_LOG_FILE"
 
 
 def test_the_size_of_a_staged_commit_is_said(log: Log) -> None:
     log.publish(0)
     log.says(1, replace(log.stage(1), size_bytes=0))
-    with pytest.raises(CatalogError, match="staged commit of version 1 has 0 bytes"):
+    with pytest.raises(CatalogError, match="staged commit of version 1 has 0 bytes") as caught:
         log.files()
+    assert caught.value.code == "DELTA_CATALOG_ERROR"
 
 
 def test_a_clean_up_waits_until_the_catalog_has_forgotten(log: Log) -> None:

@@ -107,6 +107,7 @@ def test_a_narrowing_or_unrelated_type_is_refused_naming_file_column_and_types(
         conform(pa.nulls(1, source), target)
     for part in ("part-1.parquet", "'c'", str(source), str(target)):
         assert part in str(caught.value)
+    assert caught.value.code == "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH"
 
 
 def test_timestamps_of_every_unit_become_microseconds() -> None:

@@ -112,6 +112,7 @@ def test_all_differences_are_listed(table: TableBuilder) -> None:
     with pytest.raises(ChecksumMismatchError) as caught:
         verify_checksum(read(table), state_of(table))
     assert len(caught.value.parameters["differences"]) == 3
+    assert caught.value.code == "DELTA_CHECKSUM_MISMATCH"
 
 
 def test_what_one_side_does_not_say_is_not_compared(table: TableBuilder) -> None:

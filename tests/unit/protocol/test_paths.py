@@ -48,8 +48,9 @@ def test_a_path_that_leads_upwards_is_refused(path: str) -> None:
 
 def test_a_name_that_is_not_encoded_stays_below_too() -> None:
     assert resolve_below("/t/", "a%20b/..c") == "/t/a%20b/..c"
-    with pytest.raises(ProtocolError, match="names the file"):
+    with pytest.raises(ProtocolError, match="names the file") as caught:
         resolve_below("/t", "../x/deletion_vector_1.bin")
+    assert caught.value.code == "DELTA_PROTOCOL_VIOLATION"
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,13 @@ def test_what_is_no_statement_is_an_error(text: str) -> None:
     assert found.value.message.endswith("^^^")
 
 
+def test_an_option_of_an_identity_column_is_given_once() -> None:
+    text = f"CREATE TABLE {PATH} (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 1 START WITH 2))"
+    with pytest.raises(SqlSyntaxError, match="twice") as found:
+        parse_statement(text)
+    assert found.value.code == "IDENTITY_COLUMNS_DUPLICATED_SEQUENCE_GENERATOR_OPTION"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -332,8 +332,9 @@ def test_literals(value: Any, text: str | None) -> None:
     ],
 )
 def test_variables_of_the_session_are_refused_in_commands(text: str) -> None:
-    with pytest.raises(UserError, match="holds a variable"):
+    with pytest.raises(UserError, match="holds a variable") as caught:
         parse_statement(text)
+    assert caught.value.code == "DELTA_UNSUPPORTED_VARIABLE_IN_COMMAND"
 
 
 @pytest.mark.parametrize(

@@ -264,16 +264,17 @@ def test_spark_reads_no_name_at_the_end_of_an_expression(text: str, bare: bool) 
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "code"),
     [
-        f"TRUNCATE TABLE {PATH} PARTITION (p = 1)",
-        f"INSERT OVERWRITE {PATH} PARTITION (p = 1) IF NOT EXISTS SELECT 1",
-        f"INSERT INTO {PATH} REPLACE ON a = b SELECT 1",
+        (f"TRUNCATE TABLE {PATH} PARTITION (p = 1)", "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"),
+        (f"INSERT OVERWRITE {PATH} PARTITION (p = 1) IF NOT EXISTS SELECT 1", "DELTA_OPERATION_NOT_ALLOWED"),
+        (f"INSERT INTO {PATH} REPLACE ON a = b SELECT 1", "DELTA_OPERATION_NOT_ALLOWED"),
     ],
 )
-def test_what_is_not_there_yet_is_refused_by_its_name(text: str) -> None:
-    with pytest.raises(UnsupportedOperationError, match="this version"):
+def test_what_is_not_there_yet_is_refused_by_its_name(text: str, code: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match="this version") as caught:
         parsed(text, Delete)
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ class WritingContract(ReadingContract):
         with pytest.raises(FileExistsInStorageError) as caught:
             storage.put_if_absent(f"{root}/log/1.json", b"second")
         assert caught.value.parameters["path"] == f"{root}/log/1.json"
+        assert caught.value.code == "DELTA_FILE_ALREADY_EXISTS"
         assert storage.read(f"{root}/log/1.json") == b"first"
         assert self.names(storage, f"{root}/log", "") == ["1.json"]
 

@@ -84,6 +84,7 @@ def test_what_can_be_no_name_is_an_error_with_a_sentence(name: str, reason: str,
     for call in calls:
         with pytest.raises(StorageError, match=reason) as caught:
             call()
+        assert caught.value.code == "DELTA_STORAGE_ERROR"
         str(caught.value).encode("utf-8")  # it can be shown, too
         assert len(str(caught.value)) < 5_000
     assert os.listdir(tmp_path) == []

@@ -306,6 +306,18 @@ def test_checkpoints_become_classic_ones(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_where_no_checkpoint_can_be_written_the_feature_stays(tmp_path: Path) -> None:
+    table(tmp_path, feature_vacuumProtocolCheck="supported")
+    for version in range(1, 20):
+        (tmp_path / "_delta_log" / f"{version:020}.checkpoint.parquet").mkdir()
+
+    with pytest.raises(DeltaError, match="drop the feature again") as caught:
+        drop(tmp_path, "vacuumProtocolCheck")
+
+    assert caught.value.code == "DELTA_FEATURE_DROP_CHECKPOINT_FAILED"
+    assert load_snapshot(tmp_path).protocol.reader_features == ["vacuumProtocolCheck"]
+
+
 def test_two_features_are_dropped_one_after_the_other(tmp_path: Path) -> None:
     table(tmp_path, enableDeletionVectors="true", feature_vacuumProtocolCheck="supported")
     drop(tmp_path, "vacuumProtocolCheck")

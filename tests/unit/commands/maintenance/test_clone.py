@@ -274,5 +274,6 @@ def test_other_data_is_not_touched(source: TableBuilder, tmp_path: Path, target:
 
 
 def test_another_store_is_refused(source: TableBuilder) -> None:
-    with pytest.raises(OptionError, match="another store"):
+    with pytest.raises(OptionError, match="another store") as caught:
         shallow_clone(load_snapshot(str(source.path)), LocalStorage(), "s3://b/t", CloneOptions())
+    assert caught.value.code == "DELTA_INVALID_CLONE_PATH"

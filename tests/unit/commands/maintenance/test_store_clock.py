@@ -43,8 +43,9 @@ def test_a_clock_that_is_ahead_deletes_nothing() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryStorage, "__init__", noted)
-        with pytest.raises(UserError, match=r"clock of this machine is 30\.0 hours ahead of the store's"):
+        with pytest.raises(UserError, match=r"clock of this machine is 30\.0 hours ahead of the store's") as caught:
             vacuum_on(30, VacuumOptions())
+    assert caught.value.code == "DELTA_ILLEGAL_USAGE"
     [storage] = storages
     assert storage.exists(AT_WORK)
     assert not [f for f in storage.list_from(f"{ROOT}/_delta_log", "") if f.name.endswith(".tmp")]

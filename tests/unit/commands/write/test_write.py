@@ -327,21 +327,52 @@ def test_replace_where_of_whole_files_needs_no_change_files(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("request_", "word"),
+    ("request_", "word", "code"),
     [
-        ({"mode": "append", "replace_where": "id = 1"}, "replaceWhere"),
-        ({"mode": "overwrite", "replace_where": "id = 1", "partition_overwrite": "dynamic"}, "replaceWhere"),
-        ({"mode": "overwrite", "replace_where": "id = 1", "overwrite_schema": True}, "overwriteSchema"),
-        ({"mode": "overwrite", "partition_overwrite": "dynamic", "overwrite_schema": True}, "overwriteSchema"),
-        ({"mode": "append", "overwrite_schema": True}, "overwriteSchema"),
-        ({"mode": "overwrite", "replace_where": "id = 1", "data_change": False}, "dataChange"),
-        ({"mode": "append", "partition_by": (("id",),), "cluster_by": (("id",),)}, "clusterBy"),
+        ({"mode": "append", "replace_where": "id = 1"}, "replaceWhere", "DELTA_ILLEGAL_OPTION"),
+        (
+            {"mode": "overwrite", "replace_where": "id = 1", "partition_overwrite": "dynamic"},
+            "replaceWhere",
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        (
+            {"mode": "overwrite", "replace_where": "id = 1", "overwrite_schema": True},
+            "overwriteSchema",
+            "DELTA_OVERWRITE_SCHEMA_WITH_REPLACE_WHERE",
+        ),
+        (
+            {"mode": "overwrite", "partition_overwrite": "dynamic", "overwrite_schema": True},
+            "overwriteSchema",
+            "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        ),
+        ({"mode": "append", "overwrite_schema": True}, "overwriteSchema", "DELTA_ILLEGAL_OPTION"),
+        (
+            {"mode": "overwrite", "replace_where": "id = 1", "data_change": False},
+            "dataChange",
+            "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+        ),
+        (
+            {"mode": "overwrite", "replace_where": "id = 1", "replace_using": ("id",)},
+            "replaceUsing",
+            "DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+        ),
+        (
+            {"mode": "overwrite", "partition_overwrite": "dynamic", "replace_using": ("id",)},
+            "replaceUsing",
+            "DELTA_DYNAMIC_PARTITION_OVERWRITE_INCOMPATIBLE_REPLACE_ON_OR_USING",
+        ),
+        (
+            {"mode": "append", "partition_by": (("id",),), "cluster_by": (("id",),)},
+            "clusterBy",
+            "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        ),
     ],
 )
-def test_options_that_contradict_each_other(tmp_path: Path, request_: dict[str, Any], word: str) -> None:
+def test_options_that_contradict_each_other(tmp_path: Path, request_: dict[str, Any], word: str, code: str) -> None:
     write_rows(tmp_path, IDS, ids(1))
-    with pytest.raises(OptionError, match=word):
+    with pytest.raises(OptionError, match=word) as caught:
         write_rows(tmp_path, IDS, ids(1), **request_)
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("where", ["id = ${limit}", "id = 1 OR note = '${env:HOME}'"])

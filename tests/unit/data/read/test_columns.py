@@ -75,8 +75,9 @@ def test_a_name_twice_in_the_file_is_ambiguous_only_when_asked_for(tmp_path: Pat
     table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"]), pa.array([3])], names=["a", "a", "b"])
     file = write(tmp_path / "f", table)
     assert scan(state_of(tmp_path, struct(("b", LONG))), file).to_pylist() == [{"b": 3}]
-    with pytest.raises(SchemaMismatchError, match="'a'"):
+    with pytest.raises(SchemaMismatchError, match="'a'") as caught:
         scan(state_of(tmp_path, struct(("a", LONG))), file)
+    assert caught.value.code == "FAILED_READ_FILE.PARQUET_COLUMN_AMBIGUOUS"
 
 
 def test_names_with_dots_are_columns_and_not_paths(tmp_path: Path) -> None:
@@ -188,15 +189,17 @@ def test_id_mode_goes_by_field_ids_at_every_depth_and_not_by_names(tmp_path: Pat
 def test_id_mode_refuses_a_file_without_ids(tmp_path: Path) -> None:
     file = write(tmp_path / "part-3", pa.table({"col-1": [1]}))
     state = state_of(tmp_path, struct(_mapped("a", LONG, 1)), column_mapping_mode="id")
-    with pytest.raises(SchemaMismatchError, match="part-3"):
+    with pytest.raises(SchemaMismatchError, match="part-3") as caught:
         scan(state, file)
+    assert caught.value.code == "DELTA_COLUMN_MAPPING_FIELD_ID_MISSING"
 
 
 def test_id_mode_refuses_a_schema_without_ids_and_ids_that_the_file_repeats(tmp_path: Path) -> None:
     schema = pa.schema([_with_id("x", pa.int64(), 1), _with_id("y", pa.int64(), 1)])
     file = write(tmp_path / "f", pa.Table.from_pylist([{"x": 1, "y": 2}], schema=schema))
-    with pytest.raises(ProtocolError, match="'a'"):
+    with pytest.raises(ProtocolError, match="'a'") as caught:
         scan(state_of(tmp_path, struct(_mapped("a", LONG, None)), column_mapping_mode="id"), file)
+    assert caught.value.code == "DELTA_MISSING_COLUMN_ID"
     with pytest.raises(SchemaMismatchError, match="'a'"):
         scan(state_of(tmp_path, struct(_mapped("a", LONG, 1)), column_mapping_mode="id"), file)
 

@@ -10,6 +10,7 @@ from delta_pyds.data.read.deletion_vector import load_deletion_vector
 from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.local import LocalStorage
+from tests.support import bitmaps
 from tests.support.bitmaps import write_vectors
 
 VECTORS = [[0, 3, 5], list(range(0, 200_000, 2)), [], [7]]
@@ -127,6 +128,15 @@ def test_wrong_magic_number(tmp_path: Path) -> None:
     for storage in ("u", "i"):
         descriptor = _descriptor(write_vectors(tmp_path, [[1]], storage=storage, magic=1681511378)[0])
         assert _broken(tmp_path, descriptor).code == "DELTA_DELETION_VECTOR_INVALID_MAGIC"
+
+
+@pytest.mark.parametrize("storage", ["u", "i"])
+def test_a_bitmap_that_is_cut_short(tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer made the checksum of the damaged bytes."""
+    whole = bitmaps.serialise
+    monkeypatch.setattr(bitmaps, "serialise", lambda positions, magic: whole(positions, magic)[:-5])
+    descriptor = _descriptor(write_vectors(tmp_path, [[1, 5, 70_000]], storage=storage)[0])
+    assert _broken(tmp_path, descriptor).code == "DELTA_DELETION_VECTOR_MALFORMED_BITMAP"
 
 
 def test_missing_file_is_named_with_its_table(tmp_path: Path) -> None:

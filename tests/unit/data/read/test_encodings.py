@@ -185,8 +185,9 @@ def test_int96_has_marks_of_its_own(tmp_path: Path) -> None:
         {"org.apache.spark.version": "3.0.1"},
         {"org.apache.spark.version": "3.1", "org.apache.spark.legacyINT96": ""},
     ):
-        with pytest.raises(UnsupportedFeatureError):
+        with pytest.raises(UnsupportedFeatureError) as caught:
             _one(tmp_path, _micros(values), TIMESTAMP, footer, **options)
+        assert caught.value.code == "INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME"
         # the other timestamps of such a file are of today's calendar
         assert _one(tmp_path, _micros(values), TIMESTAMP, footer).cast(pa.int64()).to_pylist() == values
     assert _one(tmp_path, _micros(values), TIMESTAMP, MARKED, **options).cast(pa.int64()).to_pylist() == values

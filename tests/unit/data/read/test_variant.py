@@ -150,3 +150,4 @@ def test_contradictions_and_damage_are_refused(tmp_path: Path) -> None:
         with pytest.raises(DeltaError, match="part-2") as caught:
             _read(tmp_path, array)
         assert isinstance(caught.value, CorruptDataFileError)
+        assert caught.value.code == "MALFORMED_VARIANT"

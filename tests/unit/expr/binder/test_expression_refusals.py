@@ -24,6 +24,27 @@ def test_what_cannot_be_evaluated_exactly_is_refused(text: str, ansi: bool) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("coalesce(ar, array())", "DATATYPE_MISMATCH.DATA_DIFF_TYPES"),
+        ("size(i)", "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"),
+        ("map('a', 1, 'a', 2)", "DUPLICATED_MAP_KEY"),
+        ("DATE'many'", "INVALID_TYPED_LITERAL"),
+    ],
+)
+def test_a_refusal_has_the_code_of_spark(text: str, code: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse_expression(text, SCHEMA, time_zone="UTC", ansi=True)
+    assert caught.value.code == code
+
+
+def test_an_unknown_time_zone_is_refused() -> None:
+    with pytest.raises(ExpressionError, match="Nowhere/Land") as caught:
+        parse_expression("ts", SCHEMA, time_zone="Nowhere/Land", ansi=True)
+    assert caught.value.code == "INVALID_TIMEZONE"
+
+
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         ("nosuch(i)", "nosuch"), ("rand() > 0.5", "rand"), ("transform(ar, x -> x)", "->"), ("i & 1", "&"),

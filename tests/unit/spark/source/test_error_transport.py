@@ -123,6 +123,7 @@ def test_workers_without_the_package_are_named() -> None:
     )
     error = error_of(SparkError(text))
     assert isinstance(error, WorkerPythonError) and "PYSPARK_PYTHON" in error.message
+    assert error.code == "DELTA_PYDS_NOT_INSTALLED_ON_WORKERS"
     assert error_of(SparkError("ModuleNotFoundError: No module named 'sklearn'")) is None
 
 

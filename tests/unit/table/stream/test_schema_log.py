@@ -440,6 +440,9 @@ def test_an_entry_that_cannot_be_understood_stops_the_stream(data: bytes, words:
             attempt()
         assert words in error.value.message
         assert "new checkpoint location" in error.value.message
+        unparsed = words == "cannot be read"
+        assert (error.value.code == "DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED") == unparsed
+        assert (error.value.code == "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED") != unparsed
     with pytest.raises(CorruptLogError):
         log(storage).append(5, FIRST, PROTOCOL)
     assert names(storage) == ["0"]

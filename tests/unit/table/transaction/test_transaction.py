@@ -149,8 +149,9 @@ def test_a_transaction_commits_once(table: Table) -> None:
         transaction.record_whole_table,
         lambda: transaction.record_application("a"),
     ):
-        with pytest.raises(DeltaError, match="after its commit"):
+        with pytest.raises(DeltaError, match="after its commit") as caught:
             use()
+        assert caught.value.code == "DELTA_TRANSACTION_ALREADY_USED"
     assert table.snapshot().version == 1
 
 
@@ -630,8 +631,9 @@ def test_a_table_that_is_gone_gets_no_commit(table: Table, storage: MemoryStorag
     mine, other = table.start(), table.start()
     for name in table.names():
         storage.delete(f"{ROOT}/_delta_log/{name}")
-    with pytest.raises(ConcurrentWriteError, match="deleted"):
+    with pytest.raises(ConcurrentWriteError, match="deleted") as caught:
         mine.commit(WRITE, policy=QUIET)
+    assert caught.value.code == "DELTA_CONCURRENT_WRITE"
     table.create()
     table.append("another", "and", "more")
     with pytest.raises(ConcurrentWriteError, match="another"):
