@@ -128,7 +128,7 @@ class MemoryStorage:
         self._called("open_output", path)
         return _Output(self, path)
 
-    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:  # noqa: ARG002 - all of them do
         self._called("make_durable", below)
 
     def make_all_durable(self, directories: Sequence[str]) -> None:

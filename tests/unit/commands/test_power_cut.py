@@ -52,7 +52,6 @@ from delta_pyds.tasks.write_state import StreamOrigin
 from delta_pyds.verification.verify import verify
 from tests.support.change_feed import change_rows
 from tests.support.power_cut import Disk, noting_syncs
-from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import batch_of, read_rows, struct, write_rows
 
 Partitions = tuple[tuple[str, ...], ...]
@@ -88,7 +87,7 @@ class Machine:
         return left / self.path.relative_to(self.base)
 
     def look(self) -> None:
-        """Note what would be wrong if the power went now. The command goes on: what it does then is not to depend on it."""
+        """Note what would be wrong if the power went now; the command goes on."""
         try:
             left = self.cut()
             try:
