@@ -22,7 +22,7 @@ from delta_pyds.storage.base import (
     of_another_store,
     parts_below,
 )
-from delta_pyds.storage.local_output import LocalOutput, sync_new_directories
+from delta_pyds.storage.local_output import LocalOutput, begin_sync_of_names
 from delta_pyds.storage.local_removal import remove_below
 from delta_pyds.storage.local_sync import make_directory, sync_directories_above, sync_directory, sync_file_systems
 
@@ -201,13 +201,15 @@ class LocalStorage:
 
     def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
         ours = [output for output in outputs if isinstance(output, LocalOutput)]
+        names = begin_sync_of_names(ours, _plain(below))
         for output in ours:
             try:
                 output.wait()
             except OSError as error:
                 raise _failed("written", output.path, error) from error
         try:
-            sync_new_directories(ours, _plain(below))
+            for done in names:
+                done.result()
         except OSError as error:
             raise _failed("written", error.filename or below, error) from error
 

@@ -13,7 +13,7 @@ from typing import Any
 from delta_pyds.storage.local_sync import make_directory, sync_directory
 
 # So much may wait in memory for the disk: the last part is what the end of a task waits for.
-_STEP_BYTES = 16 << 20
+_STEP_BYTES = 8 << 20
 # File systems write the syncs of several files together.
 _THREADS = 8
 # Files that are closed and not yet on the disk: each holds a descriptor, of which a process has 1,024 at times.
@@ -121,9 +121,9 @@ class LocalOutput(io.RawIOBase):
             self._file.raw.close()
 
 
-def sync_new_directories(outputs: Sequence[LocalOutput], below: str) -> None:
+def begin_sync_of_names(outputs: Sequence[LocalOutput], below: str) -> list[Future[None]]:
     """See that the names of the files last, and of the directories from ``below`` to them: another task may have made
-    those, and not have synced them yet. Raises: OSError.
+    those, and not have synced them yet. The results raise OSError. File systems write this together with the files.
     """
     directories: dict[str, None] = {}
     for output in outputs:
@@ -131,10 +131,7 @@ def sync_new_directories(outputs: Sequence[LocalOutput], below: str) -> None:
         while directory not in directories and f"{directory}/".startswith(below.rstrip("/") + "/"):
             directories[directory] = None
             directory = os.path.dirname(directory)
-    if len(directories) == 1:
-        sync_directory(next(iter(directories)))
-    else:
-        list(_syncs_of(os.getpid()).pool.map(sync_directory, directories))
+    return [_syncs_of(os.getpid()).pool.submit(sync_directory, directory) for directory in directories]
 
 
 def _created(path: str) -> io.BufferedWriter:
