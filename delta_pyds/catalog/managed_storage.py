@@ -365,6 +365,15 @@ class CatalogStorage(ManagedStorage):
     def open_output(self, path: str) -> BinaryIO:
         return self.store.open_output(path)
 
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+        self.store.make_durable(outputs, below=below)
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        self.store.make_all_durable(directories)
+
+    def make_directory(self, directory: str) -> None:
+        self.store.make_directory(directory)
+
     def delete(self, path: str, *, below: str) -> None:
         self.store.delete(path, below=below)
 

@@ -19,7 +19,8 @@ from delta_pyds.log.listing import list_log
 from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
-from delta_pyds.storage.local import local_path, sync_directory
+from delta_pyds.storage.local import local_path
+from delta_pyds.storage.local_sync import sync_directory
 
 _logger = safe_logger(__name__)
 

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from delta_pyds.backoff import pause_s
 from delta_pyds.errors import CatalogError
+from delta_pyds.storage.local_sync import make_directory
 
 # while other processes do so
 _CREATIONS = 10
@@ -74,7 +75,7 @@ class SqliteFile:
 
     def create(self, schema: Sequence[str]) -> None:
         """Make the file, with these tables. Who only reads makes none of a file that a wrong path leads to."""
-        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        make_directory(os.path.dirname(self.path), lasting=True)
         with _operation():
             for attempt in range(1, _CREATIONS + 1):
                 connection = self._open("rwc")

@@ -6,14 +6,12 @@ Protocol: "Delta Log Entries", "Metadata Cleanup" of catalog-managed tables.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 
 from delta_pyds.errors import FileNotFoundInStorageError, NothingWrittenError, StorageError
 from delta_pyds.protocol.paths import join, log_directory, version_prefix
 from delta_pyds.storage.base import FileStatus, Storage
-from delta_pyds.storage.local import local_path
 
 STAGING_DIRECTORY = "_staged_commits"
 # as the storages name a file until it is whole
@@ -48,8 +46,7 @@ def prepare_staging(store: Storage, table_root: str) -> None:
 
     Others stage commits there and do not make it, such as delta-spark 4.4, whose writes fail then.
     """
-    if store.scheme == "file":
-        os.makedirs(local_path(staging_directory(table_root)), exist_ok=True)
+    store.make_directory(staging_directory(table_root))
 
 
 def stage_commit(store: Storage, table_root: str, version: int, data: bytes) -> FileStatus:
@@ -103,6 +100,9 @@ def clean_staged(
         if version is None or version > published_version or not status.regular or status.name in needed:
             continue
         if status.modification_time_ms < now_ms - _KEPT_MS:
+            if not deleted:
+                # another engine may have published the version a moment ago
+                store.make_all_durable([log_directory(table_root)])
             store.delete(status.path, below=table_root)
             deleted += 1
     return deleted

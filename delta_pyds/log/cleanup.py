@@ -104,6 +104,8 @@ def _clean(
             protected,
         )
         return 0
+    # of what stays, another engine may have written some and not waited until it lasts
+    storage.make_all_durable([log_directory(table_root)])
     _delete(storage, table_root, [file.path for file in sorted(expired, key=lambda file: (file.version, file.path))])
     sidecars: list[str] = []
     if any(file.name.kind is LogFileKind.CHECKPOINT for file in expired):

@@ -19,11 +19,12 @@ from delta_pyds.errors import (
     FileNotFoundInStorageError,
     MissingLogFilesError,
     NothingWrittenError,
+    StorageError,
 )
 from delta_pyds.log.commit_reader import read_commit_info, read_commits
 from delta_pyds.log.listing import LogFile, commit_by_name, list_log
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol, SingleAction
-from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path
+from delta_pyds.protocol.paths import LogFileKind, LogFileName, commit_path, log_directory
 from delta_pyds.storage.base import Storage
 
 # Between the attempts to put a commit whose outcome is unknown, or to see it.
@@ -145,6 +146,9 @@ def put_commit(
     for pause in (*_PAUSES_S, None):
         refusal: NothingWrittenError | None = None
         try:
+            if version == 0:
+                # whoever makes the directories just now may not have synced them yet
+                storage.make_directory(log_directory(table_root))
             storage.put_if_absent(path, data)
             return True
         except FileExistsInStorageError as error:
@@ -155,8 +159,15 @@ def put_commit(
         except Exception as error:  # whatever a store's client raises: the file may be there
             failure = error
         seen = _owner_of(storage, path, version, txn_id)
-        if seen in (_Seen.OURS, _Seen.OTHERS):
-            return seen is _Seen.OURS
+        if seen is _Seen.OTHERS:
+            return False
+        if seen is _Seen.OURS:
+            try:
+                # what failed may have been to see that it lasts
+                storage.make_all_durable([log_directory(table_root)])
+                return True
+            except StorageError as error:
+                failure, refusal = error, None
         if refusal is not None and failure is None and seen is _Seen.ABSENT:
             raise refusal
         failure = failure or refusal

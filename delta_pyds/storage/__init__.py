@@ -5,6 +5,8 @@
 - ``base``: the interface: listing from a name, reads, put-if-absent
 - ``allowed_roots``: a storage that opens files below certain directories only
 - ``local``: the local disk
+- ``local_sync``: what makes its files and directories last
+- ``local_output``: a new file there
 - ``local_removal``: removing there, without following links
 - ``fsspec_store``: everything that fsspec knows
 - ``conditional_put``: fsspec stores that create a file only where there is none

@@ -102,6 +102,19 @@ class RestrictedStorage:
         self.require_allowed(path)
         return self._storage.open_output(path)
 
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+        self.require_allowed(below)
+        self._storage.make_durable(outputs, below=below)
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        for directory in directories:
+            self.require_allowed(directory)
+        self._storage.make_all_durable(directories)
+
+    def make_directory(self, directory: str) -> None:
+        self.require_allowed(directory)
+        self._storage.make_directory(directory)
+
     def delete(self, path: str, *, below: str) -> None:
         self.require_allowed(path)
         self._storage.delete(path, below=below)

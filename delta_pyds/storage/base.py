@@ -118,7 +118,33 @@ class Storage(Protocol):
     def open_output(self, path: str) -> BinaryIO:
         """A new file to write data to, directories included, where no file is: the caller chose a unique name.
 
-        It is whole once closed; one that was not closed is an orphan that nothing refers to.
+        It is whole once closed, and lasts once ``make_durable`` has returned; one that was not closed is an orphan that
+        nothing refers to.
+        """
+        ...
+
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+        """Return when no power cut takes what was written any more: bytes and names, and the directories that lead to
+        them from ``below``, whoever made those. ``below`` itself has to last: see ``make_directory``.
+
+        The rule for all that commits: what a commit names has been made durable, by the process that wrote it, before
+        the commit is proposed. ``outputs``: what ``open_output`` gave, closed. An object lasts once it is closed.
+        Raises: StorageError naming a file that did not get to the disk.
+        """
+        ...
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        """The same for all that anybody has written to the file systems of these directories: for who deletes files
+        because of others that another engine may have written, or names files that were there before.
+
+        Raises: StorageError.
+        """
+        ...
+
+    def make_directory(self, directory: str) -> None:
+        """Make a directory that lasts, and those above it, where the store has any; whoever is making them, too.
+
+        Raises: NothingWrittenError.
         """
         ...
 

@@ -260,6 +260,15 @@ class FsspecStorage:
         with self._translated("created", path):
             return cast(BinaryIO, self._filesystem.open(self._key(path), "wb"))
 
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+        """An object that a store has said it has lasts."""
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        """All objects last."""
+
+    def make_directory(self, directory: str) -> None:
+        """There are none."""
+
     def delete(self, path: str, *, below: str) -> None:
         parts_below(path, below)
         with contextlib.suppress(FileNotFoundError), self._translated("deleted", path, keep=FileNotFoundError):

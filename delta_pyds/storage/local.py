@@ -8,7 +8,7 @@ import os
 import stat as stat_module
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast
 
 from delta_pyds.errors import NothingWrittenError, StorageError
 from delta_pyds.storage.base import (
@@ -22,9 +22,10 @@ from delta_pyds.storage.base import (
     of_another_store,
     parts_below,
 )
+from delta_pyds.storage.local_output import LocalOutput, begin_sync_of_names
 from delta_pyds.storage.local_removal import remove_below
+from delta_pyds.storage.local_sync import make_directory, sync_directories_above, sync_directory, sync_file_systems
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -160,7 +161,7 @@ class LocalStorage:
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:
             try:
-                _make_directory(directory)
+                make_directory(directory, lasting=True)
                 _write_new(temporary, data)
             except OSError as error:
                 raise NothingWrittenError(_failure("created", path, error), path=path) from error
@@ -181,7 +182,7 @@ class LocalStorage:
         directory = os.path.dirname(target)
         temporary = f"{directory}/.{uuid.uuid4().hex}.tmp"
         try:
-            _make_directory(directory)
+            make_directory(directory, lasting=True)
             try:
                 _write_new(temporary, data)
                 os.replace(temporary, target)
@@ -193,17 +194,38 @@ class LocalStorage:
             raise _failed("written", path, error) from error
 
     def open_output(self, path: str) -> BinaryIO:
-        target = _plain(path)
         try:
-            try:
-                _make_directory(os.path.dirname(target), lasting=False)
-                return open(target, "xb")
-            except FileNotFoundError:
-                # a vacuum has just removed the directory, which was empty
-                _make_directory(os.path.dirname(target), lasting=False)
-                return open(target, "xb")
+            return cast(BinaryIO, LocalOutput(_plain(path)))
         except OSError as error:
             raise _failed("created", path, error) from error
+
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:
+        ours = [output for output in outputs if isinstance(output, LocalOutput)]
+        names = begin_sync_of_names(ours, _plain(below))
+        for output in ours:
+            try:
+                output.wait()
+            except OSError as error:
+                raise _failed("written", output.path, error) from error
+        try:
+            for done in names:
+                done.result()
+        except OSError as error:
+            raise _failed("written", error.filename or below, error) from error
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        try:
+            sync_file_systems([_plain(directory) for directory in directories])
+        except OSError as error:
+            raise _failed("written", error.filename or directories[0], error) from error
+
+    def make_directory(self, directory: str) -> None:
+        plain = _plain(directory)
+        try:
+            make_directory(plain, lasting=False)
+            sync_directories_above(plain)
+        except OSError as error:
+            raise NothingWrittenError(_failure("created", directory, error), path=directory) from error
 
     def delete(self, path: str, *, below: str) -> None:
         """See ``Storage.delete``. Each directory on the way is opened from the one before, and never through a link."""
@@ -289,27 +311,6 @@ def _examined(path: str) -> os.stat_result:
         return os.lstat(path)
 
 
-def _make_directory(directory: str, *, lasting: bool = True) -> None:
-    """Create a directory and those above it; ``lasting``: a file lasts no longer than the way to it."""
-    missing: list[str] = []
-    while not _is_there(directory):
-        missing.append(directory)
-        directory = os.path.dirname(directory)
-    for one in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(one)
-        if lasting:
-            sync_directory(os.path.dirname(one))
-
-
-def _is_there(directory: str) -> bool:
-    try:
-        os.stat(directory)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def _read_up_to(descriptor: int, length: int) -> bytes:
     parts = []
     while length > 0 and (part := os.read(descriptor, length)):
@@ -346,15 +347,6 @@ def _link(source: str, target: str, path: str) -> bool:
             ) from error
         raise
     return True
-
-
-def sync_directory(directory: str) -> None:
-    """See that the names which a directory has now are there after a power cut too."""
-    descriptor = os.open(directory, _DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _failed(verb: str, path: str, error: OSError) -> StorageError:

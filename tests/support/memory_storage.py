@@ -128,6 +128,15 @@ class MemoryStorage:
         self._called("open_output", path)
         return _Output(self, path)
 
+    def make_durable(self, outputs: Sequence[BinaryIO], *, below: str) -> None:  # noqa: ARG002 - all of them do
+        self._called("make_durable", below)
+
+    def make_all_durable(self, directories: Sequence[str]) -> None:
+        """All of it is there already."""
+
+    def make_directory(self, directory: str) -> None:
+        """There are none."""
+
     def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
         return delete_each(self, paths, below=below)
 

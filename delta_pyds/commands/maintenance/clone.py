@@ -24,7 +24,7 @@ from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
-from delta_pyds.commands.maintenance.present_files import file_paths, missing_files
+from delta_pyds.commands.maintenance.present_files import directories_of, file_paths, missing_files
 from delta_pyds.errors import (
     FileNotFoundInStorageError,
     OptionError,
@@ -138,6 +138,9 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
         "removedFilesSize": sum(file.size or 0 for file in removes),
         "copiedFilesSize": 0,
     }
+    if adds:
+        # another engine may have written them, and some outside the source, where that is a clone itself
+        source.storage.make_all_durable(directories_of(root, adds))
     transaction = Transaction(storage, target_root, existing)
     transaction.record_whole_table()
     transaction.set_metadata(metadata)

@@ -124,6 +124,8 @@ def convert(storage: Storage, table_root: str, options: ConvertOptions, runner: 
     partitions = options.partition_schema.names
     said = options.properties
     definition = new_table(table_root, schema, partition_columns=partitions, properties=said)
+    # whoever wrote the files a moment ago did not have to wait until they last
+    storage.make_all_durable([table_root])
     transaction = Transaction(storage, table_root, None)
     # the rows were there before: no append
     transaction.record_whole_table()

@@ -28,6 +28,13 @@ def file_paths(table_root: str, files: Iterable[AddFile]) -> Iterator[str]:
             yield resolve_data_path(table_root, vector.path_or_inline_dv)
 
 
+def directories_of(table_root: str, files: Iterable[AddFile]) -> list[str]:
+    """The root, and each directory of a file that lies elsewhere."""
+    below = table_root.rstrip("/") + "/"
+    paths = (path for path in file_paths(table_root, files) if not path.startswith(below))
+    return [table_root, *dict.fromkeys(path.rpartition("/")[0] for path in paths)]
+
+
 def missing_files(storage: Storage, table_root: str, files: Iterable[AddFile]) -> list[str]:
     """Those data files and files of deletion vectors that are not there, as whole paths, sorted."""
     directories: dict[str, set[str]] = defaultdict(set)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
-from delta_pyds.commands.maintenance.present_files import missing_files
+from delta_pyds.commands.maintenance.present_files import directories_of, missing_files
 from delta_pyds.errors import OptionError, TimeTravelError, UnsupportedOperationError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
@@ -112,6 +112,9 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
         "removedFilesSize": sum(file.size or 0 for file in removed),
         "restoredFilesSize": sum(file.size for file in restored),
     }
+    if restored:
+        # another engine may have written them, and some outside the table, where it is a clone
+        latest.storage.make_all_durable(directories_of(latest.table_root, restored))
     transaction = Transaction(latest.storage, latest.table_root, latest)
     # what the version is depends on no row, but what others did meanwhile must not stay beside it
     transaction.record_whole_table()

@@ -34,7 +34,7 @@ from delta_pyds.commands.maintenance.store_clock import check_store_clock
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.progress import step
-from delta_pyds.protocol.paths import join
+from delta_pyds.protocol.paths import join, log_directory
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -182,6 +182,9 @@ def run_vacuum(plan: VacuumPlan) -> VacuumResult:
         now, though it came there while files were being deleted, and for a store whose clock is far behind ours.
     """
     plan.storage.require_put_if_absent(plan.table_root)
+    # Before the first entry, too: what is there now may be another engine's, which does not wait until it lasts. One
+    # call, for a table of any size; what comes later and is ours lasts by itself.
+    plan.storage.make_all_durable([plan.table_root, log_directory(plan.table_root)])
     check_store_clock(plan.storage, plan.table_root, plan.cutoff_ms)
     logs = plan.options.log_entries
     if logs is None:

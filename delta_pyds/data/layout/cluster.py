@@ -56,10 +56,12 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
         with closing(_one_ahead(_in_files(pieces, curve.pieces, task.num_files), task.threads)) as rows_of_files:
             for number, batch in rows_of_files:
                 while finished < number:
-                    files += writers[finished].close()
+                    writers[finished].finish()
                     finished += 1
                 writers[number].write(batch)
         for writer in writers[finished:]:
+            writer.finish()
+        for writer in writers:
             files += writer.close()
     except BaseException:
         # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must

@@ -9,6 +9,7 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import BinaryIO
 
 from pyroaring import BitMap64
 
@@ -33,7 +34,7 @@ def write_deletion_vectors(
 ) -> list[DeletionVectorDescriptor]:
     """Write bitmaps of row positions, in the portable format, into new files of about ``file_bytes``.
 
-    A file is complete before a descriptor of it leaves here; without a commit
+    A file is complete, and lasts, before a descriptor of it leaves here; without a commit
     that names it, it is an orphan. No bitmap may be empty. After an error none of the files stays, as far as the
     storage lets them be deleted.
 
@@ -42,6 +43,7 @@ def write_deletion_vectors(
     """
     descriptors: list[DeletionVectorDescriptor] = []
     made: list[str] = []
+    streams: list[BinaryIO] = []
     pending: list[tuple[bytes, int]] = []
     size = 0
 
@@ -53,6 +55,7 @@ def write_deletion_vectors(
         made.append(path)
         with storage.open_output(path) as file:
             file.write(_content(pending))
+        streams.append(file)
         descriptors.extend(new)
         pending, size = [], 0
 
@@ -65,6 +68,7 @@ def write_deletion_vectors(
             size += len(data)
         if pending:
             write()
+        storage.make_durable(streams, below=table_root)
     except BaseException:
         for path in made:
             with suppress(Exception):

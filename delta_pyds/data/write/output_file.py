@@ -134,6 +134,11 @@ class OutputFile:
             self._writer = pq.ParquetWriter(self._stream, schema, **options)
 
     @property
+    def stream(self) -> BinaryIO:
+        """What the storage gave to write to."""
+        return self._stream.stream
+
+    @property
     def size_bytes(self) -> int:
         """Written so far; all of the file once it is closed."""
         return self._stream.written
@@ -182,13 +187,13 @@ class _Counted:
     """What the Parquet writer takes for a file: it counts the bytes that pass."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self.stream = stream
         self._discarded = False
         self.written = 0
 
     @property
     def closed(self) -> bool:
-        return self._stream.closed and not self._discarded
+        return self.stream.closed and not self._discarded
 
     def writable(self) -> bool:
         return True
@@ -205,19 +210,19 @@ class _Counted:
     def write(self, data: Any) -> int:
         count = memoryview(data).nbytes
         if not self._discarded:
-            self._stream.write(data)
+            self.stream.write(data)
         self.written += count
         return count
 
     def flush(self) -> None:
-        self._stream.flush()
+        self.stream.flush()
 
     def close(self) -> None:
-        self._stream.close()
+        self.stream.close()
 
     def discard(self) -> None:
         """Make no object of it, where it is to be one; what is written from now on is lost."""
-        discard = getattr(self._stream, "discard", None)
+        discard = getattr(self.stream, "discard", None)
         if discard is not None:
             self._discarded = True
             discard()

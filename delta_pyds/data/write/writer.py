@@ -1,8 +1,8 @@
 """Writes data files: the rows of one task of a write.
 
 Invariant: every row is in exactly one of the files that ``close`` returns, in
-its partition and in the order it came; until a commit names them the files
-mean nothing. Memory is bounded whatever the number of partitions, and so is
+its partition and in the order it came, and no power cut takes them any more;
+until a commit names them the files mean nothing. Memory is bounded whatever the number of partitions, and so is
 the number of files that are open at one time.
 
 A partition's rows wait in memory until they fill a row group. When all that
@@ -19,6 +19,7 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -66,6 +67,7 @@ class DataFileWriter:
         self._bounded = bounded_columns([f.column for f in self._schema.fields])
         self._created: list[str] = []
         self._written: list[WrittenFile] = []
+        self._streams: list[BinaryIO] = []
         self._partitions: dict[PartitionKey, _Partition] = {}
         self._open: dict[PartitionKey, _Partition] = {}
         self._pending = _Pieces()
@@ -100,7 +102,15 @@ class DataFileWriter:
             self._group()
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish all files. Returns: the files of all rows that came; none for no rows."""
+        """Finish all files, and wait until they last. Returns: the files of all rows that came; none for no rows."""
+        written = self.finish()
+        if self._streams:
+            self._storage.make_durable(self._streams, below=self._state.table_root)
+            self._streams.clear()
+        return written
+
+    def finish(self) -> tuple[WrittenFile, ...]:
+        """The same without the wait, for who has other files to write meanwhile; ``close`` has to follow."""
         if not self._closed:
             self._group()
             for partition in self._partitions.values():
@@ -120,6 +130,7 @@ class DataFileWriter:
         self._open.clear()
         self._pending.take()
         self._written.clear()
+        self._streams.clear()
         for path in self._created:
             with contextlib.suppress(Exception):
                 self._storage.delete(path, below=self._state.table_root)
@@ -264,6 +275,7 @@ class DataFileWriter:
             return
         modification_time_ms, statistics = file.close()
         partition.file = None
+        self._streams.append(file.stream)
         self._written.append(
             WrittenFile(
                 path=encode_path(partition.path),
