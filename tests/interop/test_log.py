@@ -441,7 +441,9 @@ def test_either_engine_takes_the_others_hint_of_a_table_with_many_features(engin
     table = Table(engines, tmp_path / "t")
     features = {f"delta.feature.{name}": "supported" for name in _MANY_FEATURES}
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**features, **_V2}.items())
-    table.sql(f"CREATE TABLE {{t}} (id LONG, p INT, v STRING, s STRUCT<x: DOUBLE>) USING delta TBLPROPERTIES ({properties})")
+    table.sql(
+        f"CREATE TABLE {{t}} (id LONG, p INT, v STRING, s STRUCT<x: DOUBLE>) USING delta TBLPROPERTIES ({properties})"
+    )
     hint = table.path / "_delta_log" / "_last_checkpoint"
     engines.append_as_reference(_source(engines, 0, 10), table.path)
     engines.checkpoint_as_reference(table.path)

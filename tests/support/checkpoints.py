@@ -296,7 +296,7 @@ def _mtime_ms(file: Path) -> int:
 
 
 def canonical_json(value: Mapping[str, Any]) -> str:
-    """The canonical form that a hint's checksum is taken of. Protocol: "JSON checksum"; sorted as the reference sorts."""
+    """The form that a hint's checksum is taken of, sorted as the reference sorts. Protocol: "JSON checksum"."""
     leaves: list[tuple[str, str]] = []
     for key, child in value.items():
         if key != "checksum":
