@@ -10,6 +10,7 @@ What a scan is made of:
 - ``statistics_json``: the statistics of the log, JSON text, as Arrow columns
 - ``exact_sum``: sums of what a log claims
 - ``skipping``: conditions on statistics, evaluated for many files at once
+- ``path_keys``: what paths of the log are compared by
 - ``roaring``: the bitmap inside a deletion vector
 - ``key_index``: rows by the values of their keys, for a join
 

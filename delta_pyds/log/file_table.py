@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.path_keys import path_keys
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -56,7 +57,7 @@ _TYPES = {**FILE_COLUMNS, **TOMBSTONE_COLUMNS}
 
 KEY_COLUMNS = ("path", "deletionVector")
 
-# For each path, the deletion vector ids with which later commits added or removed it.
+# For each path's key, the deletion vector ids with which later commits added or removed it.
 Touched = Mapping[str, frozenset["str | None"]]
 
 
@@ -164,19 +165,18 @@ class UntouchedRows:
     def _shadowed(self, files: pa.StructArray) -> pa.Int64Array | None:
         """The places of touched files."""
         # a path may live on with another deletion vector: the whole key is built for the few rows that matter
-        hits = pc.indices_nonzero(pc.is_in(files.field("path").cast(pa.string()), value_set=self._paths))
+        hits = pc.indices_nonzero(pc.is_in(path_keys(files.field("path").cast(pa.string())), value_set=self._paths))
         if len(hits) == 0:
             return None
-        rows = conform_files(files.take(hits), KEY_COLUMNS)
-        keys = pc.binary_join_element_wise(rows.column("path"), _vector_ids(rows.column("deletionVector")), "\n")
+        keys = file_keys(conform_files(files.take(hits), KEY_COLUMNS))
         found = hits.filter(pc.is_in(keys, value_set=self._keys)).cast(pa.int64())
         return found if len(found) else None
 
 
 def file_keys(files: pa.RecordBatch) -> pa.StringArray:
-    """One text for each file, the same for the same path and deletion vector. ``files`` has ``KEY_COLUMNS``."""
+    """One text for each file: ``file_key`` in Arrow. ``files`` has ``KEY_COLUMNS``."""
     ids = _vector_ids(files.column("deletionVector"))
-    return pc.binary_join_element_wise(files.column("path"), ids, "\n")
+    return pc.binary_join_element_wise(path_keys(files.column("path")), ids, "\n")
 
 
 def _key(path: str, vector: str | None) -> str:

@@ -122,13 +122,17 @@ def checkpoint_checksum(obj: dict[str, Any]) -> str:
 
 
 def canonical_form(obj: dict[str, Any]) -> str:
-    """Every leaf as ``"path"+"to"+0=value``, in the byte order of the paths."""
-    leaves: list[tuple[str, str]] = []
+    """Every leaf as ``"path"+"to"+0=value``, in the byte order of these texts.
+
+    So the eleventh element of an array (``+10=``) comes before the second (``+1=``): the reference sorts the whole
+    texts, where the protocol speaks of the paths.
+    """
+    leaves: list[str] = []
     for name, value in obj.items():
         if name != "checksum":
             _add_leaves(value, _quoted(name), leaves)
     leaves.sort()
-    return ",".join([f"{path}={value}" for path, value in leaves])
+    return ",".join(leaves)
 
 
 class _FloatText(float):
@@ -149,7 +153,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _add_leaves(value: Any, path: str, leaves: list[tuple[str, str]]) -> None:
+def _add_leaves(value: Any, path: str, leaves: list[str]) -> None:
     # a schema has thousands
     if isinstance(value, dict):
         for name, item in value.items():
@@ -158,13 +162,13 @@ def _add_leaves(value: Any, path: str, leaves: list[tuple[str, str]]) -> None:
         for position, item in enumerate(value):
             _add_leaves(item, f"{path}+{position}", leaves)
     elif isinstance(value, str):
-        leaves.append((path, _quoted(value)))
+        leaves.append(f"{path}={_quoted(value)}")
     elif isinstance(value, _FloatText):
-        leaves.append((path, value.text))
+        leaves.append(f"{path}={value.text}")
     elif isinstance(value, bool):
-        leaves.append((path, "true" if value else "false"))
+        leaves.append(f"{path}={'true' if value else 'false'}")
     else:
-        leaves.append((path, json.dumps(value)))
+        leaves.append(f"{path}={json.dumps(value)}")
 
 
 # the names and values of a schema repeat

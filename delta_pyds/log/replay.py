@@ -39,7 +39,7 @@ from delta_pyds.storage.base import Storage
 class ReconciledCommits:
     """What the commits after the checkpoint say, reconciled among themselves.
 
-    ``touched``: for each path, the deletion vector ids with which a commit
+    ``touched``: for each path's key, the deletion vector ids with which a commit
     added or removed it. ``adds``: those among them that are in the table, in
     commit order. ``removes``: the others, which are tombstones.
     """

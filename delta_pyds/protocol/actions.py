@@ -12,6 +12,7 @@ import msgspec
 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.integers import Int32, Int64
+from delta_pyds.protocol.paths import path_key
 
 # names of metadata domains. Protocol: "Domain Metadata"
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
@@ -168,6 +169,6 @@ class SingleAction(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def file_key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
-    """The key of a logical file: its path and its deletion vector's id. Protocol: "Action Reconciliation"."""
+    """The key of a logical file: its path's key and its deletion vector's id. Protocol: "Action Reconciliation"."""
     vector = file.deletion_vector
-    return file.path, None if vector is None else vector.unique_id
+    return path_key(file.path), None if vector is None else vector.unique_id

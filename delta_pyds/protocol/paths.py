@@ -1,4 +1,4 @@
-"""Names of the files in a table, and the one place that decodes a path of the log.
+"""Names of the files in a table, and the one place that encodes, decodes and compares paths of the log.
 
 Protocol: "File Types", "Add File and Remove File" (the path is a URI-encoded string).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -26,7 +26,13 @@ _LOG_NAME = re.compile(
 )
 _MAX_VERSION = (1 << 63) - 1
 # a scheme counts only with the slash: a file may be called "a:b"
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):/")
+# A path without a match is its own key. RE2 and Python read it alike.
+ODD_PATH = r"%|:/|//|^/|/$|(^|/)\.{1,2}(/|$)"
+_ODD = re.compile(ODD_PATH)
+# What URIs of Java and the reference have bare in a path, but ":", which Hadoop takes for the end of a scheme. Engines
+# that compare the texts of paths find a file again only by this spelling.
+_BARE = "/!$&'()*+,;=@"
 
 
 class LogFileKind(Enum):
@@ -106,6 +112,51 @@ def is_absolute(path: str) -> bool:
     return path.startswith("/") or _SCHEME.match(path) is not None
 
 
+def encode_path(path: str) -> str:
+    """A decoded path as the URI that the log has. Protocol: "Add File and Remove File".
+
+    Escaped are the characters that the reference escapes, and what is not ASCII.
+    """
+    return quote(path, safe=_BARE)
+
+
+def path_key(path: str) -> str:
+    """What the ``path`` of a file action is compared by: one text for all spellings of one file.
+
+    Percent-decoded, without segments that lead nowhere; ``/a``, ``file:/a`` and ``file:///a`` are one, and the case of
+    schemes and hosts does not count. A relative path stays relative: as in the reference it is never the same file as
+    an absolute one. Not meant to be opened, see ``resolve_data_path``.
+
+    Protocol: "Action Reconciliation", "Add File and Remove File".
+    """
+    if _ODD.search(path) is None:
+        return path
+    root, rest = _split_root(path)
+    parts: list[str] = []
+    for part in unquote(rest).split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return root + "/".join(parts)
+
+
+def _split_root(path: str) -> tuple[str, str]:
+    """In what the path begins, empty for a relative one, and the rest, still encoded."""
+    match = _SCHEME.match(path)
+    if match is None:
+        return "/" if path.startswith("/") else "", path
+    scheme, rest = match[1].lower(), path[match.end() - 1 :]
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+    if scheme == "file" and not authority:
+        return "/", rest
+    user, at, host = authority.rpartition("@")
+    return f"{scheme}://{user}{at}{host.lower()}/", rest
+
+
 def resolve_data_path(table_root: str, path: str) -> str:
     """Turn the ``path`` of a file action into one that the storage can open.
 
@@ -119,7 +170,7 @@ def resolve_data_path(table_root: str, path: str) -> str:
     decoded = unquote(path)
     if ".." in decoded:
         _refuse_upwards(table_root, decoded)
-    return decoded if is_absolute(path) else join(table_root, decoded)
+    return decoded if is_absolute(path) else join(table_root, path_key(path))
 
 
 def resolve_below(table_root: str, name: str) -> str:

@@ -214,7 +214,7 @@ class CommitRules:
 
     def _check_data_change(self, actions: Actions, state: TableState, version: int) -> None:
         """Rows of actions that change no data come from the commit's other side, as far as rows are counted."""
-        moved_in = [a for a in actions.adds if not a.data_change and a.path not in state.live_vectors]
+        moved_in = [a for a in actions.adds if not a.data_change and file_key(a)[0] not in state.live_vectors]
         moved_out = [r for r in actions.removes if not r.data_change]
         if moved_in and not actions.removes:
             self.findings.error(

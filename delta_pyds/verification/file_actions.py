@@ -23,7 +23,7 @@ from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.partition_values import parse_partition_value
-from delta_pyds.protocol.paths import is_absolute, resolve_data_path
+from delta_pyds.protocol.paths import is_absolute, path_key, resolve_data_path
 from delta_pyds.verification.actions import Actions
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.row_tracking import RowTrackingRules
@@ -65,14 +65,22 @@ class FileActionRules:
         self, add: AddFile, removed: set[tuple[str, str | None]], state: TableState, view: TableView, version: int
     ) -> None:
         key = file_key(add)
-        if key in state.live and add.data_change:
+        live = state.live.get(key)
+        if live is not None and live.path != add.path and key not in removed:
+            self._findings.error(
+                "log.file-twice",
+                version,
+                f"{live.path} and {add.path} are one file, whose rows count twice where texts of paths are compared.",
+            )
+        elif live is not None and add.data_change:
             self._findings.warning(
                 "commit.add-of-live-file",
                 version,
                 f"{add.path} is in the table already, and is added as a change of data.",
             )
-        if add.path in state.live_vectors:
-            other = (add.path, state.live_vectors[add.path])
+        path = key[0]
+        if path in state.live_vectors:
+            other = (path, state.live_vectors[path])
             if other != key and other not in removed:
                 self._findings.error(
                     "commit.path-live-twice",
@@ -100,13 +108,13 @@ class FileActionRules:
         except UnicodeDecodeError:
             self._findings.error(rule, version, f"{path} does not decode to UTF-8.")
             return
-        parts = decoded.split("/")
-        if ".." in parts:
+        if ".." in decoded.split("/"):
             self._findings.error(rule, version, f"{path} leads upwards, and is not opened by any reader of ours.")
             return
         if is_absolute(path):
             return
-        hidden = [p for p in parts[:-1] if p.startswith(("_", ".")) and "=" not in p and p not in ("_change_data",)]
+        directories = path_key(path).split("/")[:-1]
+        hidden = [p for p in directories if p.startswith(("_", ".")) and "=" not in p and p not in ("_change_data",)]
         if hidden:
             self._findings.warning(rule, version, f"{path} lies in the hidden directory {hidden[0]}.")
 
@@ -186,6 +194,12 @@ class FileActionRules:
                     )
         if live is None:
             return
+        if live.path != remove.path:
+            self._findings.warning(
+                "commit.remove-path",
+                version,
+                f"{live.path} is removed as {remove.path}, which takes nothing away where texts of paths are compared.",
+            )
         if remove.size is not None and remove.size != live.size:
             self._findings.warning(
                 "commit.remove-fields",

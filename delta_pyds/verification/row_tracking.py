@@ -12,6 +12,7 @@ import msgspec
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, DomainMetadata, file_key
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.verification.actions import Actions
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.state import TableState, num_records
@@ -86,7 +87,7 @@ class RowTrackingRules:
                 f"{_RULE}.high-water-mark", version, f"it is {after}, and the row id {self._highest} has been given."
             )
         for r in actions.removes:
-            given = self._given.get(r.path)
+            given = self._given.get(path_key(r.path))
             if given is not None and r.base_row_id is not None and r.base_row_id != given[0]:
                 self._findings.error(
                     f"{_RULE}.changed",
@@ -103,7 +104,7 @@ class RowTrackingRules:
                 return
         if base < 0:
             self._findings.error(f"{_RULE}.base", version, f"{add.path} has the base row id {base}.")
-        given = self._given.get(add.path)
+        given = self._given.get(path_key(add.path))
         if given is not None:
             if base != given[0]:
                 self._findings.error(
@@ -129,7 +130,7 @@ class RowTrackingRules:
         self._give(add, base, num_records(add), version)
 
     def _give(self, add: AddFile, base: int, rows: int | None, version: int) -> None:
-        self._given[add.path] = base, add.default_row_commit_version
+        self._given[path_key(add.path)] = base, add.default_row_commit_version
         if rows is None:
             self._findings.warning(f"{_RULE}.rows", version, f"{add.path} has row ids and no numRecords: not compared.")
             return

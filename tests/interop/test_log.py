@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 
 import delta_pyds
 from delta_pyds import DeltaError
+from delta_pyds.log.last_checkpoint import canonical_form, parse_last_checkpoint
 from delta_pyds.table.snapshot import load_snapshot
 from tests.interop.engines import Engines, Table, actions, adds, checksum_file, code_of, core_rows, rows, validate
 from tests.interop.features import TYPE_ROWS, value_of
@@ -424,3 +425,37 @@ def test_history(engines: Engines, tmp_path: Path, ours: bool) -> None:
     assert [(r.operation, r.mode) for r in found[1:]] == [("WRITE", "Append"), ("WRITE", "Overwrite")]
     assert found[1].userMetadata == "note"
     assert "inCommitTimestamp" in actions(path, 2)[0]["commitInfo"]
+
+
+_MANY_FEATURES = (
+    "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
+    "identityColumns", "deletionVectors", "v2Checkpoint", "domainMetadata", "vacuumProtocolCheck", "inCommitTimestamp",
+    "typeWidening",
+)  # fmt: skip
+
+
+@pytest.mark.also_bounded
+@pytest.mark.cell("checkpoint hint of a table with many features", "ping-pong")
+def test_either_engine_takes_the_others_hint_of_a_table_with_many_features(engines: Engines, tmp_path: Path) -> None:
+    """A V2 checkpoint's hint repeats the protocol, whose list has more than ten elements here."""
+    table = Table(engines, tmp_path / "t")
+    features = {f"delta.feature.{name}": "supported" for name in _MANY_FEATURES}
+    properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**features, **_V2}.items())
+    table.sql(
+        f"CREATE TABLE {{t}} (id LONG, p INT, v STRING, s STRUCT<x: DOUBLE>) USING delta TBLPROPERTIES ({properties})"
+    )
+    hint = table.path / "_delta_log" / "_last_checkpoint"
+    engines.append_as_reference(_source(engines, 0, 10), table.path)
+    engines.checkpoint_as_reference(table.path)
+    assert "+10=" in canonical_form(json.loads(hint.read_text()))
+    assert parse_last_checkpoint(hint.read_bytes()).version == 1
+    engines.append(_source(engines, 10, 20), table.path)
+    delta_pyds.checkpoint(str(table.path))
+    text = hint.read_text()
+    assert "+10=" in canonical_form(json.loads(text))
+    info = engines.spark._jvm.org.apache.spark.sql.delta.LastCheckpointInfo
+    assert info.deserializeFromJson(text, True).version() == 2
+    other = text.replace('"size":', '"size":1')
+    with pytest.raises(Py4JError):
+        info.deserializeFromJson(other, True)
+    engines.assert_sound(table.path)

@@ -296,12 +296,12 @@ def _mtime_ms(file: Path) -> int:
 
 
 def canonical_json(value: Mapping[str, Any]) -> str:
-    """The canonical form that a hint's checksum is taken of. Protocol: "JSON checksum"."""
+    """The form that a hint's checksum is taken of, sorted as the reference sorts. Protocol: "JSON checksum"."""
     leaves: list[tuple[str, str]] = []
     for key, child in value.items():
         if key != "checksum":
             _collect(_text(key), child, leaves)
-    return ",".join(f"{path}={leaf}" for path, leaf in sorted(leaves, key=lambda pair: pair[0].encode()))
+    return ",".join(sorted((f"{path}={leaf}" for path, leaf in leaves), key=str.encode))
 
 
 def _collect(path: str, value: Any, leaves: list[tuple[str, str]]) -> None:

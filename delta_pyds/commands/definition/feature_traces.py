@@ -27,13 +27,12 @@ from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
-from delta_pyds.data.write.layout import encode_path
 from delta_pyds.errors import ConflictError, UserError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.paths import join, resolve_data_path
+from delta_pyds.protocol.paths import encode_path, join, path_key, resolve_data_path
 from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, parse_schema, schema_to_string
 from delta_pyds.storage.resolve import normalize_table_root
@@ -292,7 +291,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
     shadowed = _tombstones(snapshot).with_vectors
 
     def chosen(files: Iterable[AddFile]) -> Iterator[AddFile]:
-        return (file for file in files if file.deletion_vector is not None or file.path in shadowed)
+        return (file for file in files if file.deletion_vector is not None or path_key(file.path) in shadowed)
 
     plan = plan_reorg(snapshot, (), dropping.command, chosen)
     if plan.bins:
@@ -309,7 +308,7 @@ def _without_vectors(dropping: Dropping, snapshot: Snapshot) -> bool:
 
 @dataclass
 class _Tombstones:
-    """Within their retention. ``with_vectors``: paths of files that left with a vector.
+    """Within their retention. ``with_vectors``: keys of paths (``path_key``) of files that left with a vector.
 
     ``vector_files``, ``others``: when the newest tombstone was written that needs a file of vectors, or that is of a
     path without one.
@@ -322,7 +321,7 @@ class _Tombstones:
     @property
     def unprotected(self) -> list[str]:
         """Files of vectors that have no tombstone that lasts as long as they are needed."""
-        return sorted(path for path, when in self.vector_files.items() if self.others.get(path, -1) < when)
+        return sorted(path for path, when in self.vector_files.items() if self.others.get(path_key(path), -1) < when)
 
 
 def _tombstones(snapshot: Snapshot) -> _Tombstones:
@@ -333,9 +332,10 @@ def _tombstones(snapshot: Snapshot) -> _Tombstones:
         for path, vector, removed_ms in zip(*columns, strict=True):
             when = removed_ms or 0
             if vector is None or vector["storageType"] is None:
-                found.others[path] = max(when, found.others.get(path, 0))
+                key = path_key(path)
+                found.others[key] = max(when, found.others.get(key, 0))
                 continue
-            found.with_vectors.add(path)
+            found.with_vectors.add(path_key(path))
             file = _vector_file(snapshot.table_root, vector)
             if file is not None:
                 found.vector_files[file] = max(when, found.vector_files.get(file, 0))

@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 import msgspec
 
@@ -35,10 +34,18 @@ from delta_pyds.errors import (
 from delta_pyds.html_table import ShownAsTable
 from delta_pyds.log.segment import latest_version
 from delta_pyds.progress import step
-from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol, RemoveFile
+from delta_pyds.protocol.actions import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    AddFile,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    file_key,
+)
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
-from delta_pyds.protocol.paths import is_absolute
+from delta_pyds.protocol.paths import encode_path, is_absolute, path_key
 from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
@@ -149,8 +156,8 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     if not new_row_ids:
         # ids that the clone gives come after the source's
         transaction.set_row_id_mark(high_water_mark(source.domain_metadata.get(ROW_TRACKING_DOMAIN)))
-    already = {file.path for file in removes}
-    if any(add.path in already for add in adds):
+    already = {path_key(file.path) for file in removes}
+    if any(path_key(add.path) in already for add in adds):
         adds, removes = _without_both(adds, removes)
     transaction.add(adds)
     transaction.remove(removes)
@@ -282,7 +289,7 @@ def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
     if vector is not None and vector.storage_type == "u":
         vector = DeletionVectorDescriptor(
             "p",
-            f"{base}/{quote(vector.relative_path(), safe='/=')}",
+            f"{base}/{encode_path(vector.relative_path())}",
             vector.size_in_bytes,
             vector.cardinality,
             vector.offset,
@@ -302,9 +309,8 @@ def _of_source(file: AddFile, base: str, *, new_row_ids: bool) -> AddFile:
 
 def _without_both(adds: list[AddFile], removes: list[RemoveFile]) -> tuple[list[AddFile], list[RemoveFile]]:
     """A file that the target names already, as an earlier clone does, stays as it is."""
-
-    def key(file: AddFile | RemoveFile) -> tuple[str, str | None]:
-        return file.path, None if file.deletion_vector is None else file.deletion_vector.unique_id
-
-    both = {key(file) for file in adds} & {key(file) for file in removes}
-    return [file for file in adds if key(file) not in both], [file for file in removes if key(file) not in both]
+    both = {file_key(file) for file in adds} & {file_key(file) for file in removes}
+    return (
+        [file for file in adds if file_key(file) not in both],
+        [file for file in removes if file_key(file) not in both],
+    )

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.convert.footers import read_footers, read_footers_from
-from delta_pyds.data.write.layout import NULL_DIRECTORY, encode_path
+from delta_pyds.data.write.layout import NULL_DIRECTORY
 from delta_pyds.data.write.statistics import statistics_json
 from delta_pyds.errors import (
     FileNotFoundInStorageError,
@@ -32,7 +32,7 @@ from delta_pyds.errors import (
 from delta_pyds.progress import step
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
-from delta_pyds.protocol.paths import LOG_DIRECTORY, join
+from delta_pyds.protocol.paths import LOG_DIRECTORY, encode_path, join
 from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.protocol.schema import StructField, StructType, display
 from delta_pyds.redaction import safe_logger

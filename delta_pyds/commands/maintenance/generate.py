@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import unquote
 
 from delta_pyds.commands.maintenance.locations import hadoop_path
 from delta_pyds.data.write.layout import partition_directory
 from delta_pyds.errors import FileNotFoundInStorageError, UserError
 from delta_pyds.log.adds import AddRequest
-from delta_pyds.protocol.paths import is_absolute, join
+from delta_pyds.protocol.paths import join, resolve_data_path
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.snapshot import Snapshot
 
@@ -79,10 +78,7 @@ def _manifests(snapshot: Snapshot) -> dict[str, list[str]]:
                 )
             values = row["partitionValues"] or {}
             directory = partition_directory(columns, tuple(values.get(name) or None for name in columns))
-            path = unquote(row["path"])
-            found[f"{directory}/{_MANIFEST}" if directory else _MANIFEST].append(
-                path if is_absolute(row["path"]) else f"{base}/{path}"
-            )
+            found[f"{directory}/{_MANIFEST}" if directory else _MANIFEST].append(resolve_data_path(base, row["path"]))
     return found
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
+from delta_pyds.protocol.paths import encode_path
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 
 
@@ -18,4 +17,5 @@ def hadoop_path(root: str) -> str:
 def as_uri(root: str) -> str:
     """The same, percent-encoded for the log. Without a slash at the end."""
     scheme, _, rest = hadoop_path(root).rstrip("/").partition(":")
-    return f"{scheme}:{quote(rest, safe='/=@:')}"
+    # once there is a scheme, later colons are bare in URIs of Java too
+    return f"{scheme}:{encode_path(rest).replace('%3A', ':')}"

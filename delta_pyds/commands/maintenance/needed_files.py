@@ -23,15 +23,13 @@ from delta_pyds.log.file_table import KEY_COLUMNS
 from delta_pyds.log.listing import LogFile, list_log
 from delta_pyds.protocol.actions import SingleAction
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
-from delta_pyds.protocol.paths import is_absolute
+from delta_pyds.protocol.paths import ODD_PATH, is_absolute, path_key
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot
 
 # the storage type of a deletion vector that is no file
 _INLINE = "i"
-# a path that a listing shows in these letters is compared as it is
-_ODD = r"%|^/|:/|//|(^|/)\.{1,2}(/|$)"
 
 
 @dataclass
@@ -44,7 +42,7 @@ class NeededFiles:
 
     def add(self, paths: pa.Array) -> None:
         """Paths as a log has them."""
-        odd = pc.match_substring_regex(paths, _ODD)
+        odd = pc.match_substring_regex(paths, ODD_PATH)
         for path in paths.filter(odd).unique().to_pylist():
             self._add_odd(path)
         plain = paths.filter(pc.invert(odd)) if odd.true_count else paths
@@ -91,14 +89,14 @@ class NeededFiles:
         return files
 
     def _add_odd(self, path: str) -> None:
-        decoded = unquote(path)
-        parts = decoded.split("/")
-        if is_absolute(path) or not {"", ".", ".."}.isdisjoint(parts):
+        key = path_key(path)
+        parts = key.split("/")
+        if is_absolute(path) or ".." in unquote(path).split("/"):
             # of another table, or of this one by another name of its root
             self.names.update((parts[-1], path.rsplit("/", 1)[-1]))
             return
         # a writer that did not encode its path names a file that we would not find, and do not delete either
-        self.others.update((decoded, path))
+        self.others.update((key, path))
 
     def _add_vector(self, vector: DeletionVectorDescriptor) -> None:
         stored, text = vector.storage_type, vector.path_or_inline_dv

@@ -15,7 +15,6 @@ import string
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,11 +54,6 @@ def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
             part = f"{part.encode()[: _MAX_NAME_BYTES - 33].decode(errors='ignore')}-{digest}"
         parts.append(part)
     return "/".join(parts)
-
-
-def encode_path(path: str) -> str:
-    """A relative path as the URI that the log has: decoded once, it is the path again."""
-    return quote(path, safe="/=")
 
 
 class Layout:

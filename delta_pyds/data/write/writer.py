@@ -23,12 +23,12 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from delta_pyds.data.write.layout import Layout, PartitionKey, encode_path
+from delta_pyds.data.write.layout import Layout, PartitionKey
 from delta_pyds.data.write.output_file import OutputFile, bounded_columns, codec, dictionary_columns
 from delta_pyds.data.write.parquet_schema import FileSchema
 from delta_pyds.data.write.spill import Spill
 from delta_pyds.data.write.statistics import StatisticsPlan
-from delta_pyds.protocol.paths import join
+from delta_pyds.protocol.paths import encode_path, join
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.write_state import WriteState, WrittenFile
 

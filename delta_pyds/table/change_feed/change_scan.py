@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.catalog.opening import task_options
+from delta_pyds.columnar.path_keys import path_keys
 from delta_pyds.columnar.scan_files import to_scan_files
 from delta_pyds.errors import (
     DeltaError,
@@ -27,7 +28,7 @@ from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.commit_times import TimedCommits, timed_commits
 from delta_pyds.log.listing import LogFile, commit_by_name, list_log
 from delta_pyds.protocol.actions import SingleAction
-from delta_pyds.protocol.paths import log_directory
+from delta_pyds.protocol.paths import log_directory, path_key
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.change_feed.changes import (
@@ -276,21 +277,21 @@ def with_partition_values(
     lacking = lacking_partition_values(changes, relation)
     if not lacking or version == 0:
         return changes
-    paths = pa.array([c.path for c in lacking], pa.string())
+    paths = pa.array([path_key(c.path) for c in lacking], pa.string())
     wanted = AddRequest(
         columns=("path", "partitionValues", "size"),
         filter_fields=("path",),
         parsed_filter_fields=("path",),
-        keep=lambda add: pc.is_in(add.field("path").cast(pa.string()), value_set=paths),
+        keep=lambda add: pc.is_in(path_keys(add.field("path").cast(pa.string())), value_set=paths),
     )
     found: dict[str, dict[str, Any]] = {}
     try:
         for batch in open_snapshot(storage, relation.table_root, version - 1).adds(wanted):
-            found.update((row["path"], row) for row in batch.files.to_pylist())
+            found.update((path_key(row["path"]), row) for row in batch.files.to_pylist())
     except DeltaError:
         return changes  # the caller refuses what lacks its values
     unknown = {id(c) for c in lacking}
-    return [_filled(c, found[c.path]) if id(c) in unknown and c.path in found else c for c in changes]
+    return [_filled(c, found[key]) if id(c) in unknown and (key := path_key(c.path)) in found else c for c in changes]
 
 
 def _filled(change: FileChange, add: Mapping[str, Any]) -> FileChange:

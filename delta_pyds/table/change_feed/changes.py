@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +20,7 @@ from delta_pyds.protocol.actions import AddFile, CommitInfo, RemoveFile, SingleA
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.partition_values import format_partition_value
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.schema import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.scan.row_selection import FILE_FIELDS, Relation, RowSelection
@@ -78,7 +78,7 @@ def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
     Protocol: "Reader Requirements for AddCDCFile".
     """
     # an action that is there twice counts once
-    written = {unquote(a.cdc.path): a.cdc for a in actions if a.cdc is not None}
+    written = {path_key(a.cdc.path): a.cdc for a in actions if a.cdc is not None}
     if written:
         return [FileChange("cdc", c.path, c.partition_values, c.size) for c in written.values()]
     if any(a.commit_info is not None and _moved_rows_only(a.commit_info) for a in actions):
@@ -223,12 +223,11 @@ def _moved_rows_only(info: CommitInfo) -> bool:
 
 
 def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File]:
-    """Logical files that were added or removed, each once, by decoded path and deletion vector."""
+    """Logical files that were added or removed, each once, by key."""
     found: dict[tuple[str, str | None], _File] = {}
     for file in files:
         if file is not None:
-            path, vector = file_key(file)
-            found[unquote(path), vector] = file
+            found[file_key(file)] = file
     return found
 
 

@@ -21,6 +21,7 @@ from delta_pyds.protocol.actions import (
     file_key,
 )
 from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import CATALOG_PREFIXES
 from delta_pyds.protocol.schema import StructType, display, parse_schema
 from delta_pyds.table.configuration import TableConfiguration
@@ -33,7 +34,7 @@ _REMOVES_AT_ONCE = 10_000
 class EncodedRemoves:
     """``remove`` actions as the lines that they will be: an overwrite may have a million of them.
 
-    ``paths`` as the log has them.
+    ``paths``: the keys of their paths (``path_key``).
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class EncodedRemoves:
             for remove in some:
                 path, vector = file_key(remove)
                 if path in self.paths:
-                    raise _duplicate(table, path, "removed twice")
+                    raise _duplicate(table, remove.path, "removed twice")
                 self.paths.add(path)
                 if vector is not None:
                     self._vectors[path] = vector
@@ -74,15 +75,15 @@ class EncodedRemoves:
         return path in self.paths and self._vectors.get(path) == vector
 
     def find(self, paths: Set[str]) -> dict[str, RemoveFile]:
-        """The removes of these paths, as objects again."""
+        """The removes of these paths, as objects again; by the keys of paths, as ``paths`` are."""
         wanted = self.paths & paths
         found: dict[str, RemoveFile] = {}
         for lines in self._lines if wanted else ():
-            found.update({r.path: r for r in _decoded(lines) if r.path in wanted})
+            found.update({key: r for r in _decoded(lines) if (key := path_key(r.path)) in wanted})
         return found
 
     def encoded(self, row_ids: dict[str, AddFile]) -> Iterator[bytes]:
-        """The lines, with ids that another commit gave to the files since they were read."""
+        """The lines, with ids that another commit gave to the files since they were read; ``row_ids`` by path key."""
         stale = self.paths & row_ids.keys()
         for lines in self._lines:
             if not stale:
@@ -91,10 +92,10 @@ class EncodedRemoves:
             yield encode_commit(
                 msgspec.structs.replace(
                     r,
-                    base_row_id=row_ids[r.path].base_row_id,
-                    default_row_commit_version=row_ids[r.path].default_row_commit_version,
+                    base_row_id=row_ids[key].base_row_id,
+                    default_row_commit_version=row_ids[key].default_row_commit_version,
                 )
-                if r.path in stale
+                if (key := path_key(r.path)) in stale
                 else r
                 for r in _decoded(lines)
             )
@@ -233,19 +234,20 @@ def _check_files(draft: Draft, after: TableConfiguration) -> None:
     why_counted = _why_rows_are_counted(after)
     added: set[str] = set()
     for add in draft.adds:
-        if add.path in added:
+        path, vector = file_key(add)
+        if path in added:
             raise _duplicate(table, add.path, "added twice")
-        added.add(add.path)
-        if draft.removes.holds(file_key(add)):
+        added.add(path)
+        if draft.removes.holds((path, vector)):
             raise _duplicate(table, add.path, "added and removed")
         _check_partition(add.path, add.partition_values, wanted, table)
         if why_counted is not None or add.deletion_vector is not None:
             _check_counts(add, after, why_counted)
     seen: set[str] = set()
     for file in draft.change_files:
-        if file.path in seen:
+        if (path := path_key(file.path)) in seen:
             raise _duplicate(table, file.path, "added twice as a file of changes")
-        seen.add(file.path)
+        seen.add(path)
         _check_partition(file.path, file.partition_values, wanted, table)
 
 

@@ -10,6 +10,7 @@ from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.log.committer import ProposedCommit
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.transaction.commit_draft import Draft
 from delta_pyds.table.transaction.commit_info import Operation, commit_info
@@ -141,7 +142,7 @@ class CommitEncoder:
     ) -> tuple[bytes, DomainMetadata | None]:
         adds = self._draft.adds
         if latest.settled:
-            adds = [a for a in adds if a.path not in latest.settled]
+            adds = [a for a in adds if path_key(a.path) not in latest.settled]
         if not assigns_row_ids(protocol, metadata):
             if self._plain_adds is None or latest.settled:
                 self._plain_adds = encode_commit(adds)
@@ -158,16 +159,16 @@ class CommitEncoder:
     def _with_known_ids(self, adds: list[AddFile], latest: LatestState) -> list[AddFile]:
         """Files that were in the table before keep their row ids: those of the action that they replace."""
         known: dict[str, tuple[int | None, int | None]] = {}
-        again = {a.path for a in adds if a.base_row_id is None}
+        again = {path_key(a.path) for a in adds if a.base_row_id is None}
         for path, remove in self._draft.removes.find(again).items():
             known[path] = remove.base_row_id, remove.default_row_commit_version
-        for path in {a.path for a in adds} & latest.row_ids.keys():
+        for path in {path_key(a.path) for a in adds} & latest.row_ids.keys():
             known[path] = latest.row_ids[path].base_row_id, latest.row_ids[path].default_row_commit_version
         if not known:
             return adds
         return [
-            msgspec.structs.replace(a, base_row_id=known[a.path][0], default_row_commit_version=known[a.path][1])
-            if a.path in known
+            msgspec.structs.replace(a, base_row_id=known[key][0], default_row_commit_version=known[key][1])
+            if (key := path_key(a.path)) in known
             else a
             for a in adds
         ]

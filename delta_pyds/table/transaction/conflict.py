@@ -39,6 +39,7 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SingleAction,
 )
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.schema import TIMESTAMP, StructType
 from delta_pyds.table.configuration import load_configuration, require_managed
 from delta_pyds.table.scan.file_statistics import typed_partition_values
@@ -69,7 +70,7 @@ class ReadPredicate:
 class TransactionInfo:
     """What a transaction read and what it does.
 
-    ``read_files``, ``removed_files``: paths as the log has them. ``schema``
+    ``read_files``, ``removed_files``: by ``path_key``. ``schema``
     and ``partition_columns`` are those that the predicates are bound to. ``loses_columns``: a column goes, is known by
     another physical name, or has another type. ``by_catalog``: the table was opened through its catalog.
     """
@@ -301,7 +302,7 @@ def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> Non
         return
     # it leaves out the files that others took or committed again
     read_files = frozenset() if current.operation in RENUMBERING else current.read_files
-    read = next((r for r in winner.removes if r.path in read_files), None)
+    read = next((r for r in winner.removes if path_key(r.path) in read_files), None)
     if read is not None or current.read_whole_table:
         found = read or winner.removes[0]
         raise _conflict(
@@ -314,7 +315,7 @@ def _check_removed_files(current: TransactionInfo, winner: WinningCommit) -> Non
             path=found.path,
             partition=_shown_partition(found.partition_values),
         )
-    twice = next((r for r in winner.removes if r.path in current.removed_files), None)
+    twice = next((r for r in winner.removes if path_key(r.path) in current.removed_files), None)
     if twice is not None:
         raise _conflict(
             ConcurrentDeleteDeleteError,

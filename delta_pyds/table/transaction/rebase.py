@@ -20,6 +20,7 @@ from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.foreign_json import decode_json
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import Property, parse_properties
 from delta_pyds.protocol.schema import TYPE_CHANGES
 from delta_pyds.table.snapshot import Snapshot
@@ -34,7 +35,7 @@ class LatestState:
     ``version``: -1 before the table exists. ``commit_time_ms``: of the commit
     file, where it is known. ``in_commit_timestamp``: of that commit, None where it
     has none. ``row_ids``: for files that a backfill numbered meanwhile, base row id
-    and row commit version. ``settled``: files that a winning commit removed or committed again.
+    and row commit version. ``settled``: files that a winning commit removed or committed again. Both by ``path_key``.
     """
 
     version: int
@@ -74,10 +75,10 @@ def advance(
 ) -> LatestState:
     """The state after a winning commit that does not conflict."""
     domain = (winner.domains or {}).get(ROW_TRACKING_DOMAIN)
-    numbered = {a.path: a for a in winner.adds} if winner.operation == BACKFILL else {}
+    numbered = {path_key(a.path): a for a in winner.adds} if winner.operation == BACKFILL else {}
     settled: set[str] = set()
     if operation in RENUMBERING:
-        settled = {a.path for a in winner.adds} | {r.path for r in winner.removes}
+        settled = {path_key(a.path) for a in winner.adds} | {path_key(r.path) for r in winner.removes}
     return replace(
         latest,
         version=winner.version,

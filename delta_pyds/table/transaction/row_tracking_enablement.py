@@ -6,6 +6,7 @@ from collections.abc import Set
 
 import pyarrow.compute as pc
 
+from delta_pyds.columnar.path_keys import path_keys
 from delta_pyds.errors import DeltaError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.protocol.features import Feature
@@ -18,7 +19,7 @@ def check_row_tracking_enabled(
 ) -> None:
     """Refuse to enable row tracking while a file of the table would be left without row ids.
 
-    ``replaced``: files that the transaction removes or adds again. Reads the
+    ``replaced``: files that the transaction removes or adds again, by ``path_key``. Reads the
     files of the table, but only in the commit that turns it on. Files that
     other commits add meanwhile have ids only if the feature was supported before.
     """
@@ -32,7 +33,7 @@ def check_row_tracking_enabled(
     unnumbered = 0
     for batch in snapshot.adds(AddRequest(columns=("path", "baseRowId"))):
         missing = batch.files.filter(pc.is_null(batch.files.column("baseRowId")))
-        unnumbered += sum(path not in replaced for path in missing.column("path").to_pylist())
+        unnumbered += sum(key not in replaced for key in path_keys(missing.column("path")).to_pylist())
     if unnumbered:
         raise _refusal(after, f"{unnumbered} of its files have no row ids yet")
     if not snapshot.configuration.supports(Feature.ROW_TRACKING) and not read_whole_table:

@@ -36,6 +36,7 @@ from delta_pyds.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
@@ -149,7 +150,7 @@ class Transaction:
     def record_files(self, paths: Iterable[str]) -> None:
         """The result depends on these files, named as the log names them: none may be removed by others."""
         self._check_not_committed()
-        self._read_files.update(paths)
+        self._read_files.update(map(path_key, paths))
 
     def record_application(self, app_id: str) -> int | None:
         """The last version that the application wrote; the result depends on it. See "Transaction Identifiers"."""
@@ -235,7 +236,7 @@ class Transaction:
         require_managed(after)
         check_draft(self._draft, before, after)
         if self._draft.metadata is not None or self._draft.protocol is not None:
-            again = self._draft.removes.paths | {a.path for a in self._draft.adds}
+            again = self._draft.removes.paths | {path_key(a.path) for a in self._draft.adds}
             check_row_tracking_enabled(self.snapshot, after, replaced=again, read_whole_table=self._whole_table)
         current = self._info(operation, self._isolation(before or after, isolation_level), before or after)
         encoder = CommitEncoder(

@@ -14,7 +14,7 @@ def test_an_absolute_path_has_a_slash_or_a_scheme_with_one(path: str) -> None:
     assert resolve_data_path("/t", path) == path
 
 
-@pytest.mark.parametrize("path", ["a:b", "part:1/x", "ts=10:30:00/x", "1s3://b", ":/x", "a b:/c", "x"])
+@pytest.mark.parametrize("path", ["a:b", "part:1/x", "ts=10:30:00/x", "1s3:b", ":x", "a b:c", "x"])
 def test_a_name_with_a_colon_is_relative(path: str) -> None:
     assert not is_absolute(path)
     assert resolve_data_path("/t", path) == f"/t/{path}"
@@ -26,8 +26,10 @@ def test_a_name_with_a_colon_is_relative(path: str) -> None:
         ("p=a%20b/x", "/t/p=a b/x"),
         ("p=%2525/x", "/t/p=%25/x"),
         ("p=a%3Ab/x", "/t/p=a:b/x"),
-        ("s3%3A//b/x", "/t/s3://b/x"),  # what is a scheme only once decoded is a name
-        ("%2Fetc/passwd", "/t//etc/passwd"),
+        ("s3%3A//b/x", "/t/s3:/b/x"),  # what is a scheme only once decoded is a name
+        ("%2Fetc/passwd", "/t/etc/passwd"),
+        ("1s3://b", "/t/1s3:/b"),
+        ("./a//b/./c", "/t/a/b/c"),
         ("/o/p=%C3%BC/x", "/o/p=ü/x"),
         ("s3://b/a%2520b", "s3://b/a%20b"),
         ("a..b/..c/d../...", "/t/a..b/..c/d../..."),

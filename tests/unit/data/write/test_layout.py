@@ -12,8 +12,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.write.layout import Layout, encode_path, escape_path_name, partition_directory, shortest_float
+from delta_pyds.data.write.layout import Layout, escape_path_name, partition_directory, shortest_float
 from delta_pyds.errors import ProtocolError
+from delta_pyds.protocol.paths import encode_path
 from delta_pyds.protocol.schema import (
     BINARY,
     BOOLEAN,

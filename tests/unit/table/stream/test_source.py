@@ -303,7 +303,7 @@ def test_excluded_files_are_counted_but_neither_read_nor_limited(table: TableBui
 
 
 def test_the_pattern_sees_the_path_of_the_log(table: TableBuilder) -> None:
-    append(table, "a%20b", "a b")
+    append(table, "a%20b", "c a b")
     query = Query(table.path, StreamOptions(exclude=re.compile(r"a\sb")))
     query.run()
     assert query.paths() == ["a%20b"]
