@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 GOLDEN := ../shared/golden
 ADAPTER := tests.conformance.adapter
 INTEROP_PYTHON := $(CURDIR)/.interop/venv/bin/python
+SAIL_PYTHON := $(CURDIR)/.sail/bin/python
 NATIVE_ADAPTER := tests.conformance.native_adapter
 ARGS ?=
 # make conformance SAMPLE=4: Spark reads one table in four, and each feature at least once; the core reads them all
@@ -18,7 +19,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -73,6 +74,12 @@ test-stores: java setup ## Run contract, races, kills, faults and Spark on serve
 # At most 4 GB of memory, in one process after the other.
 test-cluster: java setup ## Run Spark on clusters of this machine: two executors, killed, doubted, without the package (20 minutes)
 	@$(BIN)/python -m pytest tests/cluster $(ARGS)
+
+# An environment of its own: its server runs an older PySpark than the rest of the tests.
+test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or a refusal
+	@test -x $(SAIL_PYTHON) || $(PYTHON) -m venv .sail
+	@$(SAIL_PYTHON) -m pip install --quiet --disable-pip-version-check --use-pep517 -r tests/sail/requirements.txt -e .
+	@PYSPARK_PYTHON="$(SAIL_PYTHON)" PYSPARK_DRIVER_PYTHON="$(SAIL_PYTHON)" $(SAIL_PYTHON) -m pytest tests/sail $(ARGS)
 
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
@@ -141,7 +148,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean: ## Remove the environment and what the tools left
-	rm -rf $(VENV) .venv-thin .interop .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	rm -rf $(VENV) .venv-thin .interop .sail .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 python:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \

@@ -6,12 +6,14 @@ out, and runs a lost one again.
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from delta_pyds.errors import DeltaError
 from delta_pyds.progress import advance_of_step, name_of_step
 from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import is_remote
@@ -32,6 +34,8 @@ R = TypeVar("R")
 _PARALLELISM_SETTINGS = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 _ASSUMED_PARALLELISM = 8
 _TASKS = pa.schema([("number", pa.int32()), ("task", pa.binary())])
+# packages of what answers are made of: values without effects
+_ANSWERED = ("delta_pyds.tasks.", "delta_pyds.protocol.")
 _OUTPUTS = pa.schema([("number", pa.int32()), ("output", pa.binary())])
 OUTPUT_DDL = "number int, output binary"
 
@@ -64,6 +68,11 @@ class SparkRunner:
             map_in_arrow(self._spark.createDataFrame(rows), _run),
             name_of_step() or function.__name__.replace("_", " "),
         )
+        if len(outputs) != len(tasks):
+            raise DeltaError(
+                f"of {len(tasks)} tasks {len(outputs)} answered, and what the others did is not known. Nothing was "
+                "committed."
+            )
         advance(len(tasks))
         return outputs
 
@@ -140,8 +149,37 @@ def output_row(number: int, output: Any) -> pa.RecordBatch:
 
 
 def collected(frame: DataFrame, step: str) -> list[Any]:
-    """Run the tasks, which Spark's UI calls by the step. Returns: their outputs, by number."""
+    """Run the tasks, which Spark's UI calls by the step. Returns: their outputs, by number.
+
+    Raises: DeltaError for an answer that no task of ours gives, or two under one number: nothing is to be committed.
+    """
     with described(frame.sparkSession, step):
         rows = frame.toArrow()
     outputs = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    return [pickle.loads(outputs[number]) for number in sorted(outputs)]
+    if len(outputs) != rows.num_rows:
+        raise DeltaError(f"{rows.num_rows} tasks answered under {len(outputs)} numbers. Nothing was committed.")
+    return [_answer(outputs[number]) for number in sorted(outputs)]
+
+
+def _answer(text: bytes) -> Any:
+    try:
+        return _AnswerReader(io.BytesIO(text)).load()
+    except DeltaError:
+        raise
+    except Exception as error:  # whatever damaged bytes lead to
+        raise DeltaError(f"the answer of a task cannot be read: {error}. Nothing was committed.") from error
+
+
+class _AnswerReader(pickle.Unpickler):
+    """Answers are made of the plain values of ``tasks`` and ``protocol``: a server can have nothing else made here."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith(_ANSWERED) and "." not in name:
+            found = super().find_class(module, name)
+            # what a module has imported is not its own
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise DeltaError(
+            f"the answer of a task names {module}.{name}, which no task of delta_pyds answers with: the server of the "
+            "session is another than it says, or has another version of delta_pyds. Nothing was committed."
+        )

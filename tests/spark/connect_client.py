@@ -6,10 +6,12 @@ The table has the 18 rows 1 to 4 and 6 to 19 of a column ``id``.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from functools import partial
 from typing import Any
 
+import grpc
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr, udf
@@ -21,6 +23,7 @@ from delta_pyds.errors import (
     OptionError,
     TableNotFoundError,
     TimeTravelError,
+    UnsupportedOperationError,
     UserError,
 )
 from delta_pyds.spark.job_description import described
@@ -34,6 +37,7 @@ def main(server: str, path: str, wanted_client: str) -> None:
     assert found == wanted_client, found
     read(spark, path)
     filters_pushed(spark, path)
+    servers_are_tried(server, path)
     written = path + "-written"
     write(spark, written)
     errors(spark, path, written)
@@ -66,6 +70,59 @@ def read(spark: Any, path: str) -> None:
     assert sorted(r.id for r in vouched.collect()) == sorted(r.id for r in auto.collect())
     assert native.filter("id = 1").count() + native.count() == len(wanted) + 1
     assert native.alias("a").join(native.alias("b"), "id").count() == len(wanted)
+
+
+class Calls(grpc.UnaryStreamClientInterceptor):
+    """Counts the queries of a session. ``taken_for``: of paths that the server then sees instead of others."""
+
+    def __init__(self, *taken_for: tuple[bytes, bytes]) -> None:
+        self.queries = 0
+        self._taken_for = taken_for
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        self.queries += client_call_details.method.endswith("/ExecutePlan")
+        message = request.SerializeToString()
+        for path, other in self._taken_for:
+            assert len(path) == len(other)
+            message = message.replace(path, other)
+        return continuation(client_call_details, type(request).FromString(message))
+
+
+def session_with(server: str, calls: Calls) -> Any:
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    builder = DefaultChannelBuilder(server)
+    builder.add_interceptor(calls)
+    return ConnectSession.builder.channelBuilder(builder).create()
+
+
+def servers_are_tried(server: str, path: str) -> None:
+    """A server proves once for a session that it reads Parquet files as Spark does, or it is not asked for rows."""
+    calls = Calls()
+    spark = session_with(server, calls)
+    before = calls.queries
+    first = delta_pyds.read(spark, "file://" + path)
+    registered_and_proved = calls.queries - before
+    second = delta_pyds.read(spark, "file://" + path, version=1)
+    assert delta_pyds.explain(first).engine == delta_pyds.explain(second).engine == "native"
+    assert (registered_and_proved, calls.queries - before) == (2, 2), (registered_and_proved, calls.queries - before)
+
+    # a path of Spark's reader means nothing there, as file:/ means nothing to Sail
+    nothing = path[:-1] + "~"
+    for name in os.listdir(path):
+        os.makedirs(os.path.join(nothing, name))
+    spark = session_with(server, Calls((f"file:{path}/".encode(), f"file:{nothing}/".encode())))
+    frame = delta_pyds.read(spark, "file://" + path)
+    assert frame.count() == 18, frame.count()
+    assert "rows 0, not 20" in delta_pyds.explain(frame).reasons[0], delta_pyds.explain(frame)
+    target = DeltaTable.forPath(spark, "file://" + path, engine="spark")
+    try:
+        target.delete("id = 3")
+    except UnsupportedOperationError as error:
+        assert "server of Apache Spark" in error.message, error.message
+    else:
+        raise AssertionError("rows were looked for by an engine that does not find them")
 
 
 def managed(spark: Any, name: str) -> None:

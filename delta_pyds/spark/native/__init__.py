@@ -7,6 +7,7 @@
 - ``footers``: what in the footers speaks against it
 - ``scan``: the DataFrame of a planned scan
 - ``parts``: which files are scanned together
+- ``server_proof``: whether a server of Spark Connect reads Parquet files as Spark does
 - ``side_table``: what the log knows of each file, as a table to join or as constants
 - ``deletions``: deletion vectors as words of 64 bits
 - ``columns``: columns of files to columns of the table

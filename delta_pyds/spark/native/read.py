@@ -27,6 +27,7 @@ from delta_pyds.spark.native.eligibility import (
 from delta_pyds.spark.native.files import list_files, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
+from delta_pyds.spark.native.server_proof import reason_against_server
 from delta_pyds.spark.options.read import ReadOptions, parse_read_options
 from delta_pyds.spark.planning.driver import open_table, plan
 from delta_pyds.storage.allowed_roots import require_all_allowed
@@ -129,6 +130,8 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, wit
         return refused(*found)
     if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
         return refused(foreign)
+    if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
+        return refused(unproven)
     try:
         frame = native_frame(spark, scan, files, remote=session.remote, with_metadata=with_metadata)
     except NativeScanError as e:

@@ -38,7 +38,7 @@ from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
 # What would otherwise be the session's to decide. Files that do not name their calendar are taken at their word.
-_PINNED = {
+PINNED_OPTIONS = {
     "mergeSchema": "false",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
@@ -248,7 +248,9 @@ class _Source:
             # values that nobody looks at may be of a type that directories do not tell
             schema += [_field(n, types.get(n, STRING)) for n in self._hive]
             verify = "true" if self._scan.state.verify_page_checksums else "false"
-            found = self._spark.read.schema(spark_types.StructType(schema)).options(**_PINNED, **{_VERIFY: verify})
+            found = self._spark.read.schema(spark_types.StructType(schema)).options(
+                **PINNED_OPTIONS, **{_VERIFY: verify}
+            )
             if self._hive:
                 root = spark_path(self._scan.snapshot.table_root)
                 found = found.options(basePath=root, timeZone=self._scan.state.time_zone)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ProtocolError, UserError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType, change_fields, parse_type, type_to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Written by Delta writers for Delta writers: a DataFrame that carried them into
 # another table would drag column ids, generation expressions and defaults along.
@@ -19,6 +24,15 @@ _INTERNAL_KEYS = frozenset({CURRENT_DEFAULT, "EXISTS_DEFAULT"})
 def to_spark(schema: StructType) -> spark_types.StructType:
     """The Spark schema of a table, without the writers' field metadata."""
     return spark_types.StructType.fromJson(type_to_json(change_fields(schema, _public)))
+
+
+def describes(schema: pa.Schema, columns: StructType, extra: Sequence[spark_types.StructField]) -> bool:
+    """Whether a schema of Arrow, by which another engine than Spark describes columns, has these names and types."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    given = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    wanted = [*to_spark(columns).fields, *extra]
+    return [(f.name, f.dataType.simpleString()) for f in given] == [(f.name, f.dataType.simpleString()) for f in wanted]
 
 
 def from_spark(schema: spark_types.StructType) -> StructType:

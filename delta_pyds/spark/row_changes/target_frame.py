@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-from delta_pyds.errors import CorruptLogError
+from delta_pyds.errors import CorruptLogError, UnsupportedOperationError
 from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.actions import AddFile
 from delta_pyds.protocol.paths import resolve_data_path
@@ -28,6 +28,7 @@ from delta_pyds.spark.native.files import files_of, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
 from delta_pyds.spark.native.read import SPARK_ERRORS, describe
 from delta_pyds.spark.native.scan import NativeScanError, native_frame
+from delta_pyds.spark.native.server_proof import is_no_spark, reason_against_server
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.live_files import live_files
@@ -119,6 +120,14 @@ def target_frame(
         frame, reasons = _native(spark, _with_row_ids(scan) if row_ids else scan, files, row_ids)
         if frame is not None:
             return TargetFrame(frame, scan, files, names, "native")
+        if is_no_spark(spark):
+            raise UnsupportedOperationError(
+                f"this command on the table {snapshot.table_root} needs a query of Spark, and "
+                f"{'; '.join(reasons)}. Run it on a server of Apache Spark. Conditions and values that delta_pyds "
+                "knows by itself need no query: DeltaTable.forPath(..., engine='process') says which it does not.",
+                table=snapshot.table_root,
+                reasons=list(reasons),
+            )
     return TargetFrame(_by_source(spark, scan, row_ids), scan, files, names, "arrow", reasons)
 
 
@@ -146,6 +155,8 @@ def _native(
         return None, found
     if foreign := first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files):
         return None, (foreign,)
+    if unproven := reason_against_server(spark, scan.snapshot.storage, scan.state, files.files):
+        return None, (unproven,)
     remote = session.remote
     try:
         try:

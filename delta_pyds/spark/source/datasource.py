@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from delta_pyds.errors import OptionError
+from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class DeltaDataSource(DataSource):
         return dict(self.__dict__)
 
     @leaves_worker
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: Any) -> DataSourceReader:
         from delta_pyds.spark.options.stream import tracks_schema
         from delta_pyds.spark.planning.pinned import Pinned
         from delta_pyds.spark.source.pushdown import pushes_filters
@@ -116,7 +116,13 @@ class DeltaDataSource(DataSource):
         in_pushdown_worker = _PUSHDOWN_WORKER in sys.modules
         kind = PushingDeltaReader if in_pushdown_worker and pushes_filters(options) else DeltaReader
         pinned = Pinned(self._pinned_version, self._table_id, self._zone_used)
-        return kind(options, pinned, None if self._schema_is_ours else schema)
+        if self._schema_is_ours or not isinstance(schema, StructType):
+            reader = kind(options, pinned, None)
+            if not isinstance(schema, StructType):
+                # Sail 0.7 asks an instance of its own for the columns, and hands them to this one in Arrow's types
+                reader.require_columns(schema)
+            return reader
+        return kind(options, pinned, schema)
 
     def _read_options(self, *, quiet: bool = False) -> ReadOptions:
         # imported here: the instance reaches every executor, and planning must not follow it there
@@ -127,6 +133,7 @@ class DeltaDataSource(DataSource):
     @leaves_worker
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write: all that can be refused is refused here, before a task starts."""
+        _require_spark(schema, "a write")
         from delta_pyds.commands.write.write import plan_write
         from delta_pyds.spark.options.write import parse_write_options
         from delta_pyds.spark.planning.time_zone import assumed_time_zone
@@ -151,6 +158,7 @@ class DeltaDataSource(DataSource):
         from delta_pyds.spark.planning.pinned import Pinned
         from delta_pyds.spark.source.stream_reader import DeltaStreamReader
 
+        _require_spark(schema, "a stream")
         return DeltaStreamReader(
             self._read_options(),
             parse_stream_options(self.options),
@@ -165,6 +173,7 @@ class DeltaDataSource(DataSource):
 
         Only the process that plans may look at the table: the commit must go by the plan that the tasks had.
         """
+        _require_spark(schema, "a stream")
         from delta_pyds.spark.source.stream_writer import DeltaStreamWriter, commits_batches
 
         if commits_batches():
@@ -184,3 +193,13 @@ class DeltaDataSource(DataSource):
         with naming_what_computes(BY_BATCH):
             plan = plan_batch(request, application)
         return DeltaStreamWriter(dict(self.options), plan)
+
+
+def _require_spark(schema: Any, what: str) -> None:
+    """Raises: UnsupportedOperationError where another engine asks, by whose rules tasks and commits are not known."""
+    if not isinstance(schema, StructType):
+        raise UnsupportedOperationError(
+            f"{what} with the format deltapy needs Apache Spark, and another engine asks for it, which speaks the "
+            "protocol of Spark Connect and describes columns in its own way. Nothing was written. Reading works there: "
+            "run this on a server of Apache Spark."
+        )

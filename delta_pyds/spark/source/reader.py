@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.spark.source.task_scan import task_scan, to_stream
 
@@ -60,6 +61,18 @@ class DeltaReader(DataSourceReader):
         scan = plan(self._opened, self._options, self._user_schema, pushed)
         self._scan: Scan | ChangeScan | None = scan
         self.task = task_scan(scan.selection, self._opened, zone_used=self._zone_used)
+
+    def require_columns(self, schema: pa.Schema) -> None:
+        """Raises: UnsupportedOperationError where another engine than Spark asks for other columns than these."""
+        from delta_pyds.spark.planning.extra_columns import extra_fields
+        from delta_pyds.spark.planning.types import describes
+
+        if not describes(schema, self.task.state.output, extra_fields(self._options)):
+            raise UnsupportedOperationError(
+                f"the table {self.task.state.table_root} is read by another engine than Apache Spark, with other "
+                "columns than it has. Leave out the schema; name columns by the option columns, and cast afterwards.",
+                table=self.task.state.table_root,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"task": self.task}

@@ -87,9 +87,18 @@ def _lacks_zone(value: str | None) -> bool:
 
 def _check_zone(assumed: str | None) -> None:
     """Refuse to go on where the session's time zone is not the one that planning had to assume."""
+    if assumed is None:
+        return
     context = TaskContext.get()
-    session = context.getLocalProperty(_SESSION_TIME_ZONE) if assumed and context else None
-    if session is None or assumed is None or TimeZone(session).same_as(TimeZone(assumed)):
+    if context is None:
+        raise OptionError(
+            f"this task runs on another engine than Apache Spark and does not know the session's time zone: {assumed} "
+            "was taken. A timestamp without a zone means another moment in another zone. Say which is meant: "
+            f'.option("timeZone", "{assumed}"), or read with delta_pyds.read, which does.',
+            option="timeZone",
+        )
+    session = context.getLocalProperty(_SESSION_TIME_ZONE)
+    if session is None or TimeZone(session).same_as(TimeZone(assumed)):
         return
     raise OptionError(
         f"the session's time zone is {session}, but Spark does not tell a Python data source so when it plans, and "

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.spark.source.error_transport import leaves_worker
 from delta_pyds.tasks.write_state import TaskOutput, WriteState
 
@@ -105,11 +106,19 @@ def rule_of(told: Sequence[dict[str, str]]) -> AutoCompaction | None:
 
 
 def task_session() -> TaskSession:
-    """What a task knows of the session, and a planner does not."""
+    """What a task knows of the session, and a planner does not.
+
+    Raises: UnsupportedOperationError in a task of another engine than Spark, where names and answers of two tasks could
+        be the same.
+    """
     from delta_pyds.data.write.task import TaskSession
 
     context = TaskContext.get()
-    assert context is not None
+    if context is None:
+        raise UnsupportedOperationError(
+            "rows are written in tasks of Apache Spark, each of which has a number. This task has none: another engine "
+            "runs it. Nothing was committed. Run the command on a server of Apache Spark."
+        )
     ansi = context.getLocalProperty(_ANSI) or os.environ.get("SPARK_ANSI_SQL_MODE") or "true"
     return TaskSession(
         partition_id=context.partitionId(),
