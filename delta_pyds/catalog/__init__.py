@@ -19,9 +19,13 @@ How tables of any catalog are read and committed to:
 
 - ``managed``: whether a catalog manages the table that a storage was opened for
 - ``staging``: staged commits: their names, writing them, and deleting those that nobody needs
+- ``answers``: what a catalog's methods return and raise, held against what they must
 - ``table_state``: what a catalog says of a table, held against itself
 - ``managed_storage``: the table's files, with the log as the catalog says that it is
+- ``evidence``: whose a version is, by what the catalog stores and the log has
 - ``publishing``: ratified commits become files of the log, in order
+- ``outcomes``: answers to a proposal, whatever the catalog returned or raised
+- ``registration``: version 0, and the table's name
 - ``committer``: commits through the catalog, lost answers settled
 - ``address``: from a table's name to where it lies, in options that another process understands
 - ``opening``: the storage and the committer of a table, whoever manages it

@@ -76,11 +76,12 @@ def reserve(
     Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; CatalogError for a place that is none; what the
         catalog raises.
     """
+    from delta_pyds.catalog.answers import reserve_table
     from delta_pyds.catalog.named import open_catalog
     from delta_pyds.catalog.table_state import require_place
 
     name = catalog or DEFAULT_CATALOG
-    made = open_catalog(name).reserve_table(table)
+    made = reserve_table(open_catalog(name), table)
     require_place(table, made.location)
     given = _address(name, table, made.table_id, made.location, storage_options)
     reserved = {"properties": dict(made.properties), "features": list(made.features)}

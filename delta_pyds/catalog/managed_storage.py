@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn
 
+from delta_pyds.catalog.answers import reserved_credentials
 from delta_pyds.catalog.interface import (
     Catalog,
     ManagedTable,
@@ -187,7 +188,7 @@ class CatalogStorage(ManagedStorage):
         if self.reservation is not None and self._seen is None:
             if expiring or not (self._credentials or self._asked_for_reserved):
                 self._asked_for_reserved = True
-                self._use(self.catalog.reserved_credentials(self.reservation.table_id))
+                self._use(reserved_credentials(self.catalog, self.reservation.table_id))
         elif self._seen is None or expiring:
             self.latest()
 

@@ -1,8 +1,8 @@
-"""Ratified commits become files of the log, in order, by put-if-absent of the very bytes.
+"""Ratified commits become files of the log, in order, by put-if-absent.
 
-Invariants: version ``v`` is published after ``v - 1``, and only as the bytes that were ratified; a file that lies there
-already stays as it is; only what is in the log for good is reported. Any number of publishers may be at work on the
-same versions.
+Invariants: version ``v`` is published after ``v - 1``, and only as the commit that was ratified, as its writer or the
+catalog has spelt it; a file that lies there already stays as it is; only what is in the log for good is reported. Any
+number of publishers may be at work on the same versions.
 
 Protocol: "Publishing Commits".
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from delta_pyds.catalog.evidence import Likeness, likeness
 from delta_pyds.catalog.interface import ManagedTable, UnpublishedCommit
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileExistsInStorageError, FileNotFoundInStorageError
@@ -34,10 +35,13 @@ _MOVE = (
 
 @dataclass(frozen=True)
 class Published:
-    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest."""
+    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest.
+    ``contested``: the version as which the log has the commit of another transaction, where that is the obstacle.
+    """
 
     version: int
     obstacle: str = ""
+    contested: int | None = None
 
 
 def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, bytes] | None = None) -> Published:
@@ -50,13 +54,17 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     only_found = False  # what another process linked a moment ago may not be on its disk yet
     for commit in table.unpublished:
         path = commit_path(storage.table_root, commit.version)
+        contested: int | None = None
         try:
             data = (known or {}).get(commit.version)
             if data is None:
                 data = storage.read_unpublished(commit)
             obstacle = foreign
             if not foreign and not _put(storage.store, path, data):
-                only_found, obstacle = True, _obstacle_of(storage.store, path, data)
+                only_found = True
+                found = likeness(storage.store.read(path), data)
+                obstacle = _obstacle_of(path, found)
+                contested = commit.version if found is Likeness.OTHER_TRANSACTION else None
         except FileNotFoundInStorageError:
             only_found, obstacle = True, _obstacle_without_file(storage.store, path, commit)
         except DeltaError as error:
@@ -64,7 +72,9 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
         except Exception as error:
             obstacle = f"{type(error).__name__}: {error}"
         if obstacle:
-            published = Published(published.version, f"version {commit.version} cannot be published: {obstacle}")
+            published = Published(
+                published.version, f"version {commit.version} cannot be published: {obstacle}", contested
+            )
             _logger.warning("Of table %s, %s", storage.table_name, published.obstacle)
             break
         published = Published(commit.version)
@@ -120,10 +130,12 @@ def _put(store: Storage, path: str, data: bytes) -> bool:
         return False
 
 
-def _obstacle_of(store: Storage, path: str, data: bytes) -> str:
+def _obstacle_of(path: str, found: Likeness) -> str:
     """Why the file that is there is not the version; empty if it is."""
-    if store.read(path) == data:
+    if found is Likeness.SAME:
         return ""
+    if found is Likeness.OTHER_ACTIONS:
+        return f"{path} is there, and has other actions than the commit of its transaction that was ratified"
     return f"{path} is there and is another commit, {_MOVE}"
 
 
