@@ -21,6 +21,8 @@ How tables of any catalog are read and committed to:
 - ``staging``: staged commits: their names, writing them, and deleting those that nobody needs
 - ``answers``: what a catalog's methods return and raise, held against what they must
 - ``table_state``: what a catalog says of a table, held against itself
+- ``likeness``: whether two texts are one commit
+- ``told_listing``: a listing of the log with the commits that the catalog gives out
 - ``managed_storage``: the table's files, with the log as the catalog says that it is
 - ``evidence``: whose a version is, by what the catalog stores and the log has
 - ``publishing``: ratified commits become files of the log, in order

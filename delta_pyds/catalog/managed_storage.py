@@ -1,10 +1,9 @@
 """The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
 
 Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
-its name; a checkpoint or compaction counts only where the catalog stores none of the commits that it stands for, for
-nobody knows then that these are the ones it was made of; nothing beyond the latest ratified version is seen, listed or
-read; the catalog is asked before the log is listed, so that what it no longer stores is in the listing; a commit cannot
-be put here, only proposed to the catalog.
+its name; a checkpoint counts where its own version is in the log as it was ratified (see ``told_listing``); nothing
+beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is listed, so that what
+it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
 So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
 the catalog, and has no rule of its own for such tables.
 
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn
 
@@ -27,31 +25,30 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
+from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed import ManagedStorage
 from delta_pyds.catalog.staging import clean_staged, staged_path
 from delta_pyds.catalog.table_state import ask, check_same, newer_of
+from delta_pyds.catalog.told_listing import ToldListing, first_stored
 from delta_pyds.errors import (
     CorruptLogError,
     FileNotFoundInStorageError,
-    MissingLogFilesError,
     NothingWrittenError,
     StorageError,
     TableNotFoundError,
     UnsupportedOperationError,
     UserError,
 )
+from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import (
     LogFileKind,
     commit_path,
     log_directory,
     parse_log_name,
-    version_prefix,
 )
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
 
-# ":" follows "9": names that begin with a version sort before it
-_AFTER_ALL_VERSIONS = ":"
 _RENEWED_BEFORE_MS = 120_000
 
 
@@ -86,6 +83,7 @@ class CatalogStorage(ManagedStorage):
         self._opened_in = 0
         self._seen: ManagedTable | None = None
         self._forbids: frozenset[str] | None = None
+        self._compared: tuple[tuple[object, ...], bool] | None = None
         # the client stays with it, so that no other one gets its id
         self._first, self._key = catalog, (id(catalog), table_name, table_root)
 
@@ -170,7 +168,7 @@ class CatalogStorage(ManagedStorage):
 
     def stores_up_to(self, version: int) -> bool:
         table = self.latest()
-        return table is not None and _first_stored(table) <= version
+        return table is not None and first_stored(table) <= version
 
     @property
     def store(self) -> Storage:
@@ -221,51 +219,28 @@ class CatalogStorage(ManagedStorage):
         table = self.latest()
         if table is None:
             raise directory_not_found(directory)
-        return self._joined(table, self.store.list_from(directory, start_name), start_name)
+        told = ToldListing(self.store, self.table_root, table, self._status, self.is_published)
+        return told.files(self.store.list_from(directory, start_name), start_name)
 
-    def _joined(self, table: ManagedTable, listed: Iterator[FileStatus], start_name: str) -> Iterator[FileStatus]:
-        """The listing with the catalog's commits in their places, cut at its latest version."""
-        latest, beyond = version_prefix(table.latest_version), version_prefix(table.latest_version + 1)
-        all_waiting = (self._status(commit) for commit in table.unpublished)
-        waiting = deque(status for status in all_waiting if status.name >= start_name)
-        stored = _first_stored(table)
-        proven = bool(waiting) or start_name > f"{latest}.json"
-        for status in listed:
-            name = status.name
-            while waiting and waiting[0].name < name:
-                yield waiting.popleft()
-            if waiting and waiting[0].name == name:
-                status = waiting.popleft()
-            if name >= beyond:
-                if not proven:
-                    proven = True
-                    yield self._unlisted(table)
-                if name < _AFTER_ALL_VERSIONS:
-                    continue
-            if stands_beyond(name, stored - 1):
-                continue
-            if name == f"{latest}.json" or name.startswith(f"{latest}.checkpoint"):
-                proven = True
-            yield status
-        yield from waiting
-        if not proven:
-            yield self._unlisted(table)
+    def is_published(self, commit: UnpublishedCommit, status: FileStatus | LogFile) -> bool:
+        """Whether the file of the log is the commit that the catalog gives out. Both are read, once."""
+        key = commit, status.size_bytes, status.modification_time_ms, status.generation
+        if self._compared is None or self._compared[0] != key:
+            self._compared = key, self._compare(commit, status.path)
+        return self._compared[1]
 
-    def _unlisted(self, table: ManagedTable) -> FileStatus:
-        """The latest version, which a listing that lags behind does not show yet: without it the table would be an
-        older one.
-        """
-        path = commit_path(self.table_root, table.latest_version)
+    def _compare(self, commit: UnpublishedCommit, path: str) -> bool:
         try:
-            return self.store.status(path)
-        except FileNotFoundInStorageError as error:
-            raise MissingLogFilesError(
-                f"The catalog says that version {table.latest_version} is the latest of table {self.table_name}, and "
-                f"neither the catalog nor the log has its commit. Restore {path!r}.",
-                table=self.table_root,
-                version=table.latest_version,
-                missing_version=table.latest_version,
-            ) from error
+            published = self.store.read(path)
+        except FileNotFoundInStorageError:
+            return False
+        try:
+            return likeness(published, self.read_unpublished(commit)) is Likeness.SAME
+        except FileNotFoundInStorageError:
+            # it was published, and its staged file is cleaned up
+            return len(published) == commit.size_bytes
+        except CorruptLogError:
+            return False
 
     def _status(self, commit: UnpublishedCommit) -> FileStatus:
         """Under the name that it has once it is published. Ratified commits never change, so the origin is enough."""
@@ -386,16 +361,3 @@ def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> Non
             path=path,
             version=commit.version,
         )
-
-
-def _first_stored(table: ManagedTable) -> int:
-    """The oldest version whose commit the catalog stores; beyond the latest one where it stores none."""
-    return table.unpublished[0].version if table.unpublished else table.latest_version + 1
-
-
-def stands_beyond(name: str, version: int) -> bool:
-    """Whether a file stands for other commits, and for one after the version."""
-    if not (name.endswith(".compacted.json") or ".checkpoint." in name):
-        return False
-    found = parse_log_name(name)
-    return found is not None and (found.version if found.end_version is None else found.end_version) > version

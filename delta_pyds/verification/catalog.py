@@ -5,8 +5,8 @@ Protocol: "Reading Catalog-managed Tables", "Publishing Commits", "Maintenance O
 
 from __future__ import annotations
 
-from delta_pyds.catalog.evidence import Likeness, likeness
 from delta_pyds.catalog.interface import ManagedTable
+from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed import ManagedStorage
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError

@@ -20,7 +20,7 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
     """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
 
     Of a table that a catalog manages nothing is deleted while the catalog gives out commits that the checkpoint stands
-    for: readers do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
+    for: other readers may do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
 
     Raises: what writing and deleting raise; the table is whole whatever happens.
     """
