@@ -34,15 +34,15 @@ class StorageCredentials(Concealing):
 class UnpublishedCommit:
     """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
 
-    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given; with ``file_name``
-    also ``size_bytes``, by which a file that is not whole is known. Times are in milliseconds since the epoch;
-    ``timestamp_ms`` is the commit's in-commit timestamp.
+    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. ``size_bytes``: of the
+    staged file, by which one that is not whole is known; None where the catalog does not keep it. Times are in
+    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
     """
 
     version: int
     timestamp_ms: int
     file_name: str | None = None
-    size_bytes: int = 0
+    size_bytes: int | None = None
     modification_time_ms: int = 0
     content: bytes | None = field(default=None, repr=False)
 

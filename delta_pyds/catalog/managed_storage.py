@@ -83,6 +83,7 @@ class CatalogStorage(ManagedStorage):
         self._opened_in = 0
         self._seen: ManagedTable | None = None
         self._forbids: frozenset[str] | None = None
+        self._sizes: dict[str, int] = {}
         self._compared: tuple[tuple[object, ...], bool] | None = None
         # the client stays with it, so that no other one gets its id
         self._first, self._key = catalog, (id(catalog), table_name, table_root)
@@ -195,11 +196,11 @@ class CatalogStorage(ManagedStorage):
         self._renew_credentials()
         return {} if self._credentials is None else self._credentials.storage_options
 
-    def clean_staged(self, published_version: int, *, now_ms: int) -> int:
+    def clean_staged(self, version: int, *, now_ms: int) -> None:
         table = self.latest()
         names = () if table is None else (commit.file_name for commit in table.unpublished)
         needed = frozenset(name for name in names if name is not None)
-        return clean_staged(self.store, self.table_root, published_version, needed=needed, now_ms=now_ms)
+        clean_staged(self.store, self.table_root, version, needed=needed, now_ms=now_ms)
 
     def read_unpublished(self, commit: UnpublishedCommit) -> bytes:
         """The bytes of a commit that the catalog stores. Raises: FileNotFoundInStorageError if its file is gone."""
@@ -238,7 +239,7 @@ class CatalogStorage(ManagedStorage):
             return likeness(published, self.read_unpublished(commit)) is Likeness.SAME
         except FileNotFoundInStorageError:
             # it was published, and its staged file is cleaned up
-            return len(published) == commit.size_bytes
+            return commit.size_bytes in (None, len(published))
         except CorruptLogError:
             return False
 
@@ -247,7 +248,22 @@ class CatalogStorage(ManagedStorage):
         path = commit_path(self.table_root, commit.version)
         if commit.content is not None:
             return FileStatus(path, len(commit.content), commit.timestamp_ms, f"inline-{commit.timestamp_ms}")
-        return FileStatus(path, commit.size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
+        size_bytes = self._size_of(commit) if commit.size_bytes is None else commit.size_bytes
+        return FileStatus(path, size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
+
+    def _size_of(self, commit: UnpublishedCommit) -> int:
+        """Of a staged file of which the catalog does not say it: looked up once."""
+        name = commit.file_name or ""
+        if name not in self._sizes:
+            known = {one.file_name for one in self._seen.unpublished} if self._seen is not None else set()
+            self._sizes = {other: size for other, size in self._sizes.items() if other in known}
+            try:
+                status = self.store.status(staged_path(self.table_root, name))
+            except FileNotFoundInStorageError:
+                # it was published since the catalog told of it, and cleaned up
+                status = self.store.status(commit_path(self.table_root, commit.version))
+            self._sizes[name] = status.size_bytes
+        return self._sizes[name]
 
     def _unpublished(self, path: str) -> UnpublishedCommit | None:
         """The catalog's commit for a path of the log; None for what lies there itself.
@@ -281,8 +297,6 @@ class CatalogStorage(ManagedStorage):
             return commit.content[start : None if length is None else start + length]
         assert commit.file_name is not None
         start = offset or 0
-        left = max(commit.size_bytes - start, 0)
-        wanted = left if length is None else min(length, left)
         staged = staged_path(self.table_root, commit.file_name)
         try:
             data = self.store.read(staged, offset, length)
@@ -290,9 +304,12 @@ class CatalogStorage(ManagedStorage):
             # it was published since the catalog told of it, and cleaned up
             _require_whole(path, commit, self.store.status(path).size_bytes)
             return self.store.read(path, offset, length)
-        if len(data) != wanted:
-            found = start + len(data) if len(data) < wanted else self.store.status(staged).size_bytes
-            _require_whole(staged, commit, found)
+        if commit.size_bytes is not None:
+            left = max(commit.size_bytes - start, 0)
+            wanted = left if length is None else min(length, left)
+            if len(data) != wanted:
+                found = start + len(data) if len(data) < wanted else self.store.status(staged).size_bytes
+                _require_whole(staged, commit, found)
         return data
 
     def exists(self, path: str) -> bool:
@@ -352,7 +369,7 @@ class CatalogStorage(ManagedStorage):
 
 
 def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> None:
-    if size_bytes != commit.size_bytes:
+    if commit.size_bytes not in (None, size_bytes):
         raise CorruptLogError(
             f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
             f"{commit.size_bytes} bytes, and the file {size_bytes}. It was cut short, or is another writer's: restore "

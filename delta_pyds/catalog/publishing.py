@@ -118,7 +118,7 @@ class _Log:
     def obstacle_without_file(self, path: str, commit: UnpublishedCommit) -> str:
         """Where the staged commit is gone: somebody published it, and it was cleaned up; else the version is lost."""
         try:
-            if self._storage.store.status(path).size_bytes == commit.size_bytes:
+            if commit.size_bytes in (None, self._storage.store.status(path).size_bytes):
                 return ""
             return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
         except FileNotFoundInStorageError:

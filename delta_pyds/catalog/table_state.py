@@ -52,7 +52,7 @@ def _contradiction(table: ManagedTable) -> str | None:
             return f"neither or both of file and content for version {commit.version}"
         if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
             return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
-        if commit.file_name is not None and commit.size_bytes <= 0:
+        if commit.file_name is not None and commit.size_bytes is not None and commit.size_bytes <= 0:
             return f"that the staged commit of version {commit.version} has {commit.size_bytes} bytes"
     return None
 

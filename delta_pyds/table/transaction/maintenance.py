@@ -5,6 +5,8 @@ Protocol: "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
+from functools import partial
+
 from delta_pyds.catalog.managed import CLEAN_UP, ManagedStorage, allows, is_catalog_managed
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.cleanup import clean_log
@@ -40,9 +42,10 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
             now_ms=now_ms,
             configuration=configuration.configuration,
             protocol=configuration.protocol,
+            cleaned_before=partial(storage.clean_staged, now_ms=now_ms)
+            if isinstance(storage, ManagedStorage)
+            else None,
         )
-        if isinstance(storage, ManagedStorage):
-            storage.clean_staged(version, now_ms=now_ms)
     return hint
 
 
