@@ -7,6 +7,7 @@ What a catalog is, and which there are:
 - ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
+- ``unity_deadline``: time limits of whole answers
 - ``unity_http``: calls of Unity Catalog, and what its failures say
 - ``unity_config``: what its server offers
 - ``unity_json``: its values and ours
