@@ -13,6 +13,8 @@ What a catalog is, and which there are:
 - ``unity_json``: its values and ours
 - ``unity_credentials``: storage credentials that it hands out
 - ``unity``: Unity Catalog
+- ``contract``: what every catalog has to keep, as rules that are run on one
+- ``objects``: catalogs that are given as objects, and how they come to other processes
 - ``settings``: what a file or the environment says of a catalog that an option names
 - ``named``: the catalog of a name
 
@@ -34,6 +36,13 @@ How tables of any catalog are read and committed to:
 - ``opening``: the storage and the committer of a table, whoever manages it
 
 >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
+
+A catalog of one's own is a subclass of ``Catalog`` with five methods: ``examples/catalog_of_yours.py`` is one. What it
+does wrong ``contract.check`` says; the object itself is given as ``catalog=``.
+
+>>> from delta_pyds.catalog import contract
+>>> contract.check(lambda: MyCatalog(new_empty_database()))
+>>> delta_pyds.load_snapshot(table="main.sales.orders", catalog=MyCatalog(database))
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcom
     try:
         if not isinstance(outcome, _OUTCOMES):
             raise TypeError(
-                f"{_article(outcome)}, and must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
+                f"{_returned(outcome)}, and must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
             )
         _require(outcome, type(outcome))
         if isinstance(outcome, Ratified) and outcome.table is not None:
@@ -151,33 +151,39 @@ def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
 def _require_table(table: Any) -> None:
     _require(table, ManagedTable)
     for commit in table.unpublished:
-        _require(commit, UnpublishedCommit, "an unpublished commit, which")
+        _require(commit, UnpublishedCommit, "an unpublished commit")
     _require_credentials(table.credentials)
 
 
 def _require_credentials(given: Any) -> None:
     if given is not None:
-        _require(given, StorageCredentials, "credentials, which")
+        _require(given, StorageCredentials, "credentials")
 
 
-def _require(value: Any, expected: type, what: str = "") -> None:
-    """Raises: TypeError in words that go on from the name of a method. No value is shown but short numbers and None."""
+def _require(value: Any, expected: type, part: str = "") -> None:
+    """Raises: TypeError in words that go on from the name of a method. No value is shown."""
     if not isinstance(value, expected):
-        raise TypeError(f"{f'{what} ' if what else ''}{_article(value)}, and must return a {expected.__name__}")
+        if part:
+            raise TypeError(f"{part} {_kind(value)}, and must give a {expected.__name__} there")
+        raise TypeError(f"{_returned(value)}, and must return a {expected.__name__}")
     for name, (wanted, fits) in _FIELDS.get(expected, {}).items():
         found = getattr(value, name)
         if not fits(found):
-            raise TypeError(f"a {expected.__name__} whose {name} is {_article(found)}, and must be {wanted}")
+            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, and must be {wanted}")
 
 
-def _article(value: Any) -> str:
+def _returned(value: Any) -> str:
+    return "None" if value is None else f"a value {_kind(value)}"
+
+
+def _kind(value: Any) -> str:
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def _wrong(kind: type[CatalogError], catalog: Catalog, method: str, error: TypeError, consequence: str) -> CatalogError:
     return kind(
         f"the method {method} of {_name(catalog)} returned {error}. {consequence} This is for whoever keeps the "
-        "catalog: delta_pyds.catalog.contract.check finds such answers.",
+        "catalog.",
         method=method,
     )
 

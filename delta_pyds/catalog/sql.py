@@ -212,7 +212,8 @@ def _load(run: Run, key: str, value: str, wrong: _Wrong) -> ManagedTable | None:
         return None
     stored = (row[4:] for row in rows if any(value is not None for value in row[4:]))
     commits = tuple(UnpublishedCommit(*_typed(row, _OF_COMMIT, "delta_commits", wrong)) for row in stored)
-    return ManagedTable(*_typed(rows[0][:4], _OF_TABLE, "delta_tables", wrong), commits)
+    name, table_id, location, latest = _typed(rows[0][:4], _OF_TABLE, "delta_tables", wrong)
+    return ManagedTable(name, table_id, location, latest, commits)
 
 
 def _id_of(run: Run, name: str, for_update: str) -> str | None:

@@ -210,12 +210,11 @@ class UnityHttp:
             host, proxy = parts.hostname or "", getproxies().get(parts.scheme)
             given: dict[str, Any] = {"maxsize": _CONNECTIONS}
             if proxy and host not in _OF_THIS_MACHINE and not proxy_bypass(host):
-                self._pool = self._urllib3.ProxyManager(
-                    proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given
-                )
+                pool = self._urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given)
             else:
-                self._pool = self._urllib3.PoolManager(**given)
-            self._pool.pool_classes_by_scheme = timed_pools(self._urllib3, self._read_s)
+                pool = self._urllib3.PoolManager(**given)
+            pool.pool_classes_by_scheme = timed_pools(self._urllib3, self._read_s)
+            self._pool = pool
             self._process = os.getpid()
         return self._pool
 
