@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from delta_pyds.catalog import BacklogFull, Catalog, CommitOutcome, CommitProposal, NewTable, Ratified, contract
 from delta_pyds.errors import CatalogError
-from tests.support.catalogs import NAME, proposal, registered
+from tests.support.catalogs import NAME, CatalogTable, proposal, registered
+from tests.unit.catalog.conftest import YOURS
 from tests.unit.catalog.fifty_lines import DictCatalog
 
 
@@ -123,3 +125,23 @@ def test_an_answer_of_a_wrong_type_is_said(
     with pytest.raises(CatalogError, match=said) as error:
         contract.check(lambda: Answers(str(tmp_path), method, answer))
     assert "secret!" not in error.value.message
+
+
+def append_some(path: Path, name: str) -> None:
+    table = CatalogTable(YOURS(str(path)))
+    for number in range(5):
+        table.append(f"{name}-{number}")
+
+
+def test_the_example_holds_between_processes(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.json"
+    table = CatalogTable(YOURS(str(path)))
+    table.create()
+    processes = [get_context("fork").Process(target=append_some, args=(path, name)) for name in "abcd"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert table.files() == sorted(f"{name}-{number}" for name in "abcd" for number in range(5))
+    assert table.published() == list(range(21)) and table.unpublished() == []
