@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
+.PHONY: help demo demo-streaming demo-upsert demo-install demo-sql demo-change-feed demo-maintenance demo-catalog demo-catalog-of-yours test test-exhaustive test-browser test-postgresql test-stores test-cluster test-sail test-crashes fuzz check conformance interop bench bench-peers format bench-report bench-tasks setup clean python java chromium
 
 help: ## Show this list
 	@echo "delta_pyds: Delta Lake for PySpark in pure Python. Targets:"
@@ -49,6 +49,9 @@ demo-maintenance: java setup ## Create a table, alter it, optimize, vacuum, rest
 
 demo-catalog: java setup ## Create, change and read a table that a catalog in SQLite manages (examples/catalog.py)
 	@$(BIN)/python examples/catalog.py $(ARGS)
+
+demo-catalog-of-yours: java setup ## Check a catalog of your own, and write a table through it (examples/catalog_of_yours.py)
+	@$(BIN)/python examples/catalog_of_yours.py $(ARGS)
 
 test: java setup ## Run the tests (ARGS='tests/unit -k name' selects); what is exhaustive is sampled by the commit
 	@$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15 $(ARGS)

@@ -19,6 +19,7 @@ from delta_pyds.table.scan.scan import ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 
 if TYPE_CHECKING:
+    from delta_pyds.catalog import Catalog
     from delta_pyds.commands.report.page import Checks
 
 
@@ -34,7 +35,7 @@ def explain(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -53,7 +54,7 @@ def explain(
     path: PathLike | SupportsInputFiles | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -101,7 +102,7 @@ def report(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     to: str | os.PathLike[str] | None = None,
     verify: Literal["log", "data"] | bool = True,
     storage_options: Mapping[str, Any] | None = None,

@@ -282,3 +282,9 @@ class CommitOutcomeUnknownError(StorageError):
     """It is unknown whether a commit was made: it may be in the log. Its data files must stay."""
 
     default_code = "DELTA_COMMIT_OUTCOME_UNKNOWN"
+
+
+class CatalogAnswerError(CatalogError, CommitOutcomeUnknownError):
+    """A catalog's answer to a proposal is of a wrong type: whether the commit was made is not known."""
+
+    default_code = CatalogError.default_code

@@ -7,11 +7,14 @@ What a catalog is, and which there are:
 - ``sqlite_file``: connections to an SQLite file, in a process that may fork
 - ``sqlite``: a catalog in one file, for any number of processes of one machine
 - ``postgresql``: a catalog in a PostgreSQL database, for processes of many machines
+- ``unity_deadline``: time limits of whole answers
 - ``unity_http``: calls of Unity Catalog, and what its failures say
 - ``unity_config``: what its server offers
 - ``unity_json``: its values and ours
 - ``unity_credentials``: storage credentials that it hands out
 - ``unity``: Unity Catalog
+- ``contract``: what every catalog has to keep, as rules that are run on one
+- ``objects``: catalogs that are given as objects, and how they come to other processes
 - ``settings``: what a file or the environment says of a catalog that an option names
 - ``named``: the catalog of a name
 
@@ -19,14 +22,27 @@ How tables of any catalog are read and committed to:
 
 - ``managed``: whether a catalog manages the table that a storage was opened for
 - ``staging``: staged commits: their names, writing them, and deleting those that nobody needs
+- ``answers``: what a catalog's methods return and raise, held against what they must
 - ``table_state``: what a catalog says of a table, held against itself
+- ``likeness``: whether two texts are one commit
+- ``told_listing``: a listing of the log with the commits that the catalog gives out
 - ``managed_storage``: the table's files, with the log as the catalog says that it is
+- ``evidence``: whose a version is, by what the catalog stores and the log has
 - ``publishing``: ratified commits become files of the log, in order
+- ``outcomes``: answers to a proposal, whatever the catalog returned or raised
+- ``registration``: version 0, and the table's name
 - ``committer``: commits through the catalog, lost answers settled
 - ``address``: from a table's name to where it lies, in options that another process understands
 - ``opening``: the storage and the committer of a table, whoever manages it
 
 >>> delta_pyds.load_snapshot(table="main.sales.orders", catalog="sqlite:///data/catalog.db")
+
+A catalog of one's own is a subclass of ``Catalog`` with five methods: ``examples/catalog_of_yours.py`` is one. What it
+does wrong ``contract.check`` says; the object itself is given as ``catalog=``.
+
+>>> from delta_pyds.catalog import contract
+>>> contract.check(lambda: MyCatalog(new_empty_database()))
+>>> delta_pyds.load_snapshot(table="main.sales.orders", catalog=MyCatalog(database))
 """
 
 from __future__ import annotations

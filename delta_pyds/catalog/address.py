@@ -12,12 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_pyds.errors import OptionError, TableNotFoundError
 from delta_pyds.redaction import Concealing
 from delta_pyds.storage.resolve import CATALOG_OPTIONS, normalize_table_root
 from delta_pyds.storage.table_path import PathLike, absolute_table_path
+
+if TYPE_CHECKING:
+    from delta_pyds.catalog.interface import Catalog
 
 DEFAULT_CATALOG = "default"
 # the options that name a table in its catalog
@@ -39,13 +42,13 @@ def locate(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> TableAddress:
     """The table at a path, or the one that a catalog knows by the name ``table``; of these one is given.
 
     ``catalog``: ``sqlite:///path``, or a name that a file or the environment explains (see ``catalog.settings``);
-    by default ``default``.
+    by default ``default``; or the catalog itself (see ``catalog.objects`` for how it comes to other processes).
 
     Raises: OptionError; TableNotFoundError where the catalog has no such table; what the catalog raises.
     """
@@ -63,24 +66,25 @@ def locate(
     from delta_pyds.catalog.named import open_catalog
     from delta_pyds.catalog.table_state import ask
 
-    name = catalog or DEFAULT_CATALOG
+    name = _name(catalog)
     found = ask(open_catalog(name), table)
     return _address(name, table, found.table_id, found.location, storage_options)
 
 
 def reserve(
-    table: str, catalog: str | None = None, *, storage_options: Mapping[str, Any] | None = None
+    table: str, catalog: str | Catalog | None = None, *, storage_options: Mapping[str, Any] | None = None
 ) -> TableAddress:
     """A place for a new table of that name. What creates a table there registers it in the catalog with its commit.
 
     Raises: UserError (TABLE_OR_VIEW_ALREADY_EXISTS); OptionError; CatalogError for a place that is none; what the
         catalog raises.
     """
+    from delta_pyds.catalog.answers import reserve_table
     from delta_pyds.catalog.named import open_catalog
     from delta_pyds.catalog.table_state import require_place
 
-    name = catalog or DEFAULT_CATALOG
-    made = open_catalog(name).reserve_table(table)
+    name = _name(catalog)
+    made = reserve_table(open_catalog(name), table)
     require_place(table, made.location)
     given = _address(name, table, made.table_id, made.location, storage_options)
     reserved = {"properties": dict(made.properties), "features": list(made.features)}
@@ -88,13 +92,28 @@ def reserve(
 
 
 def locate_or_reserve(
-    table: str, catalog: str | None = None, *, storage_options: Mapping[str, Any] | None = None
+    table: str, catalog: str | Catalog | None = None, *, storage_options: Mapping[str, Any] | None = None
 ) -> TableAddress:
     """The table of that name, or a place for it: for what creates a table where there is none."""
     try:
         return locate(table=table, catalog=catalog, storage_options=storage_options)
     except TableNotFoundError:
         return reserve(table, catalog, storage_options=storage_options)
+
+
+def _name(catalog: str | Catalog | None) -> str:
+    """Raises: OptionError for what is neither a name nor a catalog."""
+    if catalog is None or isinstance(catalog, str):
+        return catalog or DEFAULT_CATALOG
+    from delta_pyds.catalog.interface import Catalog
+    from delta_pyds.catalog.objects import name_of
+
+    if not isinstance(catalog, Catalog):
+        raise OptionError(
+            f"the catalog is a {type(catalog).__name__}, and must be a name or a delta_pyds.catalog.Catalog.",
+            option="catalog",
+        )
+    return name_of(catalog)
 
 
 def _address(

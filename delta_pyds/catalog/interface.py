@@ -2,8 +2,8 @@
 
 A catalog decides which commits of a table there are, and stores nothing else of it. Whoever keeps tables in a service
 of their own writes a subclass of ``Catalog`` with five methods. All the rest (staging, publishing, settling lost
-answers, building a snapshot) is done here and is the same for every catalog. ``tests/unit/catalog/fifty_lines.py`` is
-a whole one; ``tests/unit/catalog/test_contract.py`` says what every one has to keep.
+answers, building a snapshot) is done here and is the same for every catalog. ``examples/catalog_of_yours.py`` is a
+whole one; ``delta_pyds.catalog.contract.check`` says whether one keeps what every one has to.
 
 Protocol: "Catalog-managed tables".
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from delta_pyds.protocol.actions import DomainMetadata, Metadata, Protocol
 from delta_pyds.redaction import Concealing
@@ -34,15 +34,15 @@ class StorageCredentials(Concealing):
 class UnpublishedCommit:
     """A ratified commit that the catalog still stores: by the name of its staged file, or by its content.
 
-    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given; with ``file_name``
-    also ``size_bytes``, by which a file that is not whole is known. Times are in milliseconds since the epoch;
-    ``timestamp_ms`` is the commit's in-commit timestamp.
+    Invariant: one of ``file_name`` (in ``_delta_log/_staged_commits``) and ``content`` is given. ``size_bytes``: of the
+    staged file, by which one that is not whole is known; None where the catalog does not keep it. Times are in
+    milliseconds since the epoch; ``timestamp_ms`` is the commit's in-commit timestamp.
     """
 
     version: int
     timestamp_ms: int
     file_name: str | None = None
-    size_bytes: int = 0
+    size_bytes: int | None = None
     modification_time_ms: int = 0
     content: bytes | None = field(default=None, repr=False)
 
@@ -160,7 +160,7 @@ CommitOutcome: TypeAlias = Ratified | Conflict | BacklogFull | OutcomeUnknown | 
 
 
 class Catalog(ABC):
-    """The client of one catalog. It is used by several threads, and never leaves its process.
+    """The client of one catalog. It is used by several threads; other processes make one of their own.
 
     Invariants: of any number of commits that are proposed as one version of a table one at most is ratified; version
     ``v`` is ratified after ``v - 1``, which 0 is from the registration on; what was ratified stays so; the same
@@ -176,7 +176,10 @@ class Catalog(ABC):
     Protocol: "Catalog Responsibilities".
     """
 
-    def __reduce__(self) -> NoReturn:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Where an object of the class may be made again in another process of this user and machine: how, as pickle
+        has it, ``(type(self), (arguments, ...))``. By default it does not leave its process.
+        """
         raise TypeError("a catalog's client holds connections and secrets, and does not leave its process.")
 
     max_inline_bytes: int = 0

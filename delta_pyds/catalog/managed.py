@@ -45,8 +45,8 @@ class ManagedStorage:
         """Whether the catalog still gives out a commit of that version or an older one."""
         raise NotImplementedError
 
-    def clean_staged(self, published_version: int, *, now_ms: int) -> int:
-        """Delete staged commits that are published or never were proposed; see ``staging``."""
+    def clean_staged(self, version: int, *, now_ms: int) -> None:
+        """Delete staged commits up to the version of the checkpoint that history begins with; see ``staging``."""
         raise NotImplementedError
 
 

@@ -1,10 +1,9 @@
 """The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
 
 Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
-its name; a checkpoint or compaction counts only where the catalog stores none of the commits that it stands for, for
-nobody knows then that these are the ones it was made of; nothing beyond the latest ratified version is seen, listed or
-read; the catalog is asked before the log is listed, so that what it no longer stores is in the listing; a commit cannot
-be put here, only proposed to the catalog.
+its name; a checkpoint counts where its own version is in the log as it was ratified (see ``told_listing``); nothing
+beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is listed, so that what
+it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
 So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
 the catalog, and has no rule of its own for such tables.
 
@@ -15,10 +14,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn
 
+from delta_pyds.catalog.answers import reserved_credentials
 from delta_pyds.catalog.interface import (
     Catalog,
     ManagedTable,
@@ -26,31 +25,30 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
+from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed import ManagedStorage
 from delta_pyds.catalog.staging import clean_staged, staged_path
 from delta_pyds.catalog.table_state import ask, check_same, newer_of
+from delta_pyds.catalog.told_listing import ToldListing, first_stored
 from delta_pyds.errors import (
     CorruptLogError,
     FileNotFoundInStorageError,
-    MissingLogFilesError,
     NothingWrittenError,
     StorageError,
     TableNotFoundError,
     UnsupportedOperationError,
     UserError,
 )
+from delta_pyds.log.listing import LogFile
 from delta_pyds.protocol.paths import (
     LogFileKind,
     commit_path,
     log_directory,
     parse_log_name,
-    version_prefix,
 )
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import TAIL_BYTES, DirectoryEntry, FileStatus, Storage, directory_not_found, file_not_found
 
-# ":" follows "9": names that begin with a version sort before it
-_AFTER_ALL_VERSIONS = ":"
 _RENEWED_BEFORE_MS = 120_000
 
 
@@ -85,6 +83,8 @@ class CatalogStorage(ManagedStorage):
         self._opened_in = 0
         self._seen: ManagedTable | None = None
         self._forbids: frozenset[str] | None = None
+        self._sizes: dict[str, int] = {}
+        self._compared: tuple[tuple[object, ...], bool] | None = None
         # the client stays with it, so that no other one gets its id
         self._first, self._key = catalog, (id(catalog), table_name, table_root)
 
@@ -169,7 +169,7 @@ class CatalogStorage(ManagedStorage):
 
     def stores_up_to(self, version: int) -> bool:
         table = self.latest()
-        return table is not None and _first_stored(table) <= version
+        return table is not None and first_stored(table) <= version
 
     @property
     def store(self) -> Storage:
@@ -187,7 +187,7 @@ class CatalogStorage(ManagedStorage):
         if self.reservation is not None and self._seen is None:
             if expiring or not (self._credentials or self._asked_for_reserved):
                 self._asked_for_reserved = True
-                self._use(self.catalog.reserved_credentials(self.reservation.table_id))
+                self._use(reserved_credentials(self.catalog, self.reservation.table_id))
         elif self._seen is None or expiring:
             self.latest()
 
@@ -196,11 +196,11 @@ class CatalogStorage(ManagedStorage):
         self._renew_credentials()
         return {} if self._credentials is None else self._credentials.storage_options
 
-    def clean_staged(self, published_version: int, *, now_ms: int) -> int:
+    def clean_staged(self, version: int, *, now_ms: int) -> None:
         table = self.latest()
         names = () if table is None else (commit.file_name for commit in table.unpublished)
         needed = frozenset(name for name in names if name is not None)
-        return clean_staged(self.store, self.table_root, published_version, needed=needed, now_ms=now_ms)
+        clean_staged(self.store, self.table_root, version, needed=needed, now_ms=now_ms)
 
     def read_unpublished(self, commit: UnpublishedCommit) -> bytes:
         """The bytes of a commit that the catalog stores. Raises: FileNotFoundInStorageError if its file is gone."""
@@ -220,58 +220,50 @@ class CatalogStorage(ManagedStorage):
         table = self.latest()
         if table is None:
             raise directory_not_found(directory)
-        return self._joined(table, self.store.list_from(directory, start_name), start_name)
+        told = ToldListing(self.store, self.table_root, table, self._status, self.is_published)
+        return told.files(self.store.list_from(directory, start_name), start_name)
 
-    def _joined(self, table: ManagedTable, listed: Iterator[FileStatus], start_name: str) -> Iterator[FileStatus]:
-        """The listing with the catalog's commits in their places, cut at its latest version."""
-        latest, beyond = version_prefix(table.latest_version), version_prefix(table.latest_version + 1)
-        all_waiting = (self._status(commit) for commit in table.unpublished)
-        waiting = deque(status for status in all_waiting if status.name >= start_name)
-        stored = _first_stored(table)
-        proven = bool(waiting) or start_name > f"{latest}.json"
-        for status in listed:
-            name = status.name
-            while waiting and waiting[0].name < name:
-                yield waiting.popleft()
-            if waiting and waiting[0].name == name:
-                status = waiting.popleft()
-            if name >= beyond:
-                if not proven:
-                    proven = True
-                    yield self._unlisted(table)
-                if name < _AFTER_ALL_VERSIONS:
-                    continue
-            if stands_beyond(name, stored - 1):
-                continue
-            if name == f"{latest}.json" or name.startswith(f"{latest}.checkpoint"):
-                proven = True
-            yield status
-        yield from waiting
-        if not proven:
-            yield self._unlisted(table)
+    def is_published(self, commit: UnpublishedCommit, status: FileStatus | LogFile) -> bool:
+        """Whether the file of the log is the commit that the catalog gives out. Both are read, once."""
+        key = commit, status.size_bytes, status.modification_time_ms, status.generation
+        if self._compared is None or self._compared[0] != key:
+            self._compared = key, self._compare(commit, status.path)
+        return self._compared[1]
 
-    def _unlisted(self, table: ManagedTable) -> FileStatus:
-        """The latest version, which a listing that lags behind does not show yet: without it the table would be an
-        older one.
-        """
-        path = commit_path(self.table_root, table.latest_version)
+    def _compare(self, commit: UnpublishedCommit, path: str) -> bool:
         try:
-            return self.store.status(path)
-        except FileNotFoundInStorageError as error:
-            raise MissingLogFilesError(
-                f"The catalog says that version {table.latest_version} is the latest of table {self.table_name}, and "
-                f"neither the catalog nor the log has its commit. Restore {path!r}.",
-                table=self.table_root,
-                version=table.latest_version,
-                missing_version=table.latest_version,
-            ) from error
+            published = self.store.read(path)
+        except FileNotFoundInStorageError:
+            return False
+        try:
+            return likeness(published, self.read_unpublished(commit)) is Likeness.SAME
+        except FileNotFoundInStorageError:
+            # it was published, and its staged file is cleaned up
+            return commit.size_bytes in (None, len(published))
+        except CorruptLogError:
+            return False
 
     def _status(self, commit: UnpublishedCommit) -> FileStatus:
         """Under the name that it has once it is published. Ratified commits never change, so the origin is enough."""
         path = commit_path(self.table_root, commit.version)
         if commit.content is not None:
             return FileStatus(path, len(commit.content), commit.timestamp_ms, f"inline-{commit.timestamp_ms}")
-        return FileStatus(path, commit.size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
+        size_bytes = self._size_of(commit) if commit.size_bytes is None else commit.size_bytes
+        return FileStatus(path, size_bytes, commit.modification_time_ms, f"staged-{commit.file_name}")
+
+    def _size_of(self, commit: UnpublishedCommit) -> int:
+        """Of a staged file of which the catalog does not say it: looked up once."""
+        name = commit.file_name or ""
+        if name not in self._sizes:
+            known = {one.file_name for one in self._seen.unpublished} if self._seen is not None else set()
+            self._sizes = {other: size for other, size in self._sizes.items() if other in known}
+            try:
+                status = self.store.status(staged_path(self.table_root, name))
+            except FileNotFoundInStorageError:
+                # it was published since the catalog told of it, and cleaned up
+                status = self.store.status(commit_path(self.table_root, commit.version))
+            self._sizes[name] = status.size_bytes
+        return self._sizes[name]
 
     def _unpublished(self, path: str) -> UnpublishedCommit | None:
         """The catalog's commit for a path of the log; None for what lies there itself.
@@ -305,8 +297,6 @@ class CatalogStorage(ManagedStorage):
             return commit.content[start : None if length is None else start + length]
         assert commit.file_name is not None
         start = offset or 0
-        left = max(commit.size_bytes - start, 0)
-        wanted = left if length is None else min(length, left)
         staged = staged_path(self.table_root, commit.file_name)
         try:
             data = self.store.read(staged, offset, length)
@@ -314,9 +304,12 @@ class CatalogStorage(ManagedStorage):
             # it was published since the catalog told of it, and cleaned up
             _require_whole(path, commit, self.store.status(path).size_bytes)
             return self.store.read(path, offset, length)
-        if len(data) != wanted:
-            found = start + len(data) if len(data) < wanted else self.store.status(staged).size_bytes
-            _require_whole(staged, commit, found)
+        if commit.size_bytes is not None:
+            left = max(commit.size_bytes - start, 0)
+            wanted = left if length is None else min(length, left)
+            if len(data) != wanted:
+                found = start + len(data) if len(data) < wanted else self.store.status(staged).size_bytes
+                _require_whole(staged, commit, found)
         return data
 
     def exists(self, path: str) -> bool:
@@ -385,7 +378,7 @@ class CatalogStorage(ManagedStorage):
 
 
 def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> None:
-    if size_bytes != commit.size_bytes:
+    if commit.size_bytes not in (None, size_bytes):
         raise CorruptLogError(
             f"{path!r} is not the commit of version {commit.version} that the catalog ratified: that has "
             f"{commit.size_bytes} bytes, and the file {size_bytes}. It was cut short, or is another writer's: restore "
@@ -394,16 +387,3 @@ def _require_whole(path: str, commit: UnpublishedCommit, size_bytes: int) -> Non
             path=path,
             version=commit.version,
         )
-
-
-def _first_stored(table: ManagedTable) -> int:
-    """The oldest version whose commit the catalog stores; beyond the latest one where it stores none."""
-    return table.unpublished[0].version if table.unpublished else table.latest_version + 1
-
-
-def stands_beyond(name: str, version: int) -> bool:
-    """Whether a file stands for other commits, and for one after the version."""
-    if not (name.endswith(".compacted.json") or ".checkpoint." in name):
-        return False
-    found = parse_log_name(name)
-    return found is not None and (found.version if found.end_version is None else found.end_version) > version

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from delta_pyds.catalog.interface import Catalog
+from delta_pyds.catalog.objects import is_object, object_named
 from delta_pyds.catalog.settings import CatalogSettings, read_settings
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.redaction import conceal, secrets_of
@@ -56,6 +57,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _connect(name: str) -> Catalog:
+    if is_object(name):
+        return object_named(name)
     if name.startswith(SQLITE):
         return _by_url(name, name)
     settings = read_settings(name)

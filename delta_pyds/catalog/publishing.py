@@ -1,8 +1,8 @@
-"""Ratified commits become files of the log, in order, by put-if-absent of the very bytes.
+"""Ratified commits become files of the log, in order, by put-if-absent.
 
-Invariants: version ``v`` is published after ``v - 1``, and only as the bytes that were ratified; a file that lies there
-already stays as it is; only what is in the log for good is reported. Any number of publishers may be at work on the
-same versions.
+Invariants: version ``v`` is published after ``v - 1``, and only as the commit that was ratified, as its writer or the
+catalog has spelt it; a file that lies there already stays as it is; only what is in the log for good is reported. Any
+number of publishers may be at work on the same versions.
 
 Protocol: "Publishing Commits".
 """
@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.catalog.interface import ManagedTable, UnpublishedCommit
+from delta_pyds.catalog.likeness import Likeness, likeness
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.errors import DeltaError, FileExistsInStorageError, FileNotFoundInStorageError
-from delta_pyds.log.listing import list_log
+from delta_pyds.log.listing import LogFile, by_version, list_log
+from delta_pyds.log.segment import complete_checkpoints
 from delta_pyds.protocol.paths import commit_path, log_directory
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import Storage
@@ -35,10 +37,13 @@ _MOVE = (
 
 @dataclass(frozen=True)
 class Published:
-    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest."""
+    """``version``: the newest that is published for certain, -1 for none. ``obstacle``: why it is not the latest.
+    ``contested``: the version as which the log has the commit of another transaction, where that is the obstacle.
+    """
 
     version: int
     obstacle: str = ""
+    contested: int | None = None
 
 
 def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, bytes] | None = None) -> Published:
@@ -47,25 +52,30 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     What stands in the way of a version stands in the way of all after it, and is in the result: nothing is raised.
     """
     published = Published(table.latest_version - len(table.unpublished))
-    foreign = _made_before(storage, table)
+    log = _Log(storage, table)
     only_found = False  # what another process linked a moment ago may not be on its disk yet
     for commit in table.unpublished:
         path = commit_path(storage.table_root, commit.version)
+        contested: int | None = None
         try:
             data = (known or {}).get(commit.version)
             if data is None:
                 data = storage.read_unpublished(commit)
-            obstacle = foreign
-            if not foreign and not _put(storage.store, path, data):
-                only_found, obstacle = True, _obstacle_of(storage.store, path, data)
+            obstacle = log.foreign
+            if not obstacle and (commit.version in log.commits or not _put(storage.store, path, data)):
+                only_found = True
+                found = likeness(storage.store.read(path), data)
+                obstacle = _obstacle_of(path, found)
+                contested = commit.version if found is Likeness.OTHER_TRANSACTION else None
         except FileNotFoundInStorageError:
-            only_found, obstacle = True, _obstacle_without_file(storage.store, path, commit)
+            only_found, obstacle = True, log.foreign or log.obstacle_without_file(path, commit)
         except DeltaError as error:
             obstacle = error.message
         except Exception as error:
             obstacle = f"{type(error).__name__}: {error}"
         if obstacle:
-            published = Published(published.version, f"version {commit.version} cannot be published: {obstacle}")
+            obstacle = f"version {commit.version} cannot be published: {obstacle}"
+            published = Published(published.version, obstacle, contested)
             _logger.warning("Of table %s, %s", storage.table_name, published.obstacle)
             break
         published = Published(commit.version)
@@ -74,37 +84,56 @@ def publish(storage: CatalogStorage, table: ManagedTable, known: Mapping[int, by
     return published
 
 
-def _made_before(storage: CatalogStorage, table: ManagedTable) -> str:
-    """Why nothing is published where something in the log claims to stand for what is not there: it was made of other
-    commits, and would be taken for the table once the catalog has forgotten its own. Looked for where commits waited.
+class _Log:
+    """What lies in the log where commits wait: of one it is not listed.
+
+    ``foreign``: why nothing is published where something in the log claims to stand for what is not there: it was made
+    of other commits, and would be taken for the table once the catalog has forgotten its own. ``commits``: those that
+    the listing has.
     """
-    if len(table.unpublished) < 2:
-        return ""
-    first = table.unpublished[0].version
-    try:
-        listing = list_log(storage.store, storage.table_root, max(0, first - _LONGEST_COMPACTION))
-    except Exception as error:
-        return f"the log cannot be listed ({type(error).__name__}: {error})"
-    there = {file.version for file in listing.commits}
-    newest = first - 1
-    while newest + 1 in there:
-        newest += 1
-    for file in (*listing.checkpoints, *listing.compactions):
-        if (file.version if file.name.end_version is None else file.name.end_version) > newest:
-            return f"{file.path} stands for versions that are not in the log, {_MOVE}"
-    return ""
 
+    def __init__(self, storage: CatalogStorage, table: ManagedTable) -> None:
+        self._storage, self._table = storage, table
+        self.foreign = ""
+        self.commits: Mapping[int, LogFile] = {}
+        self._checkpoints: list[int] = []
+        if len(table.unpublished) < 2:
+            return
+        first = table.unpublished[0].version
+        try:
+            listing = list_log(storage.store, storage.table_root, max(0, first - _LONGEST_COMPACTION))
+        except Exception as error:
+            self.foreign = f"the log cannot be listed ({type(error).__name__}: {error})"
+            return
+        self.commits = by_version(listing.commits)
+        newest = first - 1
+        while newest + 1 in self.commits:
+            newest += 1
+        for file in (*listing.checkpoints, *listing.compactions):
+            last = file.version if file.name.end_version is None else file.name.end_version
+            if last > newest and last not in self.commits:
+                self.foreign = f"{file.path} stands for versions that are not in the log, {_MOVE}"
+                return
+        self._checkpoints = [one.version for one in complete_checkpoints(listing) if one.version >= first]
 
-def _obstacle_without_file(store: Storage, path: str, commit: UnpublishedCommit) -> str:
-    """Where the staged commit is gone: somebody published it, and it was cleaned up; else the version is lost."""
-    try:
-        if store.status(path).size_bytes == commit.size_bytes:
-            return ""
-        return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
-    except FileNotFoundInStorageError:
-        return f"its staged commit {commit.file_name} is gone"
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    def obstacle_without_file(self, path: str, commit: UnpublishedCommit) -> str:
+        """Where the staged commit is gone: somebody published it, and it was cleaned up; else the version is lost."""
+        try:
+            if commit.size_bytes in (None, self._storage.store.status(path).size_bytes):
+                return ""
+            return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
+        except FileNotFoundInStorageError:
+            return "" if self._is_cleaned_up(commit) else f"its staged commit {commit.file_name} is gone"
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def _is_cleaned_up(self, commit: UnpublishedCommit) -> bool:
+        """Whether a checkpoint of ratified commits stands for the version: it was published, and the log cleaned."""
+        version = max((one for one in self._checkpoints if one in self.commits), default=-1)
+        if version <= commit.version or version > self._table.latest_version:
+            return False
+        newest = self._table.unpublished[version - self._table.unpublished[0].version]
+        return self._storage.is_published(newest, self.commits[version])
 
 
 def _put(store: Storage, path: str, data: bytes) -> bool:
@@ -121,10 +150,12 @@ def _put(store: Storage, path: str, data: bytes) -> bool:
         return False
 
 
-def _obstacle_of(store: Storage, path: str, data: bytes) -> str:
+def _obstacle_of(path: str, found: Likeness) -> str:
     """Why the file that is there is not the version; empty if it is."""
-    if store.read(path) == data:
+    if found is Likeness.SAME:
         return ""
+    if found is Likeness.OTHER_ACTIONS:
+        return f"{path} is there, and has other actions than the commit of its transaction that was ratified"
     return f"{path} is there and is another commit, {_MOVE}"
 
 

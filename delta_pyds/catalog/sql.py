@@ -12,7 +12,7 @@ import re
 import string
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -31,7 +31,7 @@ from delta_pyds.catalog.interface import (
     TableReservation,
     UnpublishedCommit,
 )
-from delta_pyds.errors import OptionError, TableNotFoundError, UserError
+from delta_pyds.errors import CatalogError, DeltaError, NothingWrittenError, OptionError, TableNotFoundError, UserError
 from delta_pyds.protocol.properties import CATALOG_ADDRESS, CATALOG_TABLE
 
 # as in Unity Catalog
@@ -51,6 +51,17 @@ TABLES = (
         file_name TEXT, size_bytes BIGINT NOT NULL, modification_time_ms BIGINT NOT NULL, content {bytes},
         PRIMARY KEY (table_id, version))""",
 )
+_OF_TABLE = {"name": str, "table_id": str, "location": str, "latest": int}
+_OF_COMMIT = {
+    "version": int,
+    "timestamp_ms": int,
+    "file_name": str | None,
+    "size_bytes": int,
+    "modification_time_ms": int,
+    "content": bytes | None,
+}
+# makes an error of what is wrong in the database
+_Wrong = Callable[[str], DeltaError]
 _PART = re.compile(r"[^\x00-\x1f./\\]{1,255}")
 # letters of other scripts differ by case: databases disagree about them
 _FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -95,9 +106,18 @@ class SqlCatalog(Catalog):
     def _make_tables(self) -> None:
         """Make the database a catalog. Who only reads makes none of what a wrong address leads to."""
 
+    def _unreadable(self, what: str) -> CatalogError:
+        return CatalogError(
+            f"The catalog {self._shown} cannot be understood: {what}. Nothing was changed; this is for whoever keeps "
+            "the catalog."
+        )
+
+    def _unwritten(self, what: str) -> NothingWrittenError:
+        return NothingWrittenError(self._unreadable(what).message)
+
     def load_table(self, name: str) -> ManagedTable:
         with self._reading() as run:
-            table = _load(run, "name_key", _key(name))
+            table = _load(run, "name_key", _key(name), self._unreadable)
         if table is None:
             raise TableNotFoundError(
                 f"there is no table {name} in the catalog {self._shown}. Check its name.",
@@ -115,7 +135,8 @@ class SqlCatalog(Catalog):
             )
             if not rows:
                 return Refused(f"the catalog has no table {proposal.table_name} with the id {proposal.table_id} now")
-            latest, published = rows[0]
+            of_versions = {"latest": int, "published": int}
+            latest, published = _typed(rows[0], of_versions, "delta_tables", self._unwritten)
             if proposal.version <= latest:
                 stored = run(
                     "SELECT txn_id, file_name FROM delta_commits WHERE table_id = ? AND version = ?",
@@ -123,21 +144,21 @@ class SqlCatalog(Catalog):
                     proposal.version,
                 )
                 same = stored == [(proposal.txn_id, proposal.file_name)]
-                return Ratified(_load(run, "table_id", proposal.table_id)) if same else Conflict()
+                return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten)) if same else Conflict()
             if proposal.version > latest + 1:
                 return Refused(f"version {latest + 1} is the next one, and {proposal.version} was proposed")
             if proposal.published_version is not None:
-                published = _forget(run, proposal.table_id, proposal.published_version)
+                published = _forget(run, proposal.table_id, proposal.published_version, self._unwritten)
             if latest - published >= self._max_unpublished:
                 return BacklogFull()
             _ratify(run, proposal)
-            return Ratified(_load(run, "table_id", proposal.table_id))
+            return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten))
 
     def report_published(self, name: str, table_id: str, version: int) -> None:
         # that it is lost with the machine's power harms nothing: it is reported again
         with self._writing(lasting=False) as run:
             if _id_of(run, name, self._for_update) == table_id:
-                _forget(run, table_id, version)
+                _forget(run, table_id, version, self._unwritten)
 
     def reserve_table(self, name: str) -> TableReservation:
         _check_name(name)
@@ -149,7 +170,7 @@ class SqlCatalog(Catalog):
             )
         self._make_tables()
         with self._reading() as run:
-            taken = _load(run, "name_key", _key(name))
+            taken = _load(run, "name_key", _key(name), self._unreadable)
         if taken is not None:
             raise UserError(
                 f"there is a table {name} in the catalog {self._shown} already, at {taken.location}.",
@@ -174,10 +195,12 @@ class SqlCatalog(Catalog):
             known = _id_of(run, table.name, self._for_update)
             if known is None:
                 return Refused(f"the catalog has the table {table.table_id} under another name")
-            return Ratified(_load(run, "table_id", table.table_id)) if known == table.table_id else Conflict()
+            if known != table.table_id:
+                return Conflict()
+            return Ratified(_load(run, "table_id", table.table_id, self._unwritten))
 
 
-def _load(run: Run, key: str, value: str) -> ManagedTable | None:
+def _load(run: Run, key: str, value: str, wrong: _Wrong) -> ManagedTable | None:
     """All in one statement, so that it is of one moment."""
     rows = run(
         "SELECT t.name, t.table_id, t.location, t.latest, c.version, c.timestamp_ms, c.file_name, c.size_bytes, "
@@ -187,8 +210,9 @@ def _load(run: Run, key: str, value: str) -> ManagedTable | None:
     )
     if not rows:
         return None
-    commits = tuple(UnpublishedCommit(*row[4:]) for row in rows if row[4] is not None)
-    name, table_id, location, latest = rows[0][:4]
+    stored = (row[4:] for row in rows if any(value is not None for value in row[4:]))
+    commits = tuple(UnpublishedCommit(*_typed(row, _OF_COMMIT, "delta_commits", wrong)) for row in stored)
+    name, table_id, location, latest = _typed(rows[0][:4], _OF_TABLE, "delta_tables", wrong)
     return ManagedTable(name, table_id, location, latest, commits)
 
 
@@ -197,7 +221,7 @@ def _id_of(run: Run, name: str, for_update: str) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def _forget(run: Run, table_id: str, version: int) -> int:
+def _forget(run: Run, table_id: str, version: int, wrong: _Wrong) -> int:
     """The version up to which all is published, afterwards."""
     run(
         "UPDATE delta_tables SET published = ? WHERE table_id = ? AND published < ? AND latest >= ?",
@@ -207,9 +231,21 @@ def _forget(run: Run, table_id: str, version: int) -> int:
         version,
     )
     rows = run("SELECT published FROM delta_tables WHERE table_id = ?", table_id)
-    published = int(rows[0][0]) if rows else -1
+    (published,) = _typed(rows[0], {"published": int}, "delta_tables", wrong) if rows else (-1,)
     run("DELETE FROM delta_commits WHERE table_id = ? AND version <= ?", table_id, published)
-    return published
+    return int(published)
+
+
+def _typed(row: tuple[Any, ...], columns: Mapping[str, Any], table: str, wrong: _Wrong) -> tuple[Any, ...]:
+    """The values, which somebody else may have put there: SQLite keeps text where a number belongs.
+
+    Raises: what ``wrong`` makes of a sentence.
+    """
+    for value, (column, expected) in zip(row, columns.items(), strict=True):
+        if not isinstance(value, expected):
+            found = "NULL" if value is None else f"a value of the type {type(value).__name__}"
+            raise wrong(f"its table {table} has {found} in the column {column}")
+    return row
 
 
 def _ratify(run: Run, proposal: CommitProposal) -> None:

@@ -80,29 +80,26 @@ def discard_staged(store: Storage, table_root: str, file_name: str) -> None:
         store.delete(staged_path(table_root, file_name), below=table_root)
 
 
-def clean_staged(
-    store: Storage, table_root: str, published_version: int, *, needed: frozenset[str], now_ms: int
-) -> int:
-    """Delete staged commits that no version needs any longer; return how many.
+def clean_staged(store: Storage, table_root: str, cutoff_version: int, *, needed: frozenset[str], now_ms: int) -> None:
+    """Delete staged commits that no version needs any longer.
 
-    Invariant: each is of a version that is in the log, so that the catalog cannot ratify it any more, whether it was
-    ever proposed or not; or it was left by a writer that died before it was whole. It is a day old, so nobody reads it
-    who was told of it. ``needed``: the names of those that
-    the catalog still gives out.
+    Invariant: each is of a version up to that of the checkpoint that history begins with, so that the catalog cannot
+    ratify it any more, whether it was ever proposed or not; or it was left by a writer that died before it was whole.
+    It is a day old, so nobody reads it who was told of it. ``needed``: the names of those that the catalog still gives
+    out.
+
+    Protocol: "Metadata Cleanup".
     """
-    deleted = 0
     try:
         listed = list(store.list_from(staging_directory(table_root), ""))
     except FileNotFoundInStorageError:
-        return 0
+        return
     for status in listed:
         version = -1 if _LEFTOVER.fullmatch(status.name) else staged_version(status.name)
-        if version is None or version > published_version or not status.regular or status.name in needed:
+        if version is None or version > cutoff_version or not status.regular or status.name in needed:
             continue
         if status.modification_time_ms < now_ms - _KEPT_MS:
             if not deleted:
                 # another engine may have published the version a moment ago
                 store.make_all_durable([log_directory(table_root)])
             store.delete(status.path, below=table_root)
-            deleted += 1
-    return deleted

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from delta_pyds.catalog.answers import load_table
 from delta_pyds.catalog.interface import Catalog, ManagedTable
 from delta_pyds.catalog.staging import staged_version
-from delta_pyds.errors import CatalogError, DeltaError, UserError
+from delta_pyds.errors import CatalogError, UserError
 from delta_pyds.storage.resolve import has_scheme, normalize_table_root
 
 
@@ -13,17 +14,7 @@ def ask(catalog: Catalog, name: str) -> ManagedTable:
 
     Raises: TableNotFoundError; CatalogError where the catalog gives no answer, or one that contradicts itself.
     """
-    try:
-        table = catalog.load_table(name)
-    except DeltaError:
-        raise
-    except Exception as error:  # whatever the client of a catalog raises; itself it may show what nobody must see
-        raise CatalogError(
-            f"the catalog did not say what there is of table {name!r}: {type(error).__name__}: {error}. Nothing was "
-            "changed; ask again once it answers.",
-            table=name,
-        ) from None
-    return require_sound(table)
+    return require_sound(load_table(catalog, name))
 
 
 def require_place(table: str, location: str) -> None:
@@ -61,7 +52,7 @@ def _contradiction(table: ManagedTable) -> str | None:
             return f"neither or both of file and content for version {commit.version}"
         if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
             return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
-        if commit.file_name is not None and commit.size_bytes <= 0:
+        if commit.file_name is not None and commit.size_bytes is not None and commit.size_bytes <= 0:
             return f"that the staged commit of version {commit.version} has {commit.size_bytes} bytes"
     return None
 

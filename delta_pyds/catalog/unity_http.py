@@ -2,7 +2,8 @@
 
 Invariants: the token is sent to the address of the settings and nowhere else (a redirect is not followed), never in
 clear to another machine, and no error, ``repr`` or pickle holds it; an error says whether the server can have acted on
-the call; connections are used by the process that opened them.
+the call; none takes longer than its limit, however slowly the server answers; connections are used by the process that
+opened them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 import msgspec
 
 from delta_pyds.backoff import pause_s
+from delta_pyds.catalog.unity_deadline import timed_pools
 from delta_pyds.errors import CatalogError, NothingWrittenError, OptionError
 from delta_pyds.protocol.foreign_json import InvalidJSONError, decode_json
 from delta_pyds.redaction import conceal
@@ -193,16 +195,13 @@ class UnityHttp:
         return response.status, data
 
     def _whole(self, response: Any) -> bytes:
-        """The answer, neither longer nor slower than anybody waits for. Raises: CatalogError; urllib3 HTTPError."""
-        data, until = bytearray(), time.monotonic() + self._read_s
+        """The answer, no longer than anybody waits for. Raises: CatalogError; urllib3 HTTPError."""
+        data = bytearray()
         while part := response.read1(1 << 16, decode_content=True):
             data += part
-            if len(data) > _LONGEST_ANSWER or time.monotonic() > until:
+            if len(data) > _LONGEST_ANSWER:
                 response.close()
-                raise CatalogError(
-                    f"The catalog {self.shown} gave no whole answer of at most {_LONGEST_ANSWER} bytes within "
-                    f"{self._read_s:g} s."
-                )
+                raise CatalogError(f"The catalog {self.shown} gave no answer of at most {_LONGEST_ANSWER} bytes.")
         return bytes(data)
 
     def _connections(self) -> Any:
@@ -211,11 +210,11 @@ class UnityHttp:
             host, proxy = parts.hostname or "", getproxies().get(parts.scheme)
             given: dict[str, Any] = {"maxsize": _CONNECTIONS}
             if proxy and host not in _OF_THIS_MACHINE and not proxy_bypass(host):
-                self._pool = self._urllib3.ProxyManager(
-                    proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given
-                )
+                pool = self._urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(self._urllib3, proxy), **given)
             else:
-                self._pool = self._urllib3.PoolManager(**given)
+                pool = self._urllib3.PoolManager(**given)
+            pool.pool_classes_by_scheme = timed_pools(self._urllib3, self._read_s)
+            self._pool = pool
             self._process = os.getpid()
         return self._pool
 

@@ -48,7 +48,7 @@ class StagedCommit(_Kebab):
     version: int
     timestamp: int
     file_name: str
-    file_size: int
+    file_size: int | None = None
     file_modification_timestamp: int = 0
 
 

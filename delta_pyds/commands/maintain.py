@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_pyds.catalog.managed import CHECKPOINT, COMPACT_LOG, check_allowed
 from delta_pyds.catalog.opening import committer_of
@@ -15,12 +15,15 @@ from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from delta_pyds.table.transaction.maintenance import checkpoint_and_clean
 
+if TYPE_CHECKING:
+    from delta_pyds.catalog import Catalog
+
 
 def checkpoint(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int:
     """Write a checkpoint of the table as it is now, and clean the log where the table wants that.
@@ -53,7 +56,7 @@ def compact_log(
     last_version: int,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Write one log compaction file that stands for the versions from first to last, both included.

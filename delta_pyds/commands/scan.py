@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from delta_pyds.errors import OptionError
 from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.scan.scan import Scan, ScanReport, plan_scan
 from delta_pyds.table.snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from delta_pyds.catalog import Catalog
 
 # decoding takes a quarter less than in batches of 65,536; where rows are wide, batches have fewer
 _BATCH_ROWS = 1 << 18
@@ -84,7 +87,7 @@ def scan(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,

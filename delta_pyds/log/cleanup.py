@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -50,6 +50,7 @@ def clean_log(
     protocol: Protocol,
     granularity_ms: int = _DAY_MS,
     truncate: bool = False,
+    cleaned_before: Callable[[int], None] | None = None,
 ) -> int:
     """Delete the files of the log that no version within the retention needs; return how many.
 
@@ -60,7 +61,8 @@ def clean_log(
     that a process that dies leaves a log without a gap. ``configuration`` and
     ``protocol`` are those of the latest version. ``granularity_ms``: the cutoff is
     a multiple of it. ``truncate``: versions from before the cutoff go as soon as
-    the first one after it has a checkpoint, also the one that was current then.
+    the first one after it has a checkpoint, also the one that was current then. ``cleaned_before``: called with the
+    version of the checkpoint that history begins with then, where there is one and versions before it may go.
 
     Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
     """
@@ -75,7 +77,10 @@ def clean_log(
     if keep_from is None:
         return len(leftovers)
     protected = protected_before(configuration, protocol)
-    return len(leftovers) + _clean(storage, listing, keep_from.version, abandoned_ms, protected)
+    deleted = len(leftovers) + _clean(storage, listing, keep_from.version, abandoned_ms, protected)
+    if cleaned_before is not None and keep_from.version >= protected:
+        cleaned_before(keep_from.version)
+    return deleted
 
 
 def _clean(

@@ -26,6 +26,24 @@ def text_argument(name: str, value: Any) -> str | None:
     return value
 
 
+def catalog_argument(value: Any) -> str | None:
+    """The name of a catalog, or the one by which the processes that Spark plans in find a catalog given as an object.
+
+    Raises: OptionError for what is neither.
+    """
+    if value is None or isinstance(value, str):
+        return text_argument("catalog", value)
+    # imported here: who gives no object has no catalog, or one by name
+    from pyspark import cloudpickle
+
+    from delta_pyds.catalog.interface import Catalog
+    from delta_pyds.catalog.objects import name_of
+
+    if not isinstance(value, Catalog):
+        raise _wrong("catalog", value, "a name or a delta_pyds.catalog.Catalog")
+    return name_of(value, cloudpickle.dumps)
+
+
 def flag_argument(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, value, "True or False")

@@ -11,6 +11,7 @@ from delta_pyds.catalog.address import locate, locate_or_reserve
 from delta_pyds.errors import OptionError
 from delta_pyds.spark.active_session import active, find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import (
+    catalog_argument,
     choice_argument,
     flag_argument,
     json_argument,
@@ -38,6 +39,7 @@ from delta_pyds.table.scan.read_report import ReadReport, remember
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_pyds.catalog import Catalog
     from delta_pyds.spark.native.read import NativeAttempt
 
 Engine = Literal["auto", "native", "arrow"]
@@ -85,7 +87,7 @@ def read(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     where: str | None = None,
     columns: str | Sequence[str] | None = None,
     version: int | None = None,
@@ -173,7 +175,7 @@ def _address(
     """The path as it is; for a table of a catalog where it lies, and storage options that name it there."""
     if path is not None and table is None and catalog is None:
         return path, storage_options
-    name, known = text_argument("table", table), text_argument("catalog", catalog)
+    name, known = text_argument("table", table), catalog_argument(catalog)
     if create and name is not None and path is None:
         address = locate_or_reserve(name, known, storage_options=storage_options)
     else:
@@ -214,7 +216,7 @@ def write(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     mode: Mode = "errorifexists",
     partition_by: str | Sequence[str] | None = None,
     cluster_by: str | Sequence[str] | None = None,

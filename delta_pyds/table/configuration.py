@@ -216,10 +216,14 @@ def require_managed(latest: TableConfiguration) -> None:
     Raises: ProtocolError (DELTA_CATALOG_MANAGED_FEATURE_MISSING).
     Protocol: "Catalog-managed Table Enablement".
     """
-    if latest.by_catalog and not latest.supports(Feature.CATALOG_MANAGED):
+    protocol = latest.protocol
+    lists = {"readerFeatures": protocol.reader_features, "writerFeatures": protocol.writer_features}
+    lacking = [name for name, features in lists.items() if Feature.CATALOG_MANAGED not in (features or ())]
+    if latest.by_catalog and lacking:
         raise ProtocolError(
             f"the catalog manages the table at {latest.table_root}, and the table's own log (version {latest.version}) "
-            "does not say so: it lacks the feature catalogManaged, and other writers commit to it without the catalog. "
+            f"does not say so: {' and '.join(lacking)} must have the feature catalogManaged, both of them. Without it "
+            "other readers and writers do without the catalog. "
             "Open it by its path, or see what made the catalog believe that.",
             code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
             table=latest.table_root,

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -29,6 +29,9 @@ from delta_pyds.storage.table_path import PathLike
 from delta_pyds.table.configuration import TableConfiguration, load_configuration, require_managed
 from delta_pyds.table.history import version_at
 from delta_pyds.table.time_travel import time_to_ms
+
+if TYPE_CHECKING:
+    from delta_pyds.catalog import Catalog
 
 logger = safe_logger(__name__)
 
@@ -155,7 +158,7 @@ def load_snapshot(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     version: int | None = None,
     timestamp: str | dt.datetime | None = None,
     timestamp_ms: int | None = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_pyds.catalog.address import locate
 from delta_pyds.catalog.managed import ManagedStorage
@@ -19,6 +19,9 @@ from delta_pyds.storage.table_path import PathLike
 from delta_pyds.verification.log import LogWalk
 from delta_pyds.verification.report import Checked, Finding, Findings, VerifyReport
 
+if TYPE_CHECKING:
+    from delta_pyds.catalog import Catalog
+
 __all__ = ["Checked", "Finding", "VerifyReport", "verify"]
 
 
@@ -26,7 +29,7 @@ def verify(
     path: PathLike | None = None,
     *,
     table: str | None = None,
-    catalog: str | None = None,
+    catalog: str | Catalog | None = None,
     storage_options: Mapping[str, Any] | None = None,
     data: bool = True,
     max_findings: int = 1000,

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import delta_pyds
 from delta_pyds import DeltaTable, DeltaTableBuilder
 from delta_pyds.catalog.named import forget_catalogs, open_catalog
+from delta_pyds.catalog.sqlite import SqliteCatalog
 from delta_pyds.errors import OptionError
 from tests.support.unity_server import UnityServer
 
@@ -73,6 +74,34 @@ def test_created_by_its_name(spark: SparkSession, catalog: str) -> None:
     builder("createOrReplace").execute()
     assert ids(spark, catalog) == [] and ids(spark, catalog, version=1) == [0, 1, 2]
     assert delta_pyds.verify(table=NAME, catalog=catalog).ok
+
+
+class FileOfOne(SqliteCatalog):
+    """Another process makes one of the same file."""
+
+    def __reduce__(self) -> tuple[type[SqliteCatalog], tuple[str]]:
+        return SqliteCatalog, (self._sql.path,)
+
+
+def test_an_object_as_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    """The processes that Spark plans and commits in make another one."""
+    catalog = FileOfOne(str(tmp_path / "catalog.db"))
+    builder = DeltaTable.create(spark).tableName(NAME, catalog=catalog).addColumn("id", "BIGINT")
+    builder.execute()
+    assert delta_pyds.write(spark.range(3).coalesce(1), table=NAME, catalog=catalog, mode="append").version == 1
+    DeltaTable.forName(spark, NAME, catalog=catalog).delete("id = 1")
+    for engine in ("native", "arrow"):
+        frame = delta_pyds.read(spark, table=NAME, catalog=catalog, engine=engine)  # type: ignore[arg-type]
+        assert sorted(row.id for row in frame.collect()) == [0, 2]
+    assert catalog.load_table(NAME).latest_version == 2
+
+
+def test_an_object_that_stays_in_its_process(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = SqliteCatalog(str(tmp_path / "catalog.db"))
+    with pytest.raises(OptionError, match="Let its class define __reduce__"):
+        delta_pyds.write(spark.range(3).coalesce(1), table=NAME, catalog=catalog, mode="append")
+    with pytest.raises(OptionError, match=r"must be a name or a delta_pyds\.catalog"):
+        delta_pyds.read(spark, table=NAME, catalog=7)  # type: ignore[arg-type]
 
 
 def test_by_path_it_is_refused(spark: SparkSession, catalog: str) -> None:

@@ -4,68 +4,27 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from delta_pyds.catalog import Catalog, CommitOutcome, CommitProposal, ManagedTable, NewTable, TableReservation
+from delta_pyds.catalog.contract import METADATA, NAME, PROTOCOL, defined
+from delta_pyds.catalog.contract import new_table as new_table
+from delta_pyds.catalog.contract import proposal as proposal
+from delta_pyds.catalog.contract import registered as registered
 from delta_pyds.catalog.managed_storage import CatalogStorage
 from delta_pyds.catalog.sqlite import SqliteCatalog
-from delta_pyds.protocol.actions import Metadata, Protocol
-from delta_pyds.protocol.features import supported_features, weakest_protocol
-from delta_pyds.protocol.schema import schema_to_string
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.storage.resolve import normalize_table_root
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 from delta_pyds.table.transaction.transaction import CommitPolicy, Committed, Transaction
-from tests.support.transactions import QUIET, SCHEMA, WRITE, file
-
-NAME = "main.db.t"
-PROTOCOL = Protocol(
-    3,
-    7,
-    ["catalogManaged", "vacuumProtocolCheck"],
-    ["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
-)
-METADATA = Metadata(
-    id="metadata-id",
-    schema_string=schema_to_string(SCHEMA),
-    partition_columns=[],
-    configuration={"delta.enableInCommitTimestamps": "true"},
-    created_time=1,
-)
+from tests.support.transactions import QUIET, WRITE, file
 
 
 def staged_name(version: int) -> str:
     return f"{version:020d}.{uuid.uuid4()}.json"
-
-
-def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, **given: Any) -> CommitProposal:
-    """One that nobody has made before."""
-    txn_id = str(uuid.uuid4())
-    name = None if inline is not None else staged_name(version)
-    values = {"file_name": name, "size_bytes": 10, "modification_time_ms": 5, "content": inline, **given}
-    return CommitProposal(table.name, table.table_id, version, 1_000 + version, txn_id, **values)
-
-
-def defined(properties: Mapping[str, str], features: Iterable[str]) -> tuple[Protocol, Metadata]:
-    """Protocol and metadata with what a catalog wants besides."""
-    protocol = weakest_protocol(supported_features(PROTOCOL) | set(features))
-    return protocol, msgspec.structs.replace(METADATA, configuration={**(METADATA.configuration or {}), **properties})
-
-
-def new_table(made: TableReservation) -> NewTable:
-    """A table for the place that a catalog has reserved, as the catalog wants it."""
-    return NewTable(made.name, made.table_id, made.location, 1_000, *defined(made.properties, made.features))
-
-
-def registered(catalog: Catalog, name: str = NAME) -> ManagedTable:
-    """A table that the catalog knows, without any file."""
-    catalog.register_table(new_table(catalog.reserve_table(name)))
-    return catalog.load_table(name)
 
 
 class CatalogTable:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import BitmapError, deserialize, live_mask
-from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError
+from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, StorageError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.paths import resolve_below, resolve_data_path
 from delta_pyds.storage.base import Storage
@@ -100,7 +100,7 @@ def load_deletion_vector(storage: Storage, table_root: str, descriptor: Deletion
 
     Raises: DeletionVectorError naming the file, with the code
         DELTA_DELETION_VECTOR_SIZE_MISMATCH, _CHECKSUM_MISMATCH, _INVALID_MAGIC,
-        _CARDINALITY_MISMATCH or _MALFORMED_DESCRIPTOR; FileNotFoundInStorageError.
+        _CARDINALITY_MISMATCH or _MALFORMED_DESCRIPTOR; FileNotFoundInStorageError; StorageError.
     """
     if descriptor.storage_type == "i":
         source = "an inline deletion vector"
@@ -151,6 +151,13 @@ def _read_checked(
             "a VACUUM with too short a retention: restore the file, or the table to a version that does not need it.",
             path=path,
         ) from None
+    except StorageError as error:
+        raise StorageError(
+            f"{source} of the table '{table_root}' could not be read: {error.message}",
+            code=error.code,
+            table=table_root,
+            path=path,
+        ) from error
     if len(block) < _SIZE.size or _SIZE.unpack_from(block)[0] != size:
         # what is there instead is not told: the log may point at any file
         raise _error("SIZE_MISMATCH", source, f"has no vector of the promised {size} bytes at offset {offset}")

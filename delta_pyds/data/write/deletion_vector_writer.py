@@ -14,6 +14,7 @@ from typing import BinaryIO
 from pyroaring import BitMap64
 
 from delta_pyds.columnar.roaring import serialize
+from delta_pyds.errors import StorageError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor, z85_encode
 from delta_pyds.protocol.paths import join
 from delta_pyds.storage.base import Storage
@@ -38,7 +39,7 @@ def write_deletion_vectors(
     that names it, it is an orphan. No bitmap may be empty. After an error none of the files stays, as far as the
     storage lets them be deleted.
 
-    Returns: a descriptor for each bitmap, in order.
+    Returns: a descriptor for each bitmap, in order. Raises: StorageError.
     Protocol: "Deletion Vector File Storage Format".
     """
     descriptors: list[DeletionVectorDescriptor] = []
@@ -53,8 +54,16 @@ def write_deletion_vectors(
         new = list(_descriptors(name, pending))
         path = join(table_root, new[0].relative_path())
         made.append(path)
-        with storage.open_output(path) as file:
-            file.write(_content(pending))
+        try:
+            with storage.open_output(path) as file:
+                file.write(_content(pending))
+        except OSError as error:
+            raise StorageError(
+                f"the deletion vector file {path!r} of table {table_root!r} could not be written: "
+                f"{error.strerror or error}.",
+                table=table_root,
+                path=path,
+            ) from error
         streams.append(file)
         descriptors.extend(new)
         pending, size = [], 0

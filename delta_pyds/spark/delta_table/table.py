@@ -15,7 +15,7 @@ from delta_pyds.catalog.address import locate
 from delta_pyds.errors import TableNotFoundError
 from delta_pyds.html_table import pairs
 from delta_pyds.spark.active_session import is_remote
-from delta_pyds.spark.arguments import choice_argument, number_argument, text_argument
+from delta_pyds.spark.arguments import catalog_argument, choice_argument, number_argument, text_argument
 from delta_pyds.spark.delta_table import argument_checks as checks
 from delta_pyds.spark.delta_table.alter import AlterMethods
 from delta_pyds.spark.delta_table.argument_checks import ColumnMapping, ExpressionOrColumn
@@ -50,6 +50,8 @@ from delta_pyds.table.scan.read_report import remember, report_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from delta_pyds.catalog import Catalog
 
 _ENGINES = ("auto", "process", "tasks", "spark")
 
@@ -135,7 +137,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
 
     @classmethod
     def forName(
-        cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | None = None, **options: Any
+        cls, sparkSession: SparkSession, tableOrViewName: str, *, catalog: str | Catalog | None = None, **options: Any
     ) -> DeltaTable:
         """The table of that name: one that ``delta_pyds.create_table`` gave, or a path as ``delta.`/data/events```.
 
@@ -154,7 +156,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             if catalog is None:
                 return cls._named(sparkSession, tableOrViewName, options)
             storage_options = options.pop("storage_options", None)
-            address = locate(table=tableOrViewName, catalog=catalog, storage_options=storage_options)
+            address = locate(table=tableOrViewName, catalog=catalog_argument(catalog), storage_options=storage_options)
             return cls.forPath(sparkSession, address.table_root, storage_options=address.storage_options, **options)
 
     @classmethod

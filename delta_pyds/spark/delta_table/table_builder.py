@@ -16,6 +16,7 @@ from delta_pyds.protocol.properties import CONSTRAINT_PREFIX
 from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
 from delta_pyds.redaction import without_secrets
 from delta_pyds.spark.active_session import is_remote
+from delta_pyds.spark.arguments import catalog_argument
 from delta_pyds.spark.delta_table import column_definitions as definitions
 from delta_pyds.spark.delta_table.column_definitions import IdentityGenerator
 from delta_pyds.spark.delta_table.expression_checks import check_condition, check_default, check_generated
@@ -39,6 +40,8 @@ from delta_pyds.table.definition.schema_rules import check_duplicates
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql import types as spark_types
+
+    from delta_pyds.catalog import Catalog
 
 
 # of the table that a builder gives: DeltaTable, whose module imports this one
@@ -84,7 +87,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
         self._properties: dict[str, str] = {}
         self._comment: str | None = None
 
-    def tableName(self, identifier: str, *, catalog: str | None = None) -> DeltaTableBuilder[T]:
+    def tableName(self, identifier: str, *, catalog: str | Catalog | None = None) -> DeltaTableBuilder[T]:
         """The name that the table has or shall have in Spark's catalog, or with ``catalog`` there.
 
         It is given to the table at ``location``, or where Spark's schema puts tables. A table that is there already is
@@ -101,7 +104,7 @@ class DeltaTableBuilder(WithoutJvm, Generic[T]):
                 self._path = path_if_in_name(identifier)
                 self._name = None if self._path is not None else identifier
             else:
-                self._named = identifier, catalog
+                self._named = identifier, catalog_argument(catalog) or ""
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[T]:

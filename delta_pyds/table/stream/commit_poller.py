@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from delta_pyds.bounded_cache import BoundedCache
+from delta_pyds.catalog.managed import is_catalog_managed
 from delta_pyds.errors import FileNotFoundInStorageError, MissingLogFilesError, UserError
 from delta_pyds.log.commit_reader import decode_commit, fetch_commits
 from delta_pyds.log.committer import LoggedCommit
@@ -273,14 +274,7 @@ class CommitPoller:
         """Raise if the log, which has no ``version``, ends even before the one before it."""
         if version == 0 or log_window.newest >= version - 1 or self._by_name(version - 1) is not None:
             return
-        raise UserError(
-            f"The log of table {self._root!r} ends before version {version - 1}, and the stream has read that version "
-            "already. The table was deleted and made anew, or restored from an older copy. To read the table that "
-            "there is now, start the query with a new checkpoint location.",
-            code="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-            table=self._root,
-            version=version - 1,
-        )
+        raise log_ends_before(self._storage, self._root, version - 1)
 
     def _disappeared(self, version: int, error: MissingLogFilesError) -> Exception:
         """The error for a commit that was listed and cannot be read any more."""
@@ -325,6 +319,26 @@ class CommitPoller:
             table=self._root,
             version=version,
         )
+
+
+def log_ends_before(storage: Storage, table_root: str, version: int) -> UserError:
+    """The error for a log that does not have a version which the stream has read, or planned to read."""
+    text = (
+        f"The log of table {table_root!r} ends before version {version}, and the stream has read that version already. "
+    )
+    if is_catalog_managed(storage):
+        text += (
+            "Its catalog gave an answer that lags behind, as a replica may: start the query again, from the same "
+            "checkpoint, and it goes on where it was. If it stays so, the catalog or the table was restored from an "
+            "older copy, and whoever keeps the catalog can tell."
+        )
+    else:
+        text += (
+            "The table was deleted and made again, or restored from an older copy. Restore the log; or start the "
+            "query with a new checkpoint location, to read the table that there is now."
+        )
+    code = "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+    return UserError(text, code=code, table=table_root, version=version)
 
 
 def _digest(data: bytes) -> bytes:

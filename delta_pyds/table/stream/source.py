@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from delta_pyds.errors import MissingLogFilesError, TimeTravelError, UserError
+from delta_pyds.catalog.managed import is_catalog_managed
+from delta_pyds.errors import DeltaError, MissingLogFilesError, TimeTravelError, UserError
 from delta_pyds.log.commit_times import TimedCommits
 from delta_pyds.log.committer import LoggedCommit
 from delta_pyds.log.segment import latest_version
@@ -23,7 +24,7 @@ from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.stream.admission import Budget
 from delta_pyds.table.stream.changes import StreamChanges
 from delta_pyds.table.stream.commit import data_files
-from delta_pyds.table.stream.commit_poller import CommitPoller
+from delta_pyds.table.stream.commit_poller import CommitPoller, log_ends_before
 from delta_pyds.table.stream.files import NO_FILES, StreamFiles, select_files
 from delta_pyds.table.stream.initial_files import initial_files
 from delta_pyds.table.stream.metadata import StreamMetadata
@@ -224,14 +225,7 @@ class StreamSource:
                 yield rows
         at = self._past_loss(at)
         if at <= last:
-            raise UserError(
-                f"The log of table {self._root!r} ends before version {at}, and the checkpoint of the query says that "
-                f"version {last} was there. The table was restored from an older copy, or its log was damaged. "
-                "Restore the log, or start the query with a new checkpoint location.",
-                code="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-                table=self._root,
-                version=at,
-            )
+            raise log_ends_before(self._storage, self._root, at)
 
     def committed(self, end: StreamOffset) -> None:
         """Forget what is before ``end``: this process will not ask for it again."""
@@ -307,7 +301,10 @@ class StreamSource:
     def _latest_version(self) -> int:
         return latest_version(self._storage, self._root)
 
-    def _snapshot_is_gone(self, version: int, error: TimeTravelError | MissingLogFilesError) -> MissingLogFilesError:
+    def _snapshot_is_gone(self, version: int, error: TimeTravelError | MissingLogFilesError) -> DeltaError:
+        latest = error.parameters.get("latest")
+        if is_catalog_managed(self._storage) and isinstance(latest, int) and latest < version:
+            return log_ends_before(self._storage, self._root, version)
         return MissingLogFilesError(
             f"The stream was reading table {self._root!r} as it was at version {version}, and that version cannot be "
             f"recreated any more: {error.message} Start the query with a new checkpoint location, to read the whole "

@@ -199,7 +199,16 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
     Protocol: "Writer Requirements for Catalog-managed tables".
     """
     table = before.table_root
-    if not after.properties.in_commit_timestamps or not after.supports(Feature.IN_COMMIT_TIMESTAMP):
+    if not _has_own_times(after):
+        if not _has_own_times(before):
+            raise ProtocolError(
+                f"table {table!r} is managed by a catalog and has no in-commit timestamps (the feature "
+                "inCommitTimestamp, and delta.enableInCommitTimestamps=true), which each such table must have. Nothing "
+                "was written; whoever manages the table has to enable them.",
+                code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
+                table=table,
+                feature=Feature.IN_COMMIT_TIMESTAMP,
+            )
         raise DeltaError(
             f"table {table!r} is managed by a catalog, so its commits carry their times: "
             "delta.enableInCommitTimestamps stays true.",
@@ -215,6 +224,10 @@ def _check_still_managed(before: TableConfiguration, after: TableConfiguration) 
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             table=table,
         )
+
+
+def _has_own_times(table: TableConfiguration) -> bool:
+    return table.properties.in_commit_timestamps and table.supports(Feature.IN_COMMIT_TIMESTAMP)
 
 
 def _check_not_append_only(before: TableConfiguration) -> None:

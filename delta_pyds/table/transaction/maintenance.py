@@ -5,6 +5,8 @@ Protocol: "Checkpoints", "Metadata Cleanup".
 
 from __future__ import annotations
 
+from functools import partial
+
 from delta_pyds.catalog.managed import CLEAN_UP, ManagedStorage, allows, is_catalog_managed
 from delta_pyds.log.checkpoint_writer import CheckpointSettings, write_checkpoint
 from delta_pyds.log.cleanup import clean_log
@@ -20,7 +22,7 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
     """Write the checkpoint of the replay's version and point to it; then clean the log, where the table wants that.
 
     Of a table that a catalog manages nothing is deleted while the catalog gives out commits that the checkpoint stands
-    for: readers do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
+    for: other readers may do without the checkpoint then. ``CLEAN UP`` may be the catalog's own.
 
     Raises: what writing and deleting raise; the table is whole whatever happens.
     """
@@ -40,9 +42,10 @@ def checkpoint_and_clean(storage: Storage, replay: LogReplay, *, now_ms: int) ->
             now_ms=now_ms,
             configuration=configuration.configuration,
             protocol=configuration.protocol,
+            cleaned_before=partial(storage.clean_staged, now_ms=now_ms)
+            if isinstance(storage, ManagedStorage)
+            else None,
         )
-        if isinstance(storage, ManagedStorage):
-            storage.clean_staged(version, now_ms=now_ms)
     return hint
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,11 +24,14 @@ def unity(path: Path, until_the_end: ExitStack) -> Catalog:
     return UnityCatalog.of({"url": server.url})
 
 
+# the class of the example, which is a program and in no package
+YOURS = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "catalog_of_yours.py"))["FileCatalog"]
 MAKERS: dict[str, Callable[[Path, ExitStack], Catalog]] = {
     "sqlite, inline": lambda path, _: SqliteCatalog(str(path / "catalog.db")),
     "sqlite, staged": lambda path, _: SqliteCatalog(str(path / "catalog.db"), max_inline_bytes=0),
     "unity": unity,
-    "fifty lines": lambda path, _: DictCatalog(str(path / "tables")),
+    "yours": lambda path, _: YOURS(str(path / "catalog.json")),
+    "in memory": lambda path, _: DictCatalog(str(path / "tables")),
 }
 if URL in os.environ:  # make test-postgresql
     MAKERS = {

@@ -1,141 +1,147 @@
-"""What every catalog has to keep: whoever writes one adds it to ``conftest.MAKERS``."""
+"""What every catalog has to keep: ours, the one of the examples, and that broken ones are told what they break."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from delta_pyds.catalog import BacklogFull, Catalog, Conflict, Ratified, Refused
-from delta_pyds.errors import TableNotFoundError, UserError
-from tests.support.catalogs import NAME, new_table, proposal, registered
-
-ANOTHER = "5c6f7a31-8f0e-4b7e-9d5b-0d8f0f6f0a11"
-
-
-def test_a_table_is_seen_once_it_is_registered(catalog: Catalog) -> None:
-    made = catalog.reserve_table(NAME)
-    with pytest.raises(TableNotFoundError) as error:
-        catalog.load_table(NAME)
-    assert error.value.code == "TABLE_OR_VIEW_NOT_FOUND"
-    new = new_table(made)
-
-    assert isinstance(catalog.register_table(new), Ratified)
-
-    found = catalog.load_table(NAME)
-    assert (found.name, found.table_id, found.location) == (NAME, made.table_id, made.location)
-    assert (found.latest_version, found.unpublished) == (0, ())
+from delta_pyds.catalog import BacklogFull, Catalog, CommitOutcome, CommitProposal, NewTable, Ratified, contract
+from delta_pyds.errors import CatalogError
+from tests.support.catalogs import NAME, CatalogTable, proposal, registered
+from tests.unit.catalog.conftest import YOURS
+from tests.unit.catalog.fifty_lines import DictCatalog
 
 
-def test_the_same_registration_again_is_the_same_table(catalog: Catalog) -> None:
-    made = catalog.reserve_table(NAME)
-    new = new_table(made)
-    assert [type(catalog.register_table(new)) for _ in range(2)] == [Ratified, Ratified]
+@pytest.mark.parametrize("rule", contract.RULES)
+def test_the_contract(catalog: Catalog, rule: str) -> None:
+    contract.RULES[rule](catalog)
 
 
-def test_a_name_is_given_once(catalog: Catalog) -> None:
-    first, second = catalog.reserve_table(NAME), catalog.reserve_table(NAME)
-    assert first.location != second.location and first.table_id != second.table_id
-    catalog.register_table(new_table(second))
-
-    late = catalog.register_table(new_table(first))
-
-    assert late == Conflict()
-    assert catalog.load_table(NAME).table_id == second.table_id
-    with pytest.raises(UserError) as error:
-        catalog.reserve_table(NAME)
-    assert error.value.code == "TABLE_OR_VIEW_ALREADY_EXISTS"
-
-
-@pytest.mark.parametrize("inline", [None, b'{"commitInfo":{}}\n'])
-def test_a_ratified_commit_is_given_out_until_it_is_published(catalog: Catalog, inline: bytes | None) -> None:
-    table = registered(catalog)
-    one, two = (proposal(table, version, inline=inline) for version in (1, 2))
-    if inline is not None and not catalog.max_inline_bytes:
-        # no committer hands it one then, so it need not take any; but it must not take it wrongly
-        refused = catalog.propose_commit(one)
-        if isinstance(refused, Refused):
-            assert catalog.load_table(NAME) == table
-            return
-    assert isinstance(catalog.propose_commit(one), Ratified)
-    outcome = catalog.propose_commit(two)
-    assert isinstance(outcome, Ratified)
-
-    found = catalog.load_table(NAME)
-    assert outcome.table in (None, found)
-    assert found.latest_version == 2
-    stored = [(c.version, c.timestamp_ms, c.file_name, c.size_bytes, c.content) for c in found.unpublished]
-    assert stored == [(p.version, p.timestamp_ms, p.file_name, p.size_bytes, p.content) for p in (one, two)]
-
-    catalog.report_published(NAME, table.table_id, 1)
-    catalog.report_published(NAME, table.table_id, 1)
-    assert [c.version for c in catalog.load_table(NAME).unpublished] == [2]
-    catalog.report_published(NAME, table.table_id, 2)
-    assert catalog.load_table(NAME).unpublished == ()
-    assert catalog.load_table(NAME).latest_version == 2
-
-
-def test_the_same_proposal_again_is_ratified_again(catalog: Catalog) -> None:
-    table = registered(catalog)
-    one = proposal(table, 1)
-    assert [type(catalog.propose_commit(one)) for _ in range(3)] == [Ratified] * 3
-    assert catalog.load_table(NAME).latest_version == 1
-
-
-@pytest.mark.parametrize("published", [False, True])
-def test_a_version_is_ratified_once(catalog: Catalog, published: bool) -> None:
-    table = registered(catalog)
-    first = proposal(table, 1)
-    catalog.propose_commit(first)
-    if published:
-        catalog.report_published(NAME, table.table_id, 1)
-    assert catalog.propose_commit(proposal(table, 1)) == Conflict()
-    assert catalog.propose_commit(proposal(table, 0)) == Conflict()
-    assert catalog.load_table(NAME).latest_version == 1
-
-
-def test_versions_have_no_gap(catalog: Catalog) -> None:
-    """Also the first one: a server has been seen to take version 2 of a new table."""
-    table = registered(catalog)
-    assert isinstance(catalog.propose_commit(proposal(table, 2)), Refused)
-    assert isinstance(catalog.propose_commit(proposal(table, 1)), Ratified)
-    assert isinstance(catalog.propose_commit(proposal(table, 3)), Refused)
-    assert catalog.load_table(NAME).latest_version == 1
-
-
-def test_another_table_of_the_name_is_not_committed_to(catalog: Catalog) -> None:
-    table = registered(catalog)
-    assert isinstance(catalog.propose_commit(proposal(table, 1, content=None)), Ratified)
-    other = proposal(table, 2)
-    other = type(other)(**{**other.__dict__, "table_id": ANOTHER})
-    assert isinstance(catalog.propose_commit(other), Refused)
-    catalog.report_published(NAME, ANOTHER, 1)
-    assert [c.version for c in catalog.load_table(NAME).unpublished] == [1]
-
-
-def test_a_backlog_is_bounded_and_goes_on_once_it_is_published(catalog: Catalog) -> None:
+def test_a_backlog_is_bounded(catalog: Catalog) -> None:
     table = registered(catalog)
     outcomes = [catalog.propose_commit(proposal(table, version)) for version in range(1, 12)]
     assert [type(one) for one in outcomes] == [Ratified] * 10 + [BacklogFull]
     assert catalog.load_table(NAME).latest_version == 10
-    catalog.report_published(NAME, table.table_id, 1)
-    assert isinstance(catalog.propose_commit(proposal(table, 11)), Ratified)
 
 
-def test_of_racing_proposals_one_is_ratified(catalog: Catalog) -> None:
-    table = registered(catalog)
-    for version in range(1, 9):
-        proposals = [proposal(table, version) for _ in range(8)]
-        with ThreadPoolExecutor(8) as pool:
-            outcomes = list(pool.map(catalog.propose_commit, proposals))
-        won = [p for p, outcome in zip(proposals, outcomes, strict=True) if isinstance(outcome, Ratified)]
-        assert len(won) == 1 and outcomes.count(Conflict()) == 7
-        assert catalog.load_table(NAME).unpublished[-1].file_name == won[0].file_name
+def test_it_needs_no_pytest() -> None:
+    """It is run where the package is installed, and nothing of its tests."""
+    program = (
+        "import sys; sys.modules['pytest'] = sys.modules['tests'] = None\n"
+        "import tempfile; from delta_pyds.catalog import contract\n"
+        "from delta_pyds.catalog.sqlite import SqliteCatalog\n"
+        "print(len(contract.check(lambda: SqliteCatalog(tempfile.mkdtemp() + '/c.db'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(len(contract.RULES))
 
 
-def test_tables_are_apart(catalog: Catalog) -> None:
-    one, other = registered(catalog, "main.a.t"), registered(catalog, "main.b.t")
-    catalog.propose_commit(proposal(one, 1))
-    assert catalog.load_table("main.a.t").latest_version == 1
-    assert catalog.load_table("main.b.t").latest_version == 0
-    assert one.location != other.location
+# --- catalogs that break it
+
+
+class Forgets(DictCatalog):
+    """Each version is anybody's once it is published."""
+
+    def report_published(self, name: str, table_id: str, version: int) -> None:
+        super().report_published(name, table_id, version)
+        self._tables[name] = replace(self._tables[name], latest_version=version - 1)
+
+
+class TakesAll(DictCatalog):
+    def propose_commit(self, proposal: CommitProposal) -> CommitOutcome:
+        super().propose_commit(proposal)
+        return Ratified()
+
+
+class LastWins(DictCatalog):
+    def register_table(self, table: NewTable) -> CommitOutcome:
+        self._tables.pop(table.name, None)
+        return super().register_table(table)
+
+
+class Answers(DictCatalog):
+    """One method answers with something else."""
+
+    def __init__(self, root: str, method: str, answer: Callable[[Any], Any]) -> None:
+        super().__init__(root)
+        real = getattr(self, method)
+        setattr(self, method, lambda *given: answer(real(*given)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules"),
+    [
+        (Forgets, {"a version is ratified once", "a ratified commit is given out until it is published"}),
+        (TakesAll, {"a version is ratified once", "versions have no gap", "of racing proposals one is ratified"}),
+        (LastWins, {"a name is given once"}),
+    ],
+)
+def test_what_a_broken_catalog_breaks_is_said(tmp_path: Path, kind: type[DictCatalog], rules: set[str]) -> None:
+    with pytest.raises(CatalogError) as error:
+        contract.check(lambda: kind(str(tmp_path)))
+    assert all(f"- {rule}: " in error.value.message for rule in rules)
+
+
+def nothing(_: Any) -> None:
+    return None
+
+
+WRONG: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("load_table", nothing, "load_table .* returned None, and must return a ManagedTable"),
+    ("load_table", lambda table: replace(table, latest_version="1"), "latest_version is of the type str"),
+    ("load_table", lambda table: replace(table, unpublished=None), "unpublished is None"),
+    (
+        "load_table",
+        lambda table: replace(table, unpublished=(b"",)),
+        "an unpublished commit of the type bytes",
+    ),
+    (
+        "load_table",
+        lambda table: replace(table, credentials={"key": "secret!"}),
+        "credentials of the type dict",
+    ),
+    ("load_table", lambda table: {**table.__dict__}, "of the type dict, and must return a ManagedTable"),
+    ("reserve_table", nothing, "reserve_table .* returned None, and must return a TableReservation"),
+    ("reserve_table", lambda made: replace(made, location=b"/t"), "location is of the type bytes"),
+    ("propose_commit", nothing, "propose_commit .* returned None, and must return a CommitOutcome"),
+    ("propose_commit", lambda _: True, "propose_commit .* returned a value of the type bool"),
+    ("propose_commit", lambda _: Ratified, "propose_commit .* returned a value of the type type"),
+    ("propose_commit", lambda one: Ratified("yes") if isinstance(one, Ratified) else one, "of the type str"),  # type: ignore[arg-type]
+    ("register_table", nothing, "register_table .* returned None, and must return a CommitOutcome"),
+]
+
+
+@pytest.mark.parametrize(("method", "answer", "said"), WRONG, ids=[f"{n}-{w[0]}" for n, w in enumerate(WRONG)])
+def test_an_answer_of_a_wrong_type_is_said(
+    tmp_path: Path, method: str, answer: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises(CatalogError, match=said) as error:
+        contract.check(lambda: Answers(str(tmp_path), method, answer))
+    assert "secret!" not in error.value.message
+
+
+def append_some(path: Path, name: str) -> None:
+    table = CatalogTable(YOURS(str(path)))
+    for number in range(5):
+        table.append(f"{name}-{number}")
+
+
+def test_the_example_holds_between_processes(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.json"
+    table = CatalogTable(YOURS(str(path)))
+    table.create()
+    processes = [get_context("fork").Process(target=append_some, args=(path, name)) for name in "abcd"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert table.files() == sorted(f"{name}-{number}" for name in "abcd" for number in range(5))
+    assert table.published() == list(range(21)) and table.unpublished() == []

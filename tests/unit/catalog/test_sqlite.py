@@ -16,7 +16,10 @@ from delta_pyds.catalog import NewTable, Ratified, Refused
 from delta_pyds.catalog.sqlite import SqliteCatalog
 from delta_pyds.catalog.sqlite_file import remote_disk
 from delta_pyds.errors import CatalogError, DeltaError, NothingWrittenError, OptionError
+from delta_pyds.table.snapshot import open_snapshot
 from tests.support.catalogs import METADATA, NAME, PROTOCOL, CatalogTable, proposal, registered
+from tests.support.transactions import QUIET, WRITE, Table
+from tests.support.transactions import file as file_of
 
 
 def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
@@ -230,3 +233,73 @@ def test_a_wrong_address_is_shown_without_its_parameters() -> None:
     with pytest.raises(OptionError) as error:
         SqliteCatalog.at("sqlite:///data/c.db?pw=abc123secret")
     assert "abc123secret" not in str(error.value)
+
+
+# --- values of another type, which SQLite keeps as they are
+
+
+def mistyped(file: str, table: str, column: str, value: object) -> None:
+    """As whoever changes the file by hand may leave it."""
+    with sqlite3.connect(file) as other:
+        other.execute(f"ALTER TABLE {table} RENAME TO before")
+        other.execute(f"CREATE TABLE {table} AS SELECT * FROM before")
+        other.execute("DROP TABLE before")
+        other.execute(f"UPDATE {table} SET {column} = ?", (value,))
+    other.close()
+
+
+BLOB = b"\x00\xff"
+NO_NUMBERS, NO_TEXTS = ("many", BLOB, None), (BLOB, None)
+
+
+@pytest.mark.parametrize("column", ["location", "name", "table_id", "latest"])
+@pytest.mark.parametrize("value", NO_TEXTS, ids=["blob", "null"])
+def test_mistyped_values_of_a_table(tmp_path: Path, column: str, value: object) -> None:
+    file = str(tmp_path / "c.db")
+    catalog = SqliteCatalog(file)
+    registered(catalog)
+    mistyped(file, "delta_tables", column, value)
+    with pytest.raises(CatalogError, match=rf"delta_tables has .* in the column {column}") as error:
+        catalog.load_table(NAME)
+    assert file in error.value.message
+
+
+@pytest.mark.parametrize("column", ["latest", "published"])
+@pytest.mark.parametrize("value", [*NO_NUMBERS, 1.5], ids=["text", "blob", "null", "real"])
+def test_mistyped_versions(tmp_path: Path, column: str, value: object) -> None:
+    """Whoever writes is told that nothing was."""
+    file = str(tmp_path / "c.db")
+    catalog = SqliteCatalog(file)
+    table = CatalogTable(catalog)
+    table.create()
+    known, storage = catalog.load_table(NAME), table.storage()
+    snapshot = open_snapshot(storage, storage.table_root)
+    mistyped(file, "delta_tables", column, value)
+    with pytest.raises(NothingWrittenError, match=f"the column {column}"):
+        catalog.propose_commit(proposal(known, 1))
+    with pytest.raises(NothingWrittenError, match=f"the column {column}"):
+        catalog.report_published(NAME, known.table_id, 0) if column == "published" else catalog.register_table(
+            NewTable(NAME, known.table_id, "/t", 1, PROTOCOL, METADATA)
+        )
+    transaction = Table(storage, storage.table_root).start(snapshot)
+    transaction.add(file_of("a"))
+    with pytest.raises(NothingWrittenError, match=f"the column {column}"):
+        transaction.commit(WRITE, policy=QUIET)
+    assert [path.stem for path in Path(storage.table_root).rglob("*.json")] == [f"{0:020d}"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *((column, value) for column in ("version", "timestamp_ms", "size_bytes") for value in NO_NUMBERS),
+        ("file_name", BLOB),
+        ("content", "text"),
+    ],
+)
+def test_mistyped_values_of_a_commit(tmp_path: Path, column: str, value: object) -> None:
+    file = str(tmp_path / "c.db")
+    catalog = SqliteCatalog(file)
+    catalog.propose_commit(proposal(registered(catalog), 1))
+    mistyped(file, "delta_commits", column, value)
+    with pytest.raises(CatalogError, match=rf"delta_commits has .* in the column {column}"):
+        catalog.load_table(NAME)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import msgspec
 import pytest
 
 from delta_pyds.data.read.deletion_vector import load_deletion_vector
-from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError
+from delta_pyds.errors import DeletionVectorError, FileNotFoundInStorageError, StorageError
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.storage.local import LocalStorage
 from tests.support import bitmaps
@@ -166,3 +168,15 @@ def test_position_behind_the_last_row_is_refused(tmp_path: Path) -> None:
 def test_counts_in_ranges(tmp_path: Path) -> None:
     deleted = load_deletion_vector(LocalStorage(), str(tmp_path), _descriptor(write_vectors(tmp_path, [[1, 5, 9]])[0]))
     assert [deleted.count_in(*r) for r in ((0, 10), (1, 1), (2, 3), (5, 5), (5, 0), (10, 10))] == [3, 1, 0, 2, 0, 0]
+
+
+def test_a_failing_disk_is_named_with_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    descriptor = _descriptor(write_vectors(tmp_path, VECTORS)[1])
+
+    def fails(*_: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("delta_pyds.storage.local.os.read", fails)
+    with pytest.raises(StorageError, match=r"deletion_vector_.*Input/output error") as error:
+        load_deletion_vector(LocalStorage(), str(tmp_path), descriptor)
+    assert error.value.parameters["table"] == str(tmp_path)

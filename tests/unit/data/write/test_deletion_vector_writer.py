@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import given
@@ -89,3 +90,14 @@ def test_a_storage_that_fails_in_between_keeps_none_of_the_files(
         write_deletion_vectors(LocalStorage(), str(tmp_path), bitmaps, file_bytes=1)
     assert len(calls) == 3
     assert list(tmp_path.rglob("*.bin")) == []
+
+
+def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system says so when the file is flushed, not when it is opened."""
+
+    def full(*_: Any) -> BinaryIO:
+        return os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb")
+
+    monkeypatch.setattr(LocalStorage, "open_output", full)
+    with pytest.raises(StorageError, match=r"deletion_vector_.*\.bin' of table .* could not be written: No space left"):
+        write_deletion_vectors(LocalStorage(), str(tmp_path), [BitMap64([1])])

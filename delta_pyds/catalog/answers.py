@@ -1,0 +1,192 @@
+"""What the methods of a catalog return and raise, held against what they must: somebody else has written them.
+
+Invariants: nothing goes on with an answer of a wrong type; the error names catalog and method, and has a cause, by
+which whoever writes a catalog finds the place; the cause shows no more than an error of this package may.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from delta_pyds.catalog.interface import (
+    BacklogFull,
+    Catalog,
+    CommitOutcome,
+    Conflict,
+    ManagedTable,
+    OutcomeUnknown,
+    Ratified,
+    Refused,
+    StorageCredentials,
+    TableReservation,
+    UnpublishedCommit,
+)
+from delta_pyds.errors import CatalogAnswerError, CatalogError, DeltaError
+from delta_pyds.redaction import shown
+
+# of a traceback, innermost first
+_PLACES = 3
+_OUTCOMES = (Ratified, Conflict, BacklogFull, OutcomeUnknown, Refused)
+_TEXT = ("text", lambda value: isinstance(value, str))
+_NUMBER = ("an int", lambda value: isinstance(value, int) and not isinstance(value, bool))
+_MAPPING = ("a mapping", lambda value: isinstance(value, Mapping))
+_TUPLE = ("a tuple", lambda value: isinstance(value, Sequence) and not isinstance(value, str | bytes))
+_SET = ("a set of texts", lambda value: isinstance(value, set | frozenset) and all(isinstance(x, str) for x in value))
+_FIELDS: dict[type, dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    ManagedTable: {
+        "name": _TEXT,
+        "table_id": _TEXT,
+        "location": _TEXT,
+        "latest_version": _NUMBER,
+        "unpublished": _TUPLE,
+        "forbids": _SET,
+    },
+    UnpublishedCommit: {
+        "version": _NUMBER,
+        "timestamp_ms": _NUMBER,
+        "file_name": ("text or None", lambda value: value is None or isinstance(value, str)),
+        "size_bytes": ("an int or None", lambda value: value is None or _NUMBER[1](value)),
+        "modification_time_ms": _NUMBER,
+        "content": ("bytes or None", lambda value: value is None or isinstance(value, bytes)),
+    },
+    StorageCredentials: {
+        "storage_options": _MAPPING,
+        "expires_at_ms": ("an int or None", lambda value: value is None or isinstance(value, int | float)),
+    },
+    TableReservation: {
+        "name": _TEXT,
+        "table_id": _TEXT,
+        "location": _TEXT,
+        "properties": _MAPPING,
+        "features": _TUPLE,
+    },
+    OutcomeUnknown: {"reason": _TEXT},
+    Refused: {"reason": _TEXT},
+}
+
+
+def load_table(catalog: Catalog, name: str) -> ManagedTable:
+    """Raises: CatalogError where the catalog gives no answer or one of a wrong type; a DeltaError of the catalog's."""
+    found: ManagedTable = _called(catalog, "load_table", name, f"what there is of table {name!r}")
+    try:
+        _require_table(found)
+    except TypeError as error:
+        raise _wrong(CatalogError, catalog, "load_table", error, "Nothing was changed.") from error
+    return found
+
+
+def reserve_table(catalog: Catalog, name: str) -> TableReservation:
+    """Raises: as ``load_table``."""
+    made: TableReservation = _called(catalog, "reserve_table", name, f"where table {name!r} shall lie")
+    try:
+        _require(made, TableReservation)
+        _require_credentials(made.credentials)
+    except TypeError as error:
+        raise _wrong(CatalogError, catalog, "reserve_table", error, "Nothing was changed.") from error
+    return made
+
+
+def reserved_credentials(catalog: Catalog, table_id: str) -> StorageCredentials | None:
+    """Raises: as ``load_table``."""
+    what = "with which credentials the new table is written"
+    given: StorageCredentials | None = _called(catalog, "reserved_credentials", table_id, what)
+    try:
+        _require_credentials(given)
+    except TypeError as error:
+        raise _wrong(CatalogError, catalog, "reserved_credentials", error, "Nothing was changed.") from error
+    return given
+
+
+def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcome:
+    """The outcome, if it is one. Raises: CatalogAnswerError: what the catalog did nobody knows then."""
+    try:
+        if not isinstance(outcome, _OUTCOMES):
+            raise TypeError(
+                f"{_returned(outcome)}, and must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
+            )
+        _require(outcome, type(outcome))
+        if isinstance(outcome, Ratified) and outcome.table is not None:
+            _require_table(outcome.table)
+    except TypeError as error:
+        unknown = (
+            "Whether the commit is in the table is not known: do not delete its data files, and look at the table "
+            "before you write the same data again."
+        )
+        raise _wrong(CatalogAnswerError, catalog, method, error, unknown) from error
+    given: CommitOutcome = outcome
+    return given
+
+
+def said_by(error: BaseException) -> str:
+    """What an error says, without its code."""
+    return error.message.rstrip(".") if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
+
+
+class CatalogCallError(Exception):
+    """What a catalog's method raised, as it may be shown, and where it was raised."""
+
+
+def cause_of(error: BaseException) -> CatalogCallError:
+    """A cause for an error of ours. The catalog's own error may hold what nobody must see, and so may its lines."""
+    frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_PLACES:]]
+    return CatalogCallError(shown(f"{type(error).__name__}: {error} (raised at {' < '.join(reversed(places))})"))
+
+
+def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
+    """What the method returns. Raises: CatalogError for whatever it raises that is none of ours."""
+    try:
+        return getattr(catalog, method)(argument)
+    except DeltaError:
+        raise
+    except Exception as error:  # whatever the client of a catalog raises; itself it may show what nobody must see
+        raise CatalogError(
+            f"the catalog did not say {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
+            "Nothing was changed; ask again once it answers."
+        ) from cause_of(error)
+
+
+def _require_table(table: Any) -> None:
+    _require(table, ManagedTable)
+    for commit in table.unpublished:
+        _require(commit, UnpublishedCommit, "an unpublished commit")
+    _require_credentials(table.credentials)
+
+
+def _require_credentials(given: Any) -> None:
+    if given is not None:
+        _require(given, StorageCredentials, "credentials")
+
+
+def _require(value: Any, expected: type, part: str = "") -> None:
+    """Raises: TypeError in words that go on from the name of a method. No value is shown."""
+    if not isinstance(value, expected):
+        if part:
+            raise TypeError(f"{part} {_kind(value)}, and must give a {expected.__name__} there")
+        raise TypeError(f"{_returned(value)}, and must return a {expected.__name__}")
+    for name, (wanted, fits) in _FIELDS.get(expected, {}).items():
+        found = getattr(value, name)
+        if not fits(found):
+            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, and must be {wanted}")
+
+
+def _returned(value: Any) -> str:
+    return "None" if value is None else f"a value {_kind(value)}"
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"of the type {type(value).__name__}"
+
+
+def _wrong(kind: type[CatalogError], catalog: Catalog, method: str, error: TypeError, consequence: str) -> CatalogError:
+    return kind(
+        f"the method {method} of {_name(catalog)} returned {error}. {consequence} This is for whoever keeps the "
+        "catalog.",
+        method=method,
+    )
+
+
+def _name(catalog: Catalog) -> str:
+    return f"{type(catalog).__module__}.{type(catalog).__qualname__}"

@@ -1,0 +1,136 @@
+"""Catalogs that are given as objects, not by name: the name under which options carry one.
+
+Invariants: the name holds nothing of the object; in the process where it was given it stands for that very object; in
+another process of the same user and machine, such as those that Spark plans in, for one that was made of what its
+``__reduce__`` gave, which lies in a file that nobody else can read or write. An object without that stays in its
+process, and whoever needs it elsewhere says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import re
+import shutil
+import stat
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable
+
+from delta_pyds.catalog.interface import Catalog
+from delta_pyds.errors import OptionError
+
+_PREFIX = "object-"
+_DIRECTORY = "delta_pyds-catalogs-"
+_NAME = re.compile(r"object-([a-z0-9_]{8})-([0-9a-f]{32})")
+
+_lock = threading.Lock()
+_given: dict[str, Catalog] = {}
+# of this process: the process that made it, and what its name ends with
+_own: tuple[int, str] | None = None
+
+
+def name_of(catalog: Catalog, dumps: Callable[[Catalog], bytes] | None = None) -> str:
+    """The name for options. ``dumps``: makes bytes of the object, for other processes; nothing where it cannot.
+
+    The object is kept as long as the process lives: what was planned with it may be run at any time.
+    """
+    with _lock:
+        place = _directory()
+        name = next((name for name, known in _given.items() if known is catalog), None)
+        if name is None:
+            name = f"{_PREFIX}{place}-{uuid.uuid4().hex}"
+            _given[name] = catalog
+        if dumps is not None and not os.path.exists(_file(name)):
+            # an object that stays in its process says so here, by whatever error
+            with contextlib.suppress(Exception):
+                _leave(_file(name), dumps(catalog))
+        return name
+
+
+def is_object(name: str) -> bool:
+    """Whether the name is one that ``name_of`` gave."""
+    return _NAME.fullmatch(name) is not None
+
+
+def object_named(name: str) -> Catalog:
+    """The catalog of the name. Raises: OptionError where this process cannot have it."""
+    found = _given.get(name)
+    if found is not None:
+        return found
+    data = _left(_file(name))
+    if data is None:
+        raise OptionError(
+            "the catalog was given as an object, which is known to the process that made it alone, and is asked for in "
+            "another one, such as those that Spark plans reads and writes in. Let its class define __reduce__, if it "
+            "can be made again on this machine; or give it a name: DELTA_PYDS_CATALOG_<NAME>_FACTORY="
+            "package.module:function in the environment of all processes, and catalog='<name>'.",
+            option="catalog",
+        )
+    try:
+        made = pickle.loads(data)
+    except Exception as error:
+        raise OptionError(
+            "the catalog was given as an object and could not be made again in this process: "
+            f"{type(error).__name__}: {error}.",
+            option="catalog",
+        ) from error
+    if not isinstance(made, Catalog):
+        raise OptionError(
+            f"the catalog was given as an object, and its __reduce__ made a {type(made).__name__} of it, which is no "
+            "delta_pyds.catalog.Catalog.",
+            option="catalog",
+        )
+    return made
+
+
+# --- files that only this user can have made
+
+
+def _directory() -> str:
+    """What distinguishes the directory of this process, which is made on the first call and removed at its end."""
+    global _own
+    if _own is None or _own[0] != os.getpid():
+        made = tempfile.mkdtemp(prefix=_DIRECTORY)
+        _own = os.getpid(), made.rpartition("-")[2]
+        atexit.register(_remove, os.getpid(), made)
+    return _own[1]
+
+
+def _remove(process: int, directory: str) -> None:
+    # of a forked process the directory is its parent's
+    if process == os.getpid():
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _file(name: str) -> str:
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    return os.path.join(tempfile.gettempdir(), f"{_DIRECTORY}{match[1]}", match[2])
+
+
+def _leave(path: str, data: bytes) -> None:
+    partial = f"{path}.partial"
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+    os.replace(partial, path)
+
+
+def _left(path: str) -> bytes | None:
+    """What was left there by this user, and by nobody else."""
+    try:
+        if not _is_ours(os.lstat(os.path.dirname(path)), stat.S_ISDIR):
+            return None
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            return file.read() if _is_ours(os.fstat(file.fileno()), stat.S_ISREG) else None
+    except OSError:
+        return None
+
+
+def _is_ours(found: os.stat_result, kind: Callable[[int], bool]) -> bool:
+    return kind(found.st_mode) and (
+        not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+    )
