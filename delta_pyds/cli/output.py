@@ -1,13 +1,15 @@
 """Results as text for people, or as JSON for scripts.
 
 Invariant: each line of ``--json`` is one JSON value, and nothing else goes to the standard output with it. Decimals are
-texts, binary values are in base 64, and numbers that JSON lacks (NaN, infinities) are null.
+texts, binary values are in base 64, and numbers that JSON lacks (NaN, infinities) are null. Nothing that is printed
+holds a character that a terminal obeys: JSON has the same text by an escape, CSV shows one.
 """
 
 from __future__ import annotations
 
 import csv
 import decimal
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +20,8 @@ import pyarrow as pa
 from delta_pyds.redaction import shown
 
 _WIDEST = 60
+# Controls but tab and line end; what turns the direction of writing around, or ends a line for some.
+_OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
 def json_line(value: Any) -> None:
@@ -40,10 +44,10 @@ def json_rows(batches: Iterable[pa.RecordBatch]) -> None:
 def csv_rows(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
     """A line of names, and one for each row; null is empty, nested values are JSON."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(escaped, names))
     for batch in batches:
         columns = [_values(column) for column in batch.columns]
-        writer.writerows([_cell(value) for value in row] for row in zip(*columns, strict=True))
+        writer.writerows([escaped(_cell(value)) for value in row] for row in zip(*columns, strict=True))
 
 
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -60,6 +64,16 @@ def pairs_of_text(pairs: Iterable[tuple[str, Any]]) -> None:
     width = max(len(name) for name, _ in pairs)
     for name, value in pairs:
         sys.stdout.write(f"{name.ljust(width)}  {shown(_cell(value))}".rstrip() + "\n")
+
+
+def escaped(text: str) -> str:
+    """The text without what a terminal would obey: such characters as backslash escapes. Line ends and tabs stay."""
+    return re.sub(_OBEYED, lambda match: _escape(match, "\\x{:02x}"), text)
+
+
+def _escape(match: re.Match[str], short: str) -> str:
+    code = ord(match[0])
+    return (short if code < 256 else "\\u{:04x}").format(code)
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -117,7 +131,9 @@ def _cell(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    # they stand within texts alone, where their escape means the same
+    text = msgspec.json.encode(value, enc_hook=str).decode()
+    return re.sub(_OBEYED, lambda match: _escape(match, "\\u{:04x}"), text)
 
 
 def _cut(text: str) -> str:

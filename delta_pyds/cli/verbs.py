@@ -1,6 +1,6 @@
 """What each command does: a function of its arguments, which prints a result and says how it went.
 
-Invariant: nothing that is printed comes from a log unescaped, but the rows of ``cat`` and what ``--json`` quotes.
+Invariant: nothing that is printed comes from a table or its log unescaped.
 """
 
 from __future__ import annotations

@@ -15,12 +15,19 @@ from typing import NamedTuple
 from delta_pyds.errors import ExpressionError
 
 # a backslash at its end lets a comment go on in the next line
-_BLANK = re.compile("[ \t\r\n\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+" + r"|--(?:\\\n|[^\r\n])*")
+_BLANK = re.compile(
+    "[ \t\r\n\f\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+" + r"|--[^\\\r\n]*(?:\\\n?[^\\\r\n]*)*"
+)
 # a hint within a comment opens none: Spark ends the comment where the hint ends
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
-_STRING = re.compile(r"""'(?:''|\\.|[^'\\])*'|"(?:""|\\.|[^"\\])*\"""", re.DOTALL)
+# A part of what stands between quotes, by the quote. A repetition of alternatives takes tens of bytes of memory for
+# each of its rounds, so the rounds are bounded, and the text goes on in a loop.
+_QUOTED = {
+    "'": re.compile(r"[^'\\]*(?:(?:''|\\.)[^'\\]*){0,1000}", re.DOTALL),
+    '"': re.compile(r'[^"\\]*(?:(?:""|\\.)[^"\\]*){0,1000}', re.DOTALL),
+    "`": re.compile(r"[^`]*(?:``[^`]*){0,1000}"),
+}
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
-_NAME = re.compile(r"`((?:``|[^`])*)`")
 _NUMBER = re.compile(
     r"(?P<point>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?P<fraction_suffix>BD|[DF])?(?!\w)"
     r"|(?P<whole>\d+)(?P<suffix>BD|[DFLSY])?(?!\w)",
@@ -42,6 +49,7 @@ _WORD = re.compile(r"\w+")
 _SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
 _OF_STATEMENTS = re.compile(r"[@;{}$#\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE_OR_QUOTES = re.compile(rf"{_ESCAPE.pattern}|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -140,12 +148,11 @@ def _token(text: str, position: int, statement: bool) -> Token:
     match = _RAW.match(text, position)
     if match:
         return Token("string", match[0], position, match[1] if match[1] is not None else match[2])
-    match = _STRING.match(text, position)
-    if match:
-        return Token("string", match[0], position, unescape(match[0]))
-    match = _NAME.match(text, position)
-    if match:
-        return Token("name", match[0], position, match[1].replace("``", "`"))
+    if text[position] in _QUOTED:
+        quoted = _quoted(text, position)
+        if text[position] == "`":
+            return Token("name", quoted, position, quoted[1:-1].replace("``", "`"))
+        return Token("string", quoted, position, unescape(quoted))
     match = _NUMBER.match(text, position)
     if match:
         digits = match["point"] or match["whole"]
@@ -156,8 +163,18 @@ def _token(text: str, position: int, statement: bool) -> Token:
     match = _SYMBOL.match(text, position) or (_OF_STATEMENTS.match(text, position) if statement else None)
     if match:
         return Token("symbol", match[0], position)
-    problem = "a quote is not closed" if text[position] in "'\"`" else "no such character in an expression"
-    raise syntax_error(text, position, f"near '{text[position : position + 20]}': {problem}")
+    raise syntax_error(text, position, f"near '{text[position : position + 20]}': no such character in an expression")
+
+
+def _quoted(text: str, position: int) -> str:
+    """What begins with the quote at the position, with both of its quotes."""
+    piece = _QUOTED[text[position]]
+    end, start = position + 1, position
+    while end > start:
+        start, end = end, piece.match(text, end).end()  # type: ignore[union-attr]
+    if not text.startswith(text[position], end):
+        raise syntax_error(text, position, f"near '{text[position : position + 20]}': a quote is not closed")
+    return text[position : end + 1]
 
 
 def _skip_blank(text: str, position: int) -> int:
@@ -200,20 +217,7 @@ def unescape(quoted: str) -> str:
     quote, body = quoted[0], quoted[1:-1]
     if "\\" not in body:
         return body.replace(quote * 2, quote)
-    pieces = []
-    position = 0
-    while position < len(body):
-        match = _ESCAPE.match(body, position)
-        if match:
-            pieces.append(_escaped(match))
-            position = match.end()
-        elif body.startswith(quote * 2, position):
-            pieces.append(quote)
-            position += 2
-        else:
-            pieces.append(body[position])
-            position += 1
-    joined = "".join(pieces)
+    joined = _ESCAPE_OR_QUOTES.sub(lambda match: _escaped(match) if match[0][0] == "\\" else _half(match, quote), body)
     try:
         # two escapes may spell one character in UTF-16, as in Java
         return joined.encode("utf-16", "surrogatepass").decode("utf-16")
@@ -222,6 +226,11 @@ def unescape(quoted: str) -> str:
             f"the string {shortened(quoted)} holds half of a surrogate pair, which is no character.",
             code="PARSE_SYNTAX_ERROR",
         ) from None
+
+
+def _half(match: re.Match[str], quote: str) -> str:
+    """One quote for two of those that the string stands in; others are what they are."""
+    return quote if match[0][0] == quote else match[0]
 
 
 def _escaped(match: re.Match[str]) -> str:

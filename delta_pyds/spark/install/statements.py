@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from delta_pyds.spark.sql.context import StatementContext
 
 _BY_PATH = re.compile(r"\b(delta|deltapy)`?\s*\.\s*`", re.IGNORECASE)
-_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/|\()*"
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|\()*"
 # what may change a table, or ask what only Delta knows
 _COMMAND = re.compile(
     _BLANK + r"(?:INSERT|MERGE|UPDATE|DELETE|TRUNCATE|ALTER|DROP|COMMENT|CREATE|REPLACE|OPTIMIZE|VACUUM|REORG|RESTORE|"

@@ -2,7 +2,8 @@
 
 Spark calls ``commit`` in a process of the driver's machine and passes nothing
 back. So that process leaves the answer in a file of its own user, under a name
-that ``delta_pyds.write`` drew; a classic session finds it there. Else the schema
+that ``delta_pyds.write`` drew for this one write, in the directory for temporary files: nobody else can be there first,
+and what another user put there is not read. A classic session finds it there. Else the schema
 of a load is asked for, which Spark has made by such a process too and which it
 does pass back: so the answer comes from behind Spark Connect.
 """
@@ -14,6 +15,7 @@ import json
 import logging
 import os
 import re
+import stat
 import tempfile
 import uuid
 from collections.abc import Mapping
@@ -76,14 +78,11 @@ def new_result_id() -> str:
 def leave_result(result_id: str, result: WriteResult) -> None:
     """In the process that committed. Never fails: the commit has happened."""
     try:
-        directory = _directory()
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        if not _is_ours(directory):
-            raise OSError(f"{directory} belongs to another user")
-        partial = os.path.join(directory, f"{_checked(result_id)}.partial")
-        with open(partial, "x", encoding="utf-8") as file:
+        path = _file(_checked(result_id))
+        partial = f"{path}.partial"
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             json.dump(asdict(result), file)
-        os.replace(partial, _file(result_id))
+        os.replace(partial, path)
     except (OSError, OptionError) as e:
         logger.warning("What the write did (%s) cannot be told to the session: %s", result, e)
 
@@ -123,34 +122,29 @@ def schema_with_result(result_id: str) -> StructType:
 
 
 def _taken(result_id: str) -> str | None:
-    if not _is_ours(_directory()):
-        return None
     try:
-        with open(_file(result_id), encoding="utf-8") as file:
+        # neither follows a link nor waits for a pipe that somebody put there
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with open(os.open(_file(result_id), flags), encoding="utf-8") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
             text = file.read()
-    except OSError:
+    except (OSError, ValueError):
         return None
     with contextlib.suppress(OSError):
         os.unlink(_file(result_id))
     return text
 
 
-def _directory() -> str:
-    user = os.getuid() if hasattr(os, "getuid") else ""
-    return os.path.join(tempfile.gettempdir(), f"delta_pyds-write-results-{user}")
-
-
-def _is_ours(directory: str) -> bool:
-    """Whether nobody else can have put files there."""
-    try:
-        found = os.lstat(directory)
-    except OSError:
+def _is_ours(found: os.stat_result) -> bool:
+    """Whether nobody else can have written the file."""
+    if not stat.S_ISREG(found.st_mode):
         return False
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
 def _file(result_id: str) -> str:
-    return os.path.join(_directory(), f"{result_id}.json")
+    return os.path.join(tempfile.gettempdir(), f"delta_pyds-write-result-{result_id}.json")
 
 
 def _checked(result_id: str) -> str:

@@ -333,3 +333,17 @@ def test_what_the_catalog_keeps_to_itself(
         text = page.read_text()
         assert "VACUUM START on table main.db.t is refused" in text and "OPTIMIZE on table main.db.t is refused" in text
         forget_catalogs()
+
+
+def test_no_command_prints_what_a_terminal_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    obeyed = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x202E, 0x2028, 0x2066]))
+    text = f"é\t\U0001f468\u200d\U0001f469 {obeyed} end"
+    write_rows(tmp_path, {"id": "long", f"a{chr(0x9B)}b": "string"}, [{"id": 1, f"a{chr(0x9B)}b": text}])
+    for command in (["cat"], ["cat", "--json"], ["history", "--json"], ["detail", "--json"], ["explain", "--json"]):
+        assert main([command[0], str(tmp_path), *command[1:]]) == 0
+        out = capsys.readouterr().out
+        assert not set(obeyed) & set(out), command
+        if command == ["cat", "--json"]:
+            assert json.loads(out) == {"id": 1, f"a{chr(0x9B)}b": text}
+        if command == ["cat"]:
+            assert "é\t\U0001f468\u200d\U0001f469 \\x00" in out and "\\x1b" in out and "\\u202e" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from delta_pyds.columnar.evaluate import evaluate, matches
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.expr.nodes import And, Call, Comparison, Expr, In, Not, Or, references, to_sql
 from delta_pyds.expr.parse import parse_expression, parse_predicate
+from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.stats_rewrite import AllOf, AnyOf, Bounds, OnPartition, Within, needs, skipping
 from delta_pyds.protocol.schema import (
     BOOLEAN,
@@ -320,3 +322,29 @@ def test_an_arrow_is_one_symbol() -> None:
 
 def test_comparisons_of_few_constants_stay_as_they_are_written() -> None:
     assert isinstance(predicate("i = 1"), Comparison)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*(quote + "a" * 10_000_000 for quote in "'\"`"), "'" + "''" * 2_000_000, "--" + "a" * 10_000_000],
+    ids=["single", "double", "backtick", "doubled", "comment"],
+)
+@pytest.mark.parametrize("statement", [False, True])
+def test_a_quote_without_an_end_costs_about_its_own_length(text: str, statement: bool) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(ExpressionError) as raised:
+            tokenize(f"a = {text}" if "--" not in text else f"{text}\n'", statement=statement)
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(text)
+    finally:
+        tracemalloc.stop()
+    assert len(str(raised.value)) < 2_000
+
+
+def test_long_quotes_are_what_they_stand_for() -> None:
+    for quote in "'\"`":
+        text = quote + f"a{quote}{quote}" * 5_000 + quote
+        (token, _) = tokenize(text)
+        assert token.value == f"a{quote}" * 5_000 and token.text == text
+    (token, _) = tokenize("'" + '\\n\'\'\\"""\\\\' * 5_000 + "'")
+    assert token.value == '\n\'"""\\' * 5_000

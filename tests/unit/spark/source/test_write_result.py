@@ -70,14 +70,46 @@ def test_an_answer_that_never_came_is_no_failure_and_says_that_the_write_is_done
     assert result.version is None and "the write is done" in result.reason
 
 
-def test_a_folder_that_others_can_write_to_is_not_believed_and_does_not_fail_the_commit(folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["file", "writable directory", "link"])
+def test_what_others_put_where_results_were_once_kept_keeps_no_result_away(folder: Path, kind: str) -> None:
+    blocked = folder / f"delta_pyds-write-results-{os.getuid()}"
+    if kind == "file":
+        blocked.touch()
+    elif kind == "link":
+        blocked.symlink_to(folder / "nowhere")
+    else:
+        blocked.mkdir()
+        blocked.chmod(0o777)
     result_id = new_result_id()
     leave_result(result_id, RESULT)
-    (inside,) = folder.iterdir()
-    os.chmod(inside, 0o777)
-    assert not any("metadata" in f and f["metadata"] for f in schema_with_result(result_id).jsonValue()["fields"])
-    leave_result(new_result_id(), RESULT)
-    assert len(list(inside.iterdir())) == 1
+    assert take_result(cast(Any, Session(nothing)), "deltapy", result_id) == RESULT
+
+
+@pytest.mark.parametrize("kind", ["writable", "link", "pipe", "directory", "of another user"])
+def test_a_file_that_others_can_have_written_is_not_believed(
+    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result_id = new_result_id()
+    leave_result(result_id, RESULT)
+    (file,) = folder.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    if kind == "writable":
+        file.chmod(0o666)
+    elif kind == "link":
+        file.rename(folder / "elsewhere")
+        file.symlink_to(folder / "elsewhere")
+    elif kind == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    elif kind == "directory":
+        file.unlink()
+        file.mkdir()
+    else:
+        other = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: other)
+    assert not schema_with_result(result_id).fields[0].metadata
+    # the write is done, and does not fail for it
+    leave_result(result_id, RESULT)
 
 
 @pytest.mark.parametrize("result_id", ["", "../x", "a" * 31, "A" * 32, "/etc/passwd"])
