@@ -147,7 +147,8 @@ class ColumnChunk:
     ``first_byte``: where its first page begins. ``has_dictionary``: some page may
     be one. ``encodings``: by their numbers in parquet.thrift. ``null_count``,
     ``minimum`` and ``maximum`` are None where they are not known: numbers of
-    numeric columns, bytes of those of bytes, as the file has them.
+    numeric columns, bytes of those of bytes, as the file has them. ``contradicts``: the file's statistics contradict
+    each other, so that some of them are unknown here and others may believe them.
     """
 
     physical_type: str
@@ -161,6 +162,7 @@ class ColumnChunk:
     null_count: int | None
     minimum: Any
     maximum: Any
+    contradicts: bool = False
 
     @property
     def values_share_bytes(self) -> bool:
@@ -202,10 +204,11 @@ class ParquetFooter:
     def _read(self, row_group: int, leaf: int) -> ColumnChunk:
         starts, ordered = self._places
         column = self._schema.column(leaf)
+        kind = column.physical_type
+        # bytes of a decimal compare as numbers
+        by_type = ordered[leaf : leaf + 1] == [True] and (kind != "BYTE_ARRAY" or column.logical_type.type != "DECIMAL")
         try:
-            chunk = _column_chunk(
-                self._bytes, starts[row_group][leaf], column.physical_type, leaf < len(ordered) and ordered[leaf]
-            )
+            chunk = _column_chunk(self._bytes, starts[row_group][leaf], kind, by_type)
         except (ThriftError, IndexError, TypeError, KeyError) as e:
             raise pa.ArrowInvalid(
                 f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
@@ -348,8 +351,13 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
     statistics = meta.get(_STATISTICS, {})
     nulls = statistics.get(_NULL_COUNT)
     minimum, maximum = _bounds(statistics, physical_type, ordered)
-    if minimum is not None and nulls == num_values:
-        nulls = None  # nulls alone have no bounds
+    # nulls alone have no bounds
+    nulls_alone = minimum is not None and nulls == num_values
+    crossed = minimum is not None and minimum > maximum
+    if nulls_alone:
+        nulls = None
+    if crossed:
+        minimum = maximum = None
     return ColumnChunk(
         physical_type=physical_type,
         codec=_CODECS[codec] if 0 <= codec < len(_CODECS) else "UNKNOWN",
@@ -362,6 +370,7 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         null_count=nulls if nulls is not None and 0 <= nulls <= num_values else None,
         minimum=minimum,
         maximum=maximum,
+        contradicts=nulls_alone or crossed,
     )
 
 
@@ -378,10 +387,10 @@ def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tu
     if low is None or high is None or physical_type in ("INT96", "FIXED_LEN_BYTE_ARRAY"):
         return None, None
     if plain is None:
-        return (low, high) if low <= high else (None, None)
+        return low, high
     if len(low) != plain.size or len(high) != plain.size:
         return None, None
     values = plain.unpack(low)[0], plain.unpack(high)[0]
     if physical_type == "BOOLEAN":
-        return (bool(values[0]), bool(values[1])) if values[0] <= values[1] <= 1 else (None, None)
-    return values if not any(map(math.isnan, values)) and values[0] <= values[1] else (None, None)
+        return (bool(values[0]), bool(values[1])) if max(values) <= 1 else (None, None)
+    return (None, None) if any(map(math.isnan, values)) else values

@@ -18,6 +18,8 @@ from delta_pyds.columnar.parquet_footer import ParquetFooter, open_parquet
 from delta_pyds.data.read.data_file import Naming
 from delta_pyds.errors import CorruptDataFileError, DeltaError
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType
+from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.parquet_footers import (
     I64,
@@ -184,6 +186,24 @@ def test_nulls_alone_have_no_bounds() -> None:
     assert (footer.chunk(0, 0).null_count, footer.chunk(0, 0).minimum) == (None, 1)
 
 
+@pytest.mark.parametrize("damage", ["none", "swapped", "nulls alone"])
+def test_what_contradicts_itself_is_not_given_to_sparks_reader(tmp_path: Path, damage: str) -> None:
+    """It would skip the rows."""
+    content = _content(pa.array([1, None, 3]))
+    footer = read_footer(content)
+    column = next(chunks(footer))[META_DATA][1]
+    if damage == "swapped":
+        _swapped(column)
+    elif damage == "nulls alone":
+        column[STATISTICS][1][NULL_COUNT] = [I64, 3]
+    path = tmp_path / "f.parquet"
+    path.write_bytes(with_footer(content, footer))
+    state, file = state_of(tmp_path, struct(("c", LONG))), ScanFile(str(path), path.stat().st_size)
+    reason = first_foreign_to_spark(LocalStorage(), state, [file])
+    assert reason is None if damage == "none" else "statistics that contradict each other" in str(reason)
+    assert scan(state, file).column("c").to_pylist() == [1, None, 3]
+
+
 def test_a_column_has_as_many_values_as_its_row_group_has_rows() -> None:
     _, footer = _with_statistics(_content(pa.array([1, None, 3])), lambda column: column[NUM_VALUES].__setitem__(1, 2))
     with pytest.raises(pa.ArrowInvalid, match="2 values of column 0 in row group 0, and 3 rows"):
@@ -217,6 +237,8 @@ import resource, sys
 from pathlib import Path
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import StorageError
+from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.tasks.scan_state import ScanFile
 from delta_pyds.protocol.schema import LONG
 from tests.support.scans import state_of, struct
