@@ -3,9 +3,10 @@
 Invariant: no byte of a footer ends the process. Arrow's Python classes for the
 columns of a row group call C++ that throws where a footer contradicts itself
 (types, codecs, statistics and histograms of another length, encryption), and
-nothing catches it there. So ``RowGroupMetaData.column`` is asked of no file that
-somebody else may have written: Arrow gives the footer back as bytes, as it
-understood it, and they are read here.
+nothing catches it there. Nor does it give a footer back as bytes: writing a
+damaged one ends the process too. So ``RowGroupMetaData.column`` is asked of no
+file that somebody else may have written. The footer's bytes are read from the
+file, and what both Arrow and this module find in them must agree.
 
 Format: parquet.thrift, ``FileMetaData``.
 """
@@ -13,6 +14,7 @@ Format: parquet.thrift, ``FileMetaData``.
 from __future__ import annotations
 
 import inspect
+import io
 import itertools
 import math
 import struct
@@ -25,6 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_pyds.columnar.thrift import (
+    I32,
+    I64,
     LIST,
     STRUCT,
     ThriftError,
@@ -51,7 +55,9 @@ _PLAIN = {
     "DOUBLE": struct.Struct("<d"),
     "BOOLEAN": struct.Struct("<B"),
 }
-_MAGIC_BYTES = 4
+# a footer is followed by its length and the magic number
+_LENGTH_BYTES, _MAGIC_BYTES = 4, 4
+_END_BYTES = _LENGTH_BYTES + _MAGIC_BYTES
 # a ColumnOrder whose field 1, TYPE_ORDER, is set
 _BY_TYPE = b"\x1c\x00\x00"
 _FILE_ROW_GROUPS, _FILE_COLUMN_ORDERS = 4, 7
@@ -63,9 +69,11 @@ _CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 # and PLAIN, DELTA_LENGTH_BYTE_ARRAY, and RLE and BIT_PACKED, which are of levels: every value has its own bytes
 _KNOWN_ENCODINGS = frozenset({0, 6, 3, 4, _PLAIN_DICTIONARY, _RLE_DICTIONARY})
-_WANTED = frozenset(
-    (_TYPE, _ENCODINGS, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS)
-)
+# a field of another type is not that field
+_WANTED = {
+    _TYPE: I32, _ENCODINGS: LIST, _CODEC: I32, _NUM_VALUES: I64, _UNCOMPRESSED: I64, _COMPRESSED: I64, _DATA_PAGE: I64,
+    _DICTIONARY_PAGE: I64, _STATISTICS: STRUCT,
+}  # fmt: skip
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 # the patterns that step over a column are worth compiling for more columns than most tasks ever see
 _WALKED_BY_HAND = 64
@@ -139,7 +147,8 @@ class ColumnChunk:
     ``first_byte``: where its first page begins. ``has_dictionary``: some page may
     be one. ``encodings``: by their numbers in parquet.thrift. ``null_count``,
     ``minimum`` and ``maximum`` are None where they are not known: numbers of
-    numeric columns, bytes of those of bytes, as the file has them.
+    numeric columns, bytes of those of bytes, as the file has them. ``contradicts``: the file's statistics contradict
+    each other, so that some of them are unknown here and others may believe them.
     """
 
     physical_type: str
@@ -153,6 +162,7 @@ class ColumnChunk:
     null_count: int | None
     minimum: Any
     maximum: Any
+    contradicts: bool = False
 
     @property
     def values_share_bytes(self) -> bool:
@@ -169,14 +179,18 @@ class ColumnChunk:
 
 
 class ParquetFooter:
-    """The columns of the row groups of a file. Nothing is read before it is asked for.
+    """The columns of the row groups of a file. Nothing is understood before it is asked for.
 
-    Raises, whatever is asked for: pa.ArrowInvalid for a footer that contradicts itself.
+    ``metadata``: what Arrow understood. ``source``: the open file, whose footer is read again here, at once; where
+    bytes come by requests, it has those of the footer already.
+
+    Raises, now and whatever is asked for: pa.ArrowInvalid for a footer that contradicts itself.
     """
 
-    def __init__(self, metadata: Any) -> None:
+    def __init__(self, metadata: Any, source: Any) -> None:
         self._metadata = metadata
         self._schema = metadata.schema
+        self._bytes = _footer_of(source, int(metadata.serialized_size))
         self._known: dict[tuple[int, int], ColumnChunk] = {}
         self._names_agree = False
 
@@ -190,14 +204,21 @@ class ParquetFooter:
     def _read(self, row_group: int, leaf: int) -> ColumnChunk:
         starts, ordered = self._places
         column = self._schema.column(leaf)
+        kind = column.physical_type
+        # bytes of a decimal compare as numbers
+        by_type = ordered[leaf : leaf + 1] == [True] and (kind != "BYTE_ARRAY" or column.logical_type.type != "DECIMAL")
         try:
-            return _column_chunk(
-                self._bytes, starts[row_group][leaf], column.physical_type, leaf < len(ordered) and ordered[leaf]
-            )
+            chunk = _column_chunk(self._bytes, starts[row_group][leaf], kind, by_type)
         except (ThriftError, IndexError, TypeError, KeyError) as e:
             raise pa.ArrowInvalid(
                 f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
             ) from e
+        rows = self._metadata.row_group(row_group).num_rows
+        if not column.max_repetition_level and chunk.num_values != rows:
+            raise pa.ArrowInvalid(
+                f"its footer has {chunk.num_values} values of column {leaf} in row group {row_group}, and {rows} rows"
+            )
+        return chunk
 
     def check_names(self) -> None:
         """Make sure that columns are called the same in both places that name them: damage to one is noticed.
@@ -216,15 +237,9 @@ class ParquetFooter:
         self._names_agree = True
 
     @cached_property
-    def _bytes(self) -> bytes:
-        sink = pa.BufferOutputStream()
-        self._metadata.write_metadata_file(sink)
-        return bytes(sink.getvalue())
-
-    @cached_property
     def _places(self) -> tuple[list[list[int]], list[bool]]:
         """Where each column of each row group begins; of each column, whether its bounds follow its type's order."""
-        data, at, number = self._bytes, _MAGIC_BYTES, 0
+        data, at, number = self._bytes, 0, 0
         groups: list[list[int]] = []
         ordered: list[bool] = []
         try:
@@ -232,6 +247,7 @@ class ParquetFooter:
             while kind:
                 if number == _FILE_ROW_GROUPS and kind == LIST:
                     _, count, at = list_header(data, at)
+                    groups = []
                     for _ in range(count):
                         starts, at = _columns_of_group(data, at)
                         groups.append(starts)
@@ -242,7 +258,30 @@ class ParquetFooter:
                 number, kind, at = field_header(data, at, number)
         except (ThriftError, TypeError) as e:
             raise pa.ArrowInvalid(f"its footer cannot be read: {e}") from e
+        columns = self._metadata.num_columns
+        if len(groups) != self._metadata.num_row_groups or any(len(starts) != columns for starts in groups):
+            raise pa.ArrowInvalid("its footer can be understood in two ways")
         return groups, ordered
+
+
+def _footer_of(source: Any, promised: int) -> bytes:
+    """The bytes of an open file's footer. ``promised``: how many they are, which spares a request."""
+    data = _last_bytes(source, promised + _END_BYTES)
+    length = int.from_bytes(data[-_END_BYTES:-_MAGIC_BYTES], "little")
+    if length + _END_BYTES != len(data):
+        # as Arrow does not count the signature of an encrypted one
+        data = _last_bytes(source, length + _END_BYTES)
+    return data[:-_END_BYTES]
+
+
+def _last_bytes(source: Any, count: int) -> bytes:
+    if isinstance(source, pa.NativeFile):
+        # at once: others may read from another place meanwhile
+        size = source.size()
+        return bytes(source.read_at(min(count, size), size - min(count, size)))
+    size = source.seek(0, io.SEEK_END)
+    source.seek(size - min(count, size))
+    return bytes(source.read(min(count, size)))
 
 
 def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
@@ -252,6 +291,7 @@ def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
     while kind:
         if number == _GROUP_COLUMNS and kind == LIST:
             _, count, at = list_header(data, at)
+            starts = []
             for _ in range(count):
                 starts.append(at)
                 end = _end_if_plain(data, at)
@@ -272,12 +312,12 @@ def _column_orders(data: bytes, at: int) -> tuple[list[bool], int]:
     if data.startswith(_BY_TYPE * count, first):
         return [True] * count, first + len(_BY_TYPE) * count
     orders, at = read(data, at, LIST)
-    return [1 in order for order in orders], at
+    return [isinstance(order, dict) and 1 in order for order in orders], at
 
 
 def _path_of_chunk(data: bytes, at: int) -> list[bytes]:
     try:
-        meta = read_fields(data, at, (_CHUNK_META_DATA,), _CHUNK_META_DATA).get(_CHUNK_META_DATA, {})
+        meta = read_fields(data, at, {_CHUNK_META_DATA: STRUCT}).get(_CHUNK_META_DATA, {})
         return [bytes(name) for name in meta.get(_PATH, ())]
     except (ThriftError, TypeError, AttributeError) as e:
         raise pa.ArrowInvalid(f"its footer has a column that cannot be read: {e}") from e
@@ -291,7 +331,8 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         if number == _CHUNK_CRYPTO_METADATA:
             raise pa.ArrowInvalid("its columns are encrypted")
         if number == _CHUNK_META_DATA and kind == STRUCT:
-            meta = read_fields(data, at, _WANTED, _STATISTICS)
+            # the fields of a plain one are in order
+            meta = read_fields(data, at, _WANTED, _STATISTICS if plain else None)
             if plain:
                 break  # what comes is no struct, so nothing of encryption
         at = skip(data, at, kind)
@@ -310,6 +351,13 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
     statistics = meta.get(_STATISTICS, {})
     nulls = statistics.get(_NULL_COUNT)
     minimum, maximum = _bounds(statistics, physical_type, ordered)
+    # nulls alone have no bounds
+    nulls_alone = minimum is not None and nulls == num_values
+    crossed = minimum is not None and minimum > maximum
+    if nulls_alone:
+        nulls = None
+    if crossed:
+        minimum = maximum = None
     return ColumnChunk(
         physical_type=physical_type,
         codec=_CODECS[codec] if 0 <= codec < len(_CODECS) else "UNKNOWN",
@@ -322,6 +370,7 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         null_count=nulls if nulls is not None and 0 <= nulls <= num_values else None,
         minimum=minimum,
         maximum=maximum,
+        contradicts=nulls_alone or crossed,
     )
 
 
@@ -334,7 +383,8 @@ def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tu
         low, high = statistics.get(_OLD_MIN), statistics.get(_OLD_MAX)
     else:
         return None, None
-    if low is None or high is None or physical_type == "INT96":
+    # an INT96 has no order, and bytes of one length have that of a decimal or their own
+    if low is None or high is None or physical_type in ("INT96", "FIXED_LEN_BYTE_ARRAY"):
         return None, None
     if plain is None:
         return low, high
@@ -343,4 +393,4 @@ def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tu
     values = plain.unpack(low)[0], plain.unpack(high)[0]
     if physical_type == "BOOLEAN":
         return (bool(values[0]), bool(values[1])) if max(values) <= 1 else (None, None)
-    return (None, None) if any(math.isnan(v) for v in values) else values
+    return (None, None) if any(map(math.isnan, values)) else values

@@ -43,8 +43,9 @@ class SkippingStatistics(Protocol):
     ``minimum`` and ``maximum`` need not be values of the file, but every value
     lies between them, with one exception: a floating maximum may leave out
     NaN. Whoever provides them has undone any rounding inwards: a maximum of
-    timestamps cut to milliseconds must come widened. Of ``null_count`` only 0
-    and ``num_records`` carry meaning.
+    timestamps cut to milliseconds must come widened; and bounds of which the
+    minimum is the greater one are unknown. Of ``null_count`` only 0 and
+    ``num_records`` carry meaning.
     """
 
     @property
@@ -91,16 +92,28 @@ def _may(skip: Skip, statistics: SkippingStatistics) -> Any:
         nulls = statistics.null_count(skip.column.path)
         return True if nulls is None else _unless_false(pc.not_equal(nulls, 0))
     if isinstance(skip, HasValue):
-        nulls, rows = statistics.null_count(skip.column.path), statistics.num_records()
-        if nulls is None or rows is None:
-            return True
-        # counts below zero are none
-        return _unless_false(pc.or_(pc.not_equal(nulls, rows), pc.less(nulls, 0)))
+        return _has_value(skip.column, statistics)
     if isinstance(skip, Bounds):
         return _bounds(skip.column, skip.op, skip.value, statistics)
     if isinstance(skip, Prefix):
         return _prefix(skip, statistics)
     return _not_within(skip, statistics) if skip.negated else _within(skip, statistics)
+
+
+def _has_value(column: Column, statistics: SkippingStatistics) -> Any:
+    """False where all rows are said to be null, and nothing contradicts it.
+
+    A bound does, and so does a number of rows that is 0: nobody writes such a file on purpose, and writers that do not
+    know the number say 0. Numbers below zero are invalid.
+    """
+    nulls, rows = statistics.null_count(column.path), statistics.num_records()
+    if nulls is None or rows is None:
+        return True
+    result = _unless_false(pc.or_(pc.not_equal(nulls, rows), pc.less_equal(rows, 0)))
+    for bound in (statistics.minimum(column.path), statistics.maximum(column.path)):
+        if bound is not None:
+            result = pc.or_(result, bound.is_valid())
+    return result
 
 
 def _combine(skip: AllOf | AnyOf, statistics: SkippingStatistics) -> Any:

@@ -7,7 +7,7 @@ a value, a position within them, or ThriftError.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -147,20 +147,19 @@ def end_of_plain_column(data: bytes, at: int) -> int | None:
     return None
 
 
-def read_fields(data: bytes, at: int, wanted: Container[int], last: int) -> dict[int, Any]:
-    """Those fields of the struct at ``at`` whose numbers are wanted, before the first that is greater than ``last``.
+def read_fields(data: bytes, at: int, wanted: Mapping[int, int], last: int | None = None) -> dict[int, Any]:
+    """The wanted fields of the struct at ``at``, by number.
 
-    In a struct that Arrow wrote they are in order.
+    ``wanted``: their numbers and types, none of them a bool; a field of another type is skipped. ``last``: where the
+    fields are in order, the last number to look for.
     """
     found: dict[int, Any] = {}
     number, kind, at = field_header(data, at, 0)
-    while kind and number <= last:
-        if number not in wanted:
-            at = skip(data, at, kind)
-        elif kind in (TRUE, FALSE):
-            found[number] = kind == TRUE
-        else:
+    while kind and (last is None or number <= last):
+        if wanted.get(number) == kind:
             found[number], at = read(data, at, kind)
+        else:
+            at = skip(data, at, kind)
         number, kind, at = field_header(data, at, number)
     return found
 

@@ -119,19 +119,20 @@ Skip = Constant | OnPartition | Bounds | Within | Prefix | HasNull | HasValue | 
 
 @dataclass(frozen=True)
 class Needs:
-    """The statistics that a ``Skip`` needs: logical names of partition columns, and paths of data columns."""
+    """The statistics that a ``Skip`` needs: logical names of partition columns, and paths of data columns.
+
+    ``bounds``: minimum and maximum, always both: they may contradict each other.
+    """
 
     partition_columns: frozenset[str] = frozenset()
-    minimum: frozenset[tuple[str, ...]] = frozenset()
-    maximum: frozenset[tuple[str, ...]] = frozenset()
+    bounds: frozenset[tuple[str, ...]] = frozenset()
     null_count: frozenset[tuple[str, ...]] = frozenset()
     num_records: bool = False
 
     def __or__(self, other: Needs) -> Needs:
         return Needs(
             self.partition_columns | other.partition_columns,
-            self.minimum | other.minimum,
-            self.maximum | other.maximum,
+            self.bounds | other.bounds,
             self.null_count | other.null_count,
             self.num_records or other.num_records,
         )
@@ -305,10 +306,5 @@ def needs(skip: Skip) -> Needs:
     if isinstance(skip, HasNull):
         return Needs(null_count=path)
     if isinstance(skip, HasValue):
-        return Needs(null_count=path, num_records=True)
-    if isinstance(skip, Bounds):
-        return Needs(
-            minimum=path if skip.op in ("=", "<>", "<", "<=") else frozenset(),
-            maximum=path if skip.op in ("=", "<>", ">", ">=") else frozenset(),
-        )
-    return Needs(minimum=path, maximum=path)
+        return Needs(bounds=path, null_count=path, num_records=True)
+    return Needs(bounds=path)

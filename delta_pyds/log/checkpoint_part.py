@@ -186,7 +186,7 @@ class CheckpointPart:
         known = None if self._content is None else _KNOWN.get(self._content)
         size = int(self._file.metadata.serialized_size)
         if known is None or known.footer_bytes != size:
-            known = _Known(ParquetFooter(self._file.metadata), size)
+            known = _Known(ParquetFooter(self._file.metadata, self._source), size)
             if self._content is not None:
                 _KNOWN.put(self._content, known)
         return known

@@ -29,7 +29,8 @@ from delta_pyds.log.file_table import STRING_MAP, TOMBSTONE_COLUMNS
 from delta_pyds.log.replay import LogReplay
 from delta_pyds.protocol.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_pyds.protocol.partition_values import PartitionValue, parse_partition_value
-from delta_pyds.protocol.schema import DataType, StructType
+from delta_pyds.protocol.schema import TIMESTAMP, DataType, StructType
+from delta_pyds.protocol.temporal import lacks_zone
 
 _ADD_COLUMNS = (
     "path", "partitionValues", "size", "modificationTime", "tags", "deletionVector", "baseRowId",
@@ -74,12 +75,12 @@ class CheckpointRows:
         self._replay = replay
         self._settings = settings
         schema, partitions = settings.schema, settings.partition_columns
+        self._types = {f.physical_name: f.data_type for f in schema if f.name in partitions}
         self._statistics = None
         self._values = None
         if settings.stats_as_struct:
             self._statistics = StatisticsConverter(statistics_type(schema, partitions, settings.statistics_columns))
-            self._values = partition_values_type(schema, partitions)
-        self._types = {f.physical_name: f.data_type for f in schema if f.name in partitions}
+            self._values = None if self._lacks_zones() else partition_values_type(schema, partitions)
         self.add_type = add_type(
             stats_as_json=settings.stats_as_json,
             statistics=None if self._statistics is None else self._statistics.target,
@@ -143,6 +144,21 @@ class CheckpointRows:
             given["dataChange"] = pa.repeat(pa.scalar(False), len(batch))
             yield pa.StructArray.from_arrays([given[f.name] for f in REMOVE], fields=list(REMOVE))
 
+    def _lacks_zones(self) -> bool:
+        """Whether some partition value is a time of whoever wrote the file, in a zone that the log does not say.
+
+        Then typed values are left out: a wrong moment, and a null, would hide the file from readers.
+        """
+        names = [name for name, data_type in self._types.items() if data_type == TIMESTAMP]
+        if not names:
+            return False
+        return any(
+            text and lacks_zone(text)
+            for batch in self._replay.adds(AddRequest(columns=("partitionValues",)))
+            for name in names
+            for text in pc.unique(_texts(batch.files.column("partitionValues"), name)).to_pylist()
+        )
+
     def _partition_values(self, maps: pa.MapArray, target: pa.StructType) -> pa.StructArray:
         columns = [self._partition_column(maps, field) for field in target]
         return pa.StructArray.from_arrays(columns, fields=list(target))
@@ -152,7 +168,7 @@ class CheckpointRows:
 
         Raises: ProtocolError for a text that is no value: a null in its place would hide the file from readers.
         """
-        texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="last").dictionary_encode()
+        texts = _texts(maps, field.name).dictionary_encode()
         try:
             values = [self._partition_value(v, self._types[field.name]) for v in texts.dictionary.to_pylist()]
         except ProtocolError as e:
@@ -184,6 +200,11 @@ def _statistics(batch: FileBatch) -> tuple[pa.StringArray, pa.StructArray | None
         elif field.name == "stats_parsed" and pa.types.is_struct(field.type):
             parsed = filter_fields.field(i)
     return pa.nulls(batch.files.num_rows, pa.string()) if texts is None else texts, parsed
+
+
+def _texts(maps: pa.MapArray, name: str) -> pa.StringArray:
+    """The texts of one partition column."""
+    return pc.map_lookup(maps, query_key=pa.scalar(name), occurrence="last")
 
 
 def _maps(maps: pa.MapArray) -> pa.MapArray:

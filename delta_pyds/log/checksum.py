@@ -124,6 +124,16 @@ def verify_checksum(checksum: VersionChecksum, state: ReplayedState) -> None:
         )
 
 
+def is_of(checksum: VersionChecksum, protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether a checksum that has protocol and metadata has these."""
+    pairs: list[tuple[str, Any, Any]] = []
+    if checksum.protocol is not None:
+        pairs += _fields("protocol", checksum.protocol, protocol, unordered=True)
+    if checksum.metadata is not None:
+        pairs += _fields("metaData", checksum.metadata, metadata)
+    return all(recorded == known for _, recorded, known in pairs)
+
+
 def _pairs(checksum: VersionChecksum, state: ReplayedState) -> list[tuple[str, Any, Any]]:
     """(name, recorded, replayed), in a form that equality is right for."""
     pairs: list[tuple[str, Any, Any]] = [

@@ -57,8 +57,11 @@ def advance_checksum(
 
     ``transactions_kept``: application transactions never expire in this table.
     Not known are removes without a size, files added again without being
-    removed, a key that occurs twice, and whatever else does not add up.
+    removed, a key that occurs twice, and whatever else does not add up; and
+    nothing is known by a previous checksum that contradicts itself.
     """
+    if not adds_up(previous):
+        return None
     change = CommitChange()
     for action in actions:
         change.take(action)
@@ -187,7 +190,7 @@ def _advance(
         num_deletion_vectors_opt=_plus(known.num_deletion_vectors_opt, change.vectors, with_vectors),
         deleted_record_counts_histogram_opt=deleted if with_vectors else None,
     )
-    return result if _adds_up(result) else None
+    return result if adds_up(result) else None
 
 
 def _with_vector_numbers(checksum: VersionChecksum) -> VersionChecksum:
@@ -208,20 +211,36 @@ def _has_deletion_vectors(protocol: Protocol) -> bool:
     return supports(protocol, Feature.DELETION_VECTORS)
 
 
-def _adds_up(checksum: VersionChecksum) -> bool:
-    """False where a commit removed what was not there, as far as the numbers show it."""
+def adds_up(checksum: VersionChecksum) -> bool:
+    """Whether its numbers can be those of one table.
+
+    False where a commit removed what was not there, as far as the numbers show it.
+    """
     numbers: list[int | None] = [
         checksum.table_size_bytes,
         checksum.num_files,
         checksum.num_deleted_records_opt,
         checksum.num_deletion_vectors_opt,
     ]
-    sizes, deleted = checksum.file_size_histogram, checksum.deleted_record_counts_histogram_opt
+    files, size_bytes = checksum.num_files, checksum.table_size_bytes
+    sizes, deleted, listed = (
+        checksum.size_histogram, checksum.deleted_record_counts_histogram_opt, checksum.all_files
+    )  # fmt: skip
+    sums = [(checksum.num_metadata, 1), (checksum.num_protocol, 1), (size_bytes if not files else 0, 0)]
     if sizes is not None:
         numbers += [*sizes.file_counts, *sizes.total_bytes]
+        sums += [(sum(sizes.file_counts), files), (sum(sizes.total_bytes), size_bytes)]
     if deleted is not None:
         numbers += deleted.deleted_record_counts
-    return all(number is None or number >= 0 for number in numbers)
+        sums.append((sum(deleted.deleted_record_counts), files))
+    if listed is not None:
+        sums += [(len(listed), files), (sum(file.size for file in listed), size_bytes)]
+    vectors = checksum.num_deletion_vectors_opt
+    return (
+        all(number is None or number >= 0 for number in numbers)
+        and all(one == other for one, other in sums)
+        and (vectors is None or vectors <= files)
+    )
 
 
 def _merged(previous: list[_A] | None, changed: dict[str, _A], most: int, key: Callable[[_A], str]) -> list[_A] | None:

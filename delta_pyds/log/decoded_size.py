@@ -35,7 +35,7 @@ def rows_at_once(longest_text: int, most: int) -> int:
 
 def longest_of_all(source: Any, metadata: pq.FileMetaData, most_rows: int) -> int:
     """Bytes of the longest text that rows of a whole file may share. Raises: pyarrow.ArrowInvalid, as for one chunk."""
-    footer, schema = ParquetFooter(metadata), metadata.schema
+    footer, schema = ParquetFooter(metadata, source), metadata.schema
     chunks = ((group, leaf) for group in range(metadata.num_row_groups) for leaf in range(metadata.num_columns))
     return max(
         (

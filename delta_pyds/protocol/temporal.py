@@ -37,6 +37,8 @@ _TIMESTAMP = re.compile(
     r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})"
     r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?(?: *([A-Za-z+-][\w/+:-]*))?)?)?)?)?)?"
 )
+# what Spark strips of a date or a time
+_SPACE = " \t\n\r\f\v"
 
 
 class TimeZone:
@@ -185,7 +187,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 def parse_date(text: str) -> int:
     """Spark's reading of a date text: ``yyyy[-m[m][-d[d][ |T anything]]]``. Raises: ValueError."""
-    match = _DATE.fullmatch(text.strip(" \t\n\r\f\v"))
+    match = _DATE.fullmatch(text.strip(_SPACE))
     if not match:
         raise ValueError(text)
     days = days_from_civil(int(match[1]), int(match[2] or 1), int(match[3] or 1))
@@ -202,7 +204,7 @@ def parse_timestamp(text: str, zone: TimeZone | None) -> int:
 
     Raises: ValueError.
     """
-    match = _TIMESTAMP.fullmatch(text.strip(" \t\n\r\f\v"))
+    match = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     if not match:
         raise ValueError(text)
     hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
@@ -223,6 +225,12 @@ def parse_timestamp(text: str, zone: TimeZone | None) -> int:
     if not -_LONG_MAX - 1 <= micros <= _LONG_MAX:
         raise ValueError(text)
     return micros
+
+
+def lacks_zone(text: str) -> bool:
+    """Whether a timestamp is that of whoever wrote it: its text names no zone. So does what is no timestamp."""
+    match = _TIMESTAMP.fullmatch(text.strip(_SPACE))
+    return match is None or match[8] is None
 
 
 def _named_zone(name: str, text: str) -> TimeZone:

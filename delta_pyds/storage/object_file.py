@@ -14,7 +14,7 @@ _ARROW_BYTES = 64 * 1024
 
 class ObjectFile(io.RawIOBase):
     """Invariant: each byte is what the object has there; a range is asked for once each time that it is read, what is
-    expected once, and the last bytes, which came with the size, never again.
+    expected once, and the last bytes, which came with the size, never again, nor a footer of which they were a part.
 
     ``size_bytes``, ``tail``: of the object, and its last bytes. ``fetch(offset, length)``: bytes of it. ``path``: its.
     """
@@ -39,9 +39,12 @@ class ObjectFile(io.RawIOBase):
         return length if self._tail[-4:] == b"PAR1" and length <= self._size else 0
 
     def short_footer(self) -> Any:
-        """The footer with what follows it, the rest of it asked for; None where Arrow's own look at the end costs no
-        request, or the last bytes are not those of a Parquet file.
+        """The footer with what follows it, the rest of it asked for and kept; None where Arrow's own look at the end
+        costs no request, or the last bytes are not those of a Parquet file.
         """
+        if self.footer_bytes > len(self._tail):
+            self.seek(-self.footer_bytes, io.SEEK_END)
+            self._tail = bytes(self.read())
         if not self.footer_bytes or len(self._tail) >= min(_ARROW_BYTES, self._size):
             return None
         self.seek(-self.footer_bytes, io.SEEK_END)

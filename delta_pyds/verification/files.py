@@ -32,6 +32,7 @@ from delta_pyds.protocol.schema import (
     StructType,
     nullable_throughout,
 )
+from delta_pyds.protocol.temporal import lacks_zone
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
@@ -185,7 +186,7 @@ class FileChecks:
         if not self._is_readable(add, field):
             return
         # without a zone a timestamp is one of the writer's session, which is not known
-        zoned = text is None or "Z" in text or field.data_type != TIMESTAMP
+        zoned = field.data_type != TIMESTAMP or not text or not lacks_zone(text)
         target = arrow_type(field.data_type)
         wanted = pa.scalar(parse_partition_value(text, field.data_type), target)
         relaxed = StructField(field.name, field.data_type, True, field.metadata)

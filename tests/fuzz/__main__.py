@@ -1,4 +1,6 @@
-"""Damage tables and read them: python -m tests.fuzz [--seed N] [--count N] [--only N [--through spark]].
+"""Damage tables and read them.
+
+python -m tests.fuzz [--seed N] [--count N] [--part footers] [--only N [--through spark]]
 
 Ends with 1 if a fault was found: a crash, a hang, an exception that is no DeltaError, wrong rows.
 """
@@ -12,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.fuzz.damage import PARTS
 from tests.fuzz.runner import run
 from tests.fuzz.verdicts import Summary
 
@@ -25,16 +28,19 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this number alone, all of its outcomes, and where the table is")
     parser.add_argument("--spark", type=int, help="how many more through Spark (default: one for each 50)")
     parser.add_argument("--through", choices=["core", "spark"], default="core", help="what reads the one of --only")
+    parser.add_argument(
+        "--part", choices=PARTS, default=PARTS[0], help="what of a table is damaged (default: anything)"
+    )
     parser.add_argument("--processes", type=int, default=2, help="how many processes read by the core (default: 2)")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if given.only is not None:
-        return _one(given.seed, given.only, given.through)
+        return _one(given.seed, given.only, given.through, given.part)
     summary, started = Summary(), time.monotonic()
     numbers = range(given.first, given.first + given.count)
     spark = range(given.first, given.first + (given.count // 50 if given.spark is None else given.spark))
     try:
-        for result in run(given.seed, numbers, given.processes, through_spark=spark):
+        for result in run(given.seed, numbers, given.processes, through_spark=spark, part=given.part):
             summary.add(result)
             if summary.total % 1_000 == 0:
                 rate = summary.total / (time.monotonic() - started)
@@ -46,10 +52,10 @@ def main() -> int:
     return 1 if summary.num_faults else 0
 
 
-def _one(seed: str, number: int, through: str) -> int:
+def _one(seed: str, number: int, through: str, part: str) -> int:
     folder = Path(tempfile.mkdtemp(prefix="delta_pyds_fuzz_"))
     core, spark = ([number], []) if through == "core" else ([], [number])
-    [result] = run(seed, core, 1, keep=folder, through_spark=spark)
+    [result] = run(seed, core, 1, keep=folder, through_spark=spark, part=part)
     for damage in result.damages:
         print(f"{damage.kind} {damage.file}: {damage.how}: {damage.what!a}")
     for verdict in result.verdicts:

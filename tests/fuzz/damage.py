@@ -15,6 +15,7 @@ from random import Random
 from tests.fuzz.byte_damage import damaged as damaged_bytes
 from tests.fuzz.byte_damage import footer_start
 from tests.fuzz.file_damage import add_file, replace_file, swap_file
+from tests.fuzz.footer_damage import damaged_footer
 from tests.fuzz.json_damage import damaged_lines
 from tests.fuzz.parquet_damage import rewritten
 from tests.fuzz.seals import damaged_vector, sealed_hint
@@ -39,8 +40,8 @@ _WEIGHTS = {"commit": 3, "checkpoint": 4, "sidecar": 4, "hint": 3, "checksum": 2
 class Damage:
     """What was done.
 
-    ``kind``: of the file. ``how``: "bytes", "footer bytes", "json", "parquet", "sealed" (changed, with a checksum that
-    fits), "swap", "place" or "name".
+    ``kind``: of the file. ``how``: "bytes", "footer bytes", "bounds" (swapped in a footer), "json", "parquet", "sealed"
+    (changed, with a checksum that fits), "swap", "place" or "name".
     """
 
     kind: str
@@ -83,8 +84,17 @@ def files_of(root: Path) -> dict[str, list[str]]:
     return found
 
 
-def apply(root: Path, others: Sequence[Path], random: Random) -> list[Damage]:
-    """Damage the table at ``root``, once or now and then twice. ``others``: roots of tables to take files from."""
+# what ``apply`` can be asked for: anything, or one thing alone
+PARTS = ("anything", "footers")
+
+
+def apply(root: Path, others: Sequence[Path], random: Random, part: str = "anything") -> list[Damage]:
+    """Damage the table at ``root``, once or now and then twice. ``others``: roots of tables to take files from.
+
+    ``part``: one of ``PARTS``.
+    """
+    if part == "footers":
+        return [_apply_to_footer(root, random)]
     done = [_apply_one(root, others, random, "")]
     if random.random() < 0.08:
         done.append(_apply_one(root, others, random, done[0].file))
@@ -126,6 +136,16 @@ def _apply_one(root: Path, others: Sequence[Path], random: Random, damaged: str)
     new, what = damaged_bytes(content, random)
     file.write_bytes(new)
     return Damage(kind, _region(content, new), name, what)
+
+
+def _apply_to_footer(root: Path, random: Random) -> Damage:
+    files = {k: found for k, names in files_of(root).items() if (found := [n for n in names if n.endswith(".parquet")])}
+    kinds = sorted(files)
+    kind = random.choices(kinds, [_WEIGHTS[k] for k in kinds])[0]
+    name = random.choice(files[kind])
+    new, what, how = damaged_footer((root / name).read_bytes(), random)
+    (root / name).write_bytes(new)
+    return Damage(kind, how, name, what)
 
 
 def _region(old: bytes, new: bytes) -> str:

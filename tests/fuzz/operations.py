@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import shutil
+import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +15,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from delta_pyds import explain, verify
+import pyarrow as pa
+
+from delta_pyds import explain, report, verify
+from delta_pyds.commands.layout.optimize import plan_optimize
+from delta_pyds.commands.layout.run import run_layout
+from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
+from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
+from delta_pyds.commands.row_changes.plan import CommandOptions
+from delta_pyds.commands.row_changes.result import Place
+from delta_pyds.commands.task_runner import LocalRunner
+from delta_pyds.data.convert.parquet_summary import ParquetSummaries
 from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
+from delta_pyds.protocol.schema import LONG, StructField, StructType
 from delta_pyds.protocol.stream_offset import StreamOffset
 from delta_pyds.spark.native.files import list_files, reasons_against_files
 from delta_pyds.spark.native.footers import first_foreign_to_spark
+from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import load_snapshot
 from tests.fuzz.tables import BaseTable
@@ -27,6 +42,7 @@ from tests.support.stream_query import Query
 
 # An error is read by a person.
 LONGEST_MESSAGE = 10_000
+_HERE = Place("process", "a damaged table")
 _ALLOWED_CONTROLS = "\n\t"
 
 
@@ -46,6 +62,7 @@ class Outcome:
 def operations(table: BaseTable) -> dict[str, Callable[[str], Any]]:
     """Every operation of the core on the table, by name. What returns rows, returns them as texts."""
     found: dict[str, Callable[[str], Any]] = {"read": _read, "verify": _verify, "stream": _stream, "native": _native}
+    found |= {"report": _report, "convert": _convert, "optimize": _optimize, "merge": _merge(table)}
     found |= {f"where {p}": _where(p) for p in table.predicates}
     found |= {f"explain {p}": _explain(p) for p in table.predicates}
     found |= {f"version {v}": _version(v) for v in table.versions}
@@ -143,6 +160,53 @@ def _native(root: str) -> str:
     if files is not None:
         reasons.append(first_foreign_to_spark(scan.snapshot.storage, scan.state, files.files) or "")
     return "\n".join(reasons)
+
+
+def _report(root: str) -> str:
+    report(root)
+    return ""
+
+
+def _convert(root: str) -> str:
+    """All that a convert asks of the files."""
+    summaries = ParquetSummaries(LocalStorage(), root, prefix_length=32, statistics_of=lambda _: None)
+    for file in plan_scan(load_snapshot(root)).files():
+        summaries.of(file.path)
+    return ""
+
+
+def _optimize(root: str) -> Counter[str]:
+    def optimize(copy: str) -> None:
+        run_layout(plan_optimize(load_snapshot(copy), (), CommandOptions()), _HERE, LocalRunner(1))
+
+    return _rows_after(optimize, root)
+
+
+def _merge(table: BaseTable) -> Callable[[str], Counter[str]]:
+    """Keys of a source, which rule files out, delete rows."""
+    key = "l" if table.name == "types" else "id"
+    source = StructType((StructField("id", LONG),))
+
+    def merge(copy: str) -> None:
+        request = MergeRequest(f"t.{key} = s.id", [MergeClauseText("matched", "delete")], "t", "s", {"predicate": "[]"})
+        rows = MergeSource(pa.table({"id": pa.array([3, 12], pa.int64())}), source)
+        run_merge(plan_merge(load_snapshot(copy), request, rows, CommandOptions()), _HERE, LocalRunner(1))
+
+    return lambda root: _rows_after(merge, root)
+
+
+def _rows_after(command: Callable[[str], None], root: str) -> Counter[str]:
+    """The rows of a copy of the table on which the command ran."""
+    with tempfile.TemporaryDirectory(prefix="delta_pyds_fuzz_") as folder:
+        copy = os.path.join(folder, "t")
+        shutil.copytree(root, copy, symlinks=True, copy_function=_copied)
+        command(copy)
+        return _read(copy)
+
+
+def _copied(source: str, target: str) -> None:
+    if os.path.isfile(source):
+        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _changes(root: str) -> Counter[str]:

@@ -48,12 +48,14 @@ Expected = dict[str, dict[str, Outcome]]
 class Place:
     """Where a process damages its tables.
 
-    ``keep``: damaged tables stay as they are. ``through``: what reads them, "core" or "spark".
+    ``keep``: damaged tables stay as they are. ``through``: what reads them, "core" or "spark". ``part``: of a table, as
+    ``apply`` takes it.
     """
 
     folder: Path
     keep: bool = False
     through: str = "core"
+    part: str = "anything"
 
     def root(self, table: BaseTable) -> Path:
         return self.folder / "tables" / table.name
@@ -70,14 +72,18 @@ def run(
     *,
     keep: Path | None = None,
     through_spark: Collection[int] = (),
+    part: str = "anything",
 ) -> Iterator[Result]:
-    """Yield the results of the numbers through the core, and of others through Spark, as they come."""
+    """Yield the results of the numbers through the core, and of others through Spark, as they come.
+
+    ``part``: what of the tables is damaged, as ``apply`` takes it.
+    """
     folder = Path(keep or tempfile.mkdtemp(prefix="delta_pyds_fuzz_"))
-    places = [Place(folder / f"{i:02d}", keep is not None) for i in range(processes)]
+    places = [Place(folder / f"{i:02d}", keep is not None, part=part) for i in range(processes)]
     core = iter(numbers)
     work = [(place, core) for place in places]
     if through_spark:
-        work.append((Place(folder / "spark", keep is not None, through="spark"), iter(through_spark)))
+        work.append((Place(folder / "spark", keep is not None, through="spark", part=part), iter(through_spark)))
     try:
         _in_a_process(lambda: _prepare([place for place, _ in work], folder / "expected"))
         expected: Expected = pickle.loads((folder / "expected").read_bytes())
@@ -240,7 +246,7 @@ def _damage_again(seed: str, place: Place, number: int) -> tuple[str, list[Any]]
         table, random = _begin(seed, number)
         for each in TABLES:
             SoundCopy(place.sound(each), place.root(each)).restore()
-        writer.send((table.name, apply(place.root(table), _others(place, table), random)))
+        writer.send((table.name, apply(place.root(table), _others(place, table), random, place.part)))
 
     process = mp.get_context("fork").Process(target=work)
     process.start()
@@ -272,7 +278,7 @@ def _work_with_spark(connection: Any, seed: str, place: Place, expected: Expecte
         while (number := connection.recv()) is not None:
             connection.send("damage")
             table, random = _begin(seed, number)
-            damages = apply(place.root(table), _others(place, table), random)
+            damages = apply(place.root(table), _others(place, table), random, place.part)
             verdicts = []
             for name, (like, operation) in spark_operations(table, random, spark, scratch).items():
                 connection.send(name)
@@ -317,7 +323,7 @@ def _ask(
     expected: dict[str, Outcome],
 ) -> Result:
     root = place.root(table)
-    damages = apply(root, _others(place, table), random)
+    damages = apply(root, _others(place, table), random, place.part)
     verdicts, report = [], None
     for name, operation in chosen(table, random).items():
         say(name)

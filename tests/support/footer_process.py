@@ -1,7 +1,8 @@
 """Reads files whose footers were changed, and says of each what came of it, in a process that this may end.
 
 ``python -m tests.support.footer_process DIRECTORY data|checkpoint SEED COUNT``: a line for each file, with its number
-and ``ok`` or the error's class.
+and ``ok`` or the error's class. With the seed ``ends`` one bit of the last bytes is another one, beginning with the
+last byte; else one thing in the footer, whatever it is, is another one.
 """
 
 from __future__ import annotations
@@ -125,6 +126,11 @@ def _all_of(looks: list[Callable[[], object]]) -> None:
 KINDS = {"data": (data_file, look_at_data), "checkpoint": (checkpoint_file, look_at_checkpoint)}
 
 
+def _with_a_bit_changed(content: bytes, number: int) -> bytes:
+    at = len(content) - 1 - number // 8
+    return content[:at] + bytes([content[at] ^ 1 << number % 8]) + content[at + 1 :]
+
+
 def main(directory: str, kind: str, seed: str, count: str) -> None:
     make, look = KINDS[kind]
     content = make()
@@ -132,7 +138,10 @@ def main(directory: str, kind: str, seed: str, count: str) -> None:
     assert with_footer(content, footer) == content
     for number in range(int(count)):
         path = Path(directory) / f"{kind}-{number}.parquet"
-        path.write_bytes(with_footer(content, mutated(footer, Random(f"{seed}-{number}"))))
+        if seed == "ends":
+            path.write_bytes(_with_a_bit_changed(content, number))
+        else:
+            path.write_bytes(with_footer(content, mutated(footer, Random(f"{seed}-{number}"))))
         outcome = "ok"
         print(number, end=" ", flush=True)
         try:

@@ -26,6 +26,7 @@ from delta_pyds.log.commit_reader import decode_commit
 from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, AddFile
 from delta_pyds.protocol.paths import commit_path
 from delta_pyds.protocol.schema import TIMESTAMP
+from delta_pyds.protocol.temporal import lacks_zone
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.scan.partition_match import in_partitions
 from delta_pyds.table.snapshot import open_snapshot
@@ -127,4 +128,4 @@ def _size(file: AddFile) -> int:
 def _lacks_zone(file: AddFile, timestamps: Sequence[str]) -> bool:
     """Whether a partition value of the file is a timestamp that does not say where it is so late."""
     values = file.partition_values or {}
-    return any(text and not text.endswith(("Z", "UTC")) for name in timestamps if (text := values.get(name)))
+    return any(lacks_zone(text) for name in timestamps if (text := values.get(name)))

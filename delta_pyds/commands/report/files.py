@@ -77,9 +77,7 @@ def read_files(
     Raises: what reading the log raises.
     """
     paths = frozenset(ranges)
-    skipping = SkippingColumns(
-        Needs(minimum=paths, maximum=paths, num_records=True), snapshot.schema, "UTC", snapshot.table_root
-    )
+    skipping = SkippingColumns(Needs(bounds=paths, num_records=True), snapshot.schema, "UTC", snapshot.table_root)
     physical = {f.name: f.physical_name for f in snapshot.schema}
     partitions = [physical[name] for name in snapshot.configuration.partition_columns]
     columns = ["size", "modificationTime", "deletionVector", "clusteringProvider"]

@@ -12,5 +12,6 @@
 - ``plan``: what a command is to do, decided before a row is read
 - ``merge``: rows of a source update, delete and insert, joined in the user's process
 - ``merge_pruning``: conditions that files are skipped by, made of the source's keys
+- ``second_look``: the files that keys rule out, looked up in their footers
 - ``merge_binding``: the texts of a merge as bound expressions
 """

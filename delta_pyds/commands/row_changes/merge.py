@@ -24,7 +24,7 @@ from delta_pyds.commands.commit import discard_files
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.find_rows import file_bundles, table_files
 from delta_pyds.commands.row_changes.merge_binding import MergeClauseText, MergeTables, bind_merge
-from delta_pyds.commands.row_changes.merge_pruning import skipping_conditions
+from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -34,6 +34,7 @@ from delta_pyds.commands.row_changes.plan import (
     target_files,
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
+from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.columns import record_batch
 from delta_pyds.data.row_changes.join import JoinedSource
@@ -42,11 +43,12 @@ from delta_pyds.data.write.store_assignment import plan_assignment
 from delta_pyds.data.write.task_session import TaskSession
 from delta_pyds.errors import ExpressionError, UserError
 from delta_pyds.expr.logic import and_
+from delta_pyds.expr.nodes import Expr
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import IDENTITY_START, StructType
 from delta_pyds.table.definition.ingest_plan import plan_ingest
 from delta_pyds.table.scan.live_files import live_files
-from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.merge import MergeRules
 from delta_pyds.tasks.scan_state import ScanState
@@ -122,8 +124,7 @@ def plan_merge(snapshot: Snapshot, request: MergeRequest, source: MergeSource, o
     check_may_change(snapshot, "MERGE" if all(c.kind == "not_matched" for c in request.clauses) else "UPDATE")
     rules = bind_request(snapshot, request, source.schema, options)
     joined = JoinedSource(_one_batch(source), rules.on)
-    conditions = () if rules.not_matched_by_source else skipping_conditions(rules.on, joined.keys)
-    scan = plan_scan(snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone)
+    conditions, scan = _scan(snapshot, rules, joined, options)
     target = target_files(snapshot, list(live_files(scan)), options)
     updates, inserts, checks = _column_sources(snapshot, options)
     state = change_state(
@@ -133,6 +134,30 @@ def plan_merge(snapshot: Snapshot, request: MergeRequest, source: MergeSource, o
     # row groups are skipped like files
     skipping = replace(target.scan, skip=scan.state.skip, inputs=scan.state.inputs)
     return MergePlan(change, rules, joined, skipping, timing)
+
+
+def _scan(
+    snapshot: Snapshot, rules: MergeRules, source: JoinedSource, options: CommandOptions
+) -> tuple[tuple[Expr, ...], Scan]:
+    """Conditions of all rows that the merge may meet, and the files that may hold such rows."""
+
+    def scan(conditions: Sequence[Expr]) -> Scan:
+        return plan_scan(
+            snapshot, pushed=conditions, storage_options=options.storage_options, time_zone=options.time_zone
+        )
+
+    if rules.not_matched_by_source:
+        return (), scan(())
+    own = own_conditions(rules.on)
+    keys = key_conditions(rules.on, source.keys)
+    conditions, kept = (*keys, *own), scan((*keys, *own))
+    exact, in_files = split_keys(keys, snapshot.configuration.partition_columns)
+    if in_files:
+        before = scan((*exact, *own))
+        if not bounds_hold(before, kept, in_files):
+            # row groups are skipped by all of them
+            return conditions, replace(before, selection=replace(before.selection, state=kept.state))
+    return conditions, kept
 
 
 def run_merge(plan: MergePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:

@@ -37,11 +37,15 @@ _MOST_LISTED = 1_000
 _RANGES = 64
 
 
-def skipping_conditions(on: JoinCondition, keys: Sequence[pa.Array]) -> tuple[Expr, ...]:
-    """Conditions on the table's own columns. ``keys``: the source's values of each key of the condition."""
-    conditions = [_of_key(key, values) for key, values in zip(on.keys, keys, strict=True)]
-    own = [with_columns(part, _without_side) for part in on.target if _is_plain(part)]
-    return (*(c for c in conditions if c is not None), *own)
+def key_conditions(on: JoinCondition, keys: Sequence[pa.Array]) -> tuple[Expr, ...]:
+    """What the keys say of the table's columns. ``keys``: the source's values of each key of the condition."""
+    conditions = (_of_key(key, values) for key, values in zip(on.keys, keys, strict=True))
+    return tuple(c for c in conditions if c is not None)
+
+
+def own_conditions(on: JoinCondition) -> tuple[Expr, ...]:
+    """What the condition itself says of the table's columns alone."""
+    return tuple(with_columns(part, _without_side) for part in on.target if _is_plain(part))
 
 
 def _of_key(key: JoinKey, values: pa.Array) -> Expr | None:

@@ -93,7 +93,8 @@ class ParquetSummaries:
             no table has.
         """
         with Naming(self._root, path):
-            parquet = open_parquet(self._ends.open(self._storage, path))
+            source = self._ends.open(self._storage, path)
+            parquet = open_parquet(source)
             try:
                 metadata = parquet.metadata
                 # one look at it: threads share it
@@ -102,7 +103,8 @@ class ParquetSummaries:
                     columns = self._last = _Columns.of(path, parquet)
                 chosen = self._statistics_of(columns.fields)
                 leaves = [leaf for leaf in columns.leaves if chosen is None or leaf.path in chosen]
-                statistics = tuple(_statistics(columns, leaves, metadata, self._prefix_length))
+                footer = ParquetFooter(metadata, source)
+                statistics = tuple(_statistics(columns, leaves, metadata, footer, self._prefix_length))
                 return ParquetSummary(columns.fields, int(metadata.num_rows), statistics)
             finally:
                 parquet.close(force=True)
@@ -272,10 +274,9 @@ def _kind(
 
 
 def _statistics(
-    columns: _Columns, leaves: Sequence[_Leaf], metadata: Any, prefix_length: int
+    columns: _Columns, leaves: Sequence[_Leaf], metadata: Any, footer: ParquetFooter, prefix_length: int
 ) -> Iterator[ColumnStatistics]:
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    footer = ParquetFooter(metadata)
     cut = not str(columns.writer or "").startswith(EXACT_WRITERS)
     for leaf in leaves:
         found = [_parsed(footer.chunk(i, leaf.number), cut) for i in range(len(groups))]

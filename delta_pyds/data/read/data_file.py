@@ -38,7 +38,7 @@ class DataFile:
     """An open Parquet file; ``path`` and ``table`` are for messages.
 
     ``reopened``: the same file again, but that columns of these names are decoded as dictionaries; None does without.
-    ``source``: what the bytes come from.
+    ``source``: what the bytes come from. ``told``: what can be told which of them will be read, where it can.
     """
 
     parquet: pq.ParquetFile
@@ -46,6 +46,7 @@ class DataFile:
     table: str
     reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
     source: Any = None
+    told: Any = None
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
@@ -64,7 +65,7 @@ class DataFile:
     @cached_property
     def footer(self) -> ParquetFooter:
         """What the footer says of the columns of each row group; to be asked within ``Naming``."""
-        return ParquetFooter(self.metadata)
+        return ParquetFooter(self.metadata, self.source)
 
     @cached_property
     def key_values(self) -> Mapping[bytes, bytes]:
@@ -91,11 +92,11 @@ class DataFile:
 
     def expect(self, row_groups: Sequence[int], leaves: Sequence[int]) -> Expectation:
         """Ask a store now for what ``decode`` will read, which also does so."""
-        if not hasattr(self.source, "expect"):
+        if not hasattr(self.told, "expect"):
             return Expectation()
         with Naming(self.table, self.path):
             chunks = [self.footer.chunk(group, leaf) for group in row_groups for leaf in leaves]
-            return expect(self.source, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
+            return expect(self.told, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
 
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
@@ -175,7 +176,7 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
                 )
             return again[dictionaries]
 
-        yield DataFile(parquet, file.path, state.table_root, reopened, told)
+        yield DataFile(parquet, file.path, state.table_root, reopened, source, told)
     finally:
         parquet.close(force=True)
 

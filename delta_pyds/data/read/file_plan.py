@@ -175,7 +175,11 @@ class FilePlan:
             skip = change_type.without_change_type(skip)
         if skip is None:
             return list(row_groups)
-        statistics = RowGroupStatistics(
+        return kept_row_groups(skip, self.statistics(row_groups), row_groups)
+
+    def statistics(self, row_groups: Sequence[RowGroup]) -> RowGroupStatistics:
+        """What the footer says of the scan's columns in these row groups."""
+        return RowGroupStatistics(
             self._data.metadata,
             self._data.footer,
             row_groups,
@@ -183,7 +187,6 @@ class FilePlan:
             self._partition,
             julian=self._julian_dates or self._julian_int96,
         )
-        return kept_row_groups(skip, statistics, row_groups)
 
     def _bind_path(self, path: tuple[str, ...]) -> Binding | None:
         """The binding of a column without parts; None where the footer has no statistics for the path."""

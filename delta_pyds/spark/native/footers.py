@@ -112,7 +112,11 @@ class _FooterCheck:
                 # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
             with Naming(self._state.table_root, file.path):
-                return _of_codecs(data, needed.leaves) or _of_nulls(data, needed.not_null)
+                return (
+                    _of_codecs(data, needed.leaves)
+                    or _of_nulls(data, needed.not_null)
+                    or _of_statistics(data, needed.leaves)
+                )
 
 
 def _apart(field: StructField) -> StructField:
@@ -125,6 +129,14 @@ def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
             codec = data.footer.chunk(0, leaf).codec
             if codec not in _CODECS:
                 return f"the data file '{data.path}' is compressed with {codec.lower()}"
+    return None
+
+
+def _of_statistics(data: DataFile, leaves: Sequence[int]) -> str | None:
+    """Spark's reader would skip rows by them."""
+    for group in range(data.metadata.num_row_groups):
+        if any(data.footer.chunk(group, leaf).contradicts for leaf in leaves):
+            return f"the footer of the data file '{data.path}' has statistics that contradict each other"
     return None
 
 

@@ -32,6 +32,7 @@ from delta_pyds.commands.row_changes.plan import (
     target_files,
 )
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
+from delta_pyds.commands.row_changes.second_look import bounds_hold, split_keys
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
 from delta_pyds.expr.nodes import TRUE, And, Expr
 from delta_pyds.spark.planning.types import from_spark, to_spark
@@ -54,6 +55,7 @@ from delta_pyds.spark.row_changes.place import (
 from delta_pyds.spark.row_changes.stand_in import alias_of, stand_in
 from delta_pyds.spark.row_changes.target_frame import TargetFrame, target_frame
 from delta_pyds.spark.source.error_transport import errors_as_they_were
+from delta_pyds.table.scan.scan import Scan, plan_scan
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.tasks.changed_rows import ACTION_COLUMN, SOURCE_ROW_COLUMN, Action, ChangeState
 from delta_pyds.tasks.write_state import TaskOutput
@@ -240,7 +242,7 @@ class _Run:
     # --- planning
 
     def _pruning(self) -> Pruning:
-        return pruning(
+        found = pruning(
             self.plan.merge.on.sql,
             self.snapshot.schema,
             self.source,
@@ -249,6 +251,18 @@ class _Run:
             supports=self.snapshot.configuration.supports,
             time_zone=self.options.time_zone,
             ansi=self.options.ansi,
+        )
+        exact, in_files = split_keys(found.keys, self.snapshot.configuration.partition_columns)
+        if in_files and not bounds_hold(self._scan((*found.own, *exact)), self._scan(found.files), in_files):
+            return found.without_keys()
+        return found
+
+    def _scan(self, conditions: Sequence[Expr]) -> Scan:
+        return plan_scan(
+            self.snapshot,
+            pushed=conditions,
+            storage_options=self.target.storage_options,
+            time_zone=self.target.time_zone,
         )
 
     def _table(self) -> TargetFrame:

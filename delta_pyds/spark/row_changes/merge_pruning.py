@@ -7,7 +7,7 @@ or one that our own evaluator does not know, nothing is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from delta_pyds.columnar.evaluate import evaluate
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.row_changes.merge_binding import MergeTables, bind_join_condition
-from delta_pyds.commands.row_changes.merge_pruning import skipping_conditions
+from delta_pyds.commands.row_changes.merge_pruning import key_conditions, own_conditions
 from delta_pyds.data.row_changes.join import both_sides
 from delta_pyds.errors import DeltaError
 from delta_pyds.expr.nodes import (
@@ -54,12 +54,23 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class Pruning:
-    """``files``: conditions that every row of the target keeps that meets a row of the source, for skipping files.
-    ``rows``: a few of them as SQL text, for skipping parts of files too.
+    """Conditions that every row of the target keeps that meets a row of the source, for skipping files.
+
+    ``own``: what the merge's condition says of the target's columns alone. ``keys``: what the source's keys say.
+    ``rows``, ``own_rows``: a few of both, and of ``own``, as SQL text, for skipping parts of files too.
     """
 
-    files: tuple[Expr, ...] = ()
+    own: tuple[Expr, ...] = ()
+    keys: tuple[Expr, ...] = ()
     rows: str | None = None
+    own_rows: str | None = None
+
+    @property
+    def files(self) -> tuple[Expr, ...]:
+        return (*self.own, *self.keys)
+
+    def without_keys(self) -> Pruning:
+        return Pruning(self.own, (), self.own_rows, self.own_rows)
 
 
 def pruning(
@@ -84,8 +95,9 @@ def pruning(
     except (DeltaError, pa.ArrowException) as e:
         logger.debug("Nothing prunes the target of the merge: %s", e)
         return Pruning()
-    files: list[Expr] = [*skipping_conditions(JoinCondition((), on.target), [])]
-    few = list(files)
+    own = own_conditions(on)
+    files: list[Expr] = []
+    few: list[Expr] = []
     for key, values in zip(on.keys, keys, strict=True):
         if values is None:
             continue
@@ -93,11 +105,10 @@ def pruning(
         if between is not None:
             few.append(between)
         if source.rows is not None:
-            files += skipping_conditions(JoinCondition((key,)), [values])
+            files += key_conditions(JoinCondition((key,)), [values])
         elif between is not None:
             files.append(between)
-    texts = [text for part in few if (text := _text(part)) is not None]
-    return Pruning(tuple(files), " AND ".join(f"({text})" for text in texts) or None)
+    return Pruning(own, tuple(files), _texts((*own, *few)), _texts(own))
 
 
 def _unpadded(on: JoinCondition, target: StructType) -> JoinCondition:
@@ -168,7 +179,7 @@ def _between(key: JoinKey, values: pa.Array) -> Expr | None:
         return None
     found = pc.min_max(values)
     ends = pa.array([found["min"], found["max"]], values.type)
-    for condition in skipping_conditions(JoinCondition((key,)), [ends]):
+    for condition in key_conditions(JoinCondition((key,)), [ends]):
         # an end that the column's type does not hold is not among them: then the other one is no end of a range
         if (
             isinstance(condition, In)
@@ -190,6 +201,12 @@ def _is_ordered(data_type: pa.DataType) -> bool:
         or types.is_timestamp(data_type)
         or types.is_decimal(data_type)
     )
+
+
+def _texts(parts: Iterable[Expr]) -> str | None:
+    """Those conditions that have a text, as one; None where none has."""
+    texts = [text for part in parts if (text := _text(part)) is not None]
+    return " AND ".join(f"({text})" for text in texts) or None
 
 
 def _text(expr: Expr) -> str | None:

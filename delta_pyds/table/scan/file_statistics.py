@@ -52,14 +52,13 @@ class SkippingColumns:
         }
         self.physical: dict[Path, tuple[Path, DataType]] = {}
         self.without_bounds: set[Path] = set()
-        for path in needs.minimum | needs.maximum | needs.null_count:
+        for path in needs.bounds | needs.null_count:
             physical, data_type, widened = _physical(schema, path)
             self.physical[path] = physical, data_type
             if widened:
                 self.without_bounds.add(path)
         self._leaves = tuple(
-            [("minValues", p) for p in sorted(needs.minimum)]
-            + [("maxValues", p) for p in sorted(needs.maximum)]
+            [(kind, p) for kind in ("minValues", "maxValues") for p in sorted(needs.bounds)]
             + [("nullCount", p) for p in sorted(needs.null_count)]
         )
         self._num_records = needs.num_records
@@ -129,9 +128,20 @@ class SkippingColumns:
         Raises: ProtocolError for a partition value that is not of its type; it names the file where ``add`` does.
         """
         statistics = self._statistics_of(add)
-        return tuple(self._column(kind, name, add, statistics) for kind, name in self._wanted)
+        bounds: dict[tuple[str, Path], pa.Array | None] = {}
+        for path in {name for kind, name in self._leaves if kind != "nullCount"} - self.without_bounds:
+            physical, data_type = self.physical[path]
+            bounds["minValues", path], bounds["maxValues", path] = _bounds(statistics, physical, data_type)
+        return tuple(self._column(kind, name, add, statistics, bounds) for kind, name in self._wanted)
 
-    def _column(self, kind: str, name: Any, add: pa.StructArray, statistics: pa.StructArray | None) -> pa.Array | None:
+    def _column(
+        self,
+        kind: str,
+        name: Any,
+        add: pa.StructArray,
+        statistics: pa.StructArray | None,
+        bounds: Mapping[tuple[str, Path], pa.Array | None],
+    ) -> pa.Array | None:
         if kind == "partition":
             physical, data_type = self.partition_types[name]
             texts = partition_strings(add, physical)
@@ -141,10 +151,9 @@ class SkippingColumns:
             )
         if kind == "numRecords":
             return _integers(_dig(statistics, ("numRecords",)))
-        path, data_type = self.physical[name]
         if kind == "nullCount":
-            return _integers(_dig(statistics, (kind, *path)))
-        return None if name in self.without_bounds else _bound(_dig(statistics, (kind, *path)), kind, data_type)
+            return _integers(_dig(statistics, (kind, *self.physical[name][0])))
+        return bounds.get((kind, name))
 
     def _statistics_of(self, add: pa.StructArray) -> pa.StructArray | None:
         names = {field.name for field in add.type}
@@ -186,15 +195,32 @@ class FileStatistics:
         return self._known.get(_NUM_RECORDS)
 
 
-def _bound(found: pa.Array | None, kind: str, data_type: DataType) -> pa.Array | None:
-    typed = None if found is None else _typed(found, data_type)
-    if typed is None:
+def _bounds(
+    statistics: pa.StructArray | None, path: Path, data_type: DataType
+) -> tuple[pa.Array | None, pa.Array | None]:
+    """Minimum and maximum of a column, by its physical path, so wide that every value lies between them.
+
+    Where the minimum is the greater one, both are unknown. They are compared as they stand in the log: widened, they
+    may not contradict each other any more.
+    """
+    found = (_dig(statistics, (kind, *path)) for kind in ("minValues", "maxValues"))
+    low, high = (None if bound is None else _typed(bound, data_type) for bound in found)
+    if low is not None and high is not None:
+        contradict = pc.greater(low, high)
+        if pc.any(contradict).as_py():
+            low, high = (pc.if_else(contradict, pa.scalar(None, bound.type), bound) for bound in (low, high))
+    return _widened(low, data_type, -1), _widened(high, data_type, 1)
+
+
+def _widened(bound: pa.Array | None, data_type: DataType, direction: int) -> pa.Array | None:
+    """A bound moved outwards by what may have been rounded away of it."""
+    if bound is None:
         return None
-    if kind == "maxValues" and pa.types.is_timestamp(typed.type):
-        return _raise_by_a_millisecond(typed)
+    if direction > 0 and pa.types.is_timestamp(bound.type):
+        return _raise_by_a_millisecond(bound)
     if isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DOUBLE_DIGITS:
-        return _widen_decimal(typed, data_type, -1 if kind == "minValues" else 1)
-    return typed
+        return _widen_decimal(bound, data_type, direction)
+    return bound
 
 
 def partition_strings(add: pa.StructArray, physical_name: str) -> pa.Array:

@@ -57,7 +57,8 @@ def log_answers(snapshot: Snapshot, asked: Sequence[tuple[str, str | None]]) -> 
         bounds = {name.lower(): _bounds(snapshot, name) for _, name in asked if name is not None}
         rows = 0
         for stats, deleted, values in _files(snapshot, partitioned=any(b.partition for b in bounds.values())):
-            live = _whole(stats.get("numRecords"), at_least=0) - deleted
+            # writers that do not know the number say 0
+            live = _whole(stats.get("numRecords"), at_least=1) - deleted
             if live < 0:
                 return None
             rows += live
@@ -115,8 +116,11 @@ def _add_bounds(bounds: _Bounds, stats: dict[str, Any], deleted: int, partition:
     )
     if least is None and most is None and nulls == stats["numRecords"]:
         return
-    for value in (least, most):
-        bounds.add(_days(value) if data_type == DATE else _whole(value))
+    low, high = (_days(value) if data_type == DATE else _whole(value) for value in (least, most))
+    if low > high or nulls == stats["numRecords"]:
+        raise _UnknownError  # they contradict each other
+    for value in (low, high):
+        bounds.add(value)
 
 
 def _whole(value: Any, at_least: int | None = None) -> int:

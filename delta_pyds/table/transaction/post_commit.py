@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delta_pyds.catalog.managed import CHECKPOINT, CHECKSUM, allows, is_catalog_managed
-from delta_pyds.log.checksum import VersionChecksum, read_checksum
+from delta_pyds.log.checksum import VersionChecksum, is_of, read_checksum
 from delta_pyds.log.checksum_writer import (
+    adds_up,
     advance_checksum,
     checksum_path,
     compute_checksum,
@@ -102,7 +103,7 @@ def after_commit(
 
 
 def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum | None:
-    """The checksum of a commit from that of the version before it; None where that is not known.
+    """The checksum of a commit from that of the version before it; None where that is not known, or is of other tables.
 
     Where the version before has no checksum file, for its writer has died or
     is about to write it, an older one is brought forward through the commits in between.
@@ -121,13 +122,27 @@ def next_checksum(storage: Storage, commit: CommittedVersion) -> VersionChecksum
     previous = previous or _brought_forward(storage, root, version - 1)
     if previous is None:
         return None
-    return advance_checksum(
+    checksum = advance_checksum(
         previous,
         commit.actions(),
         in_commit_timestamp=commit.info.in_commit_timestamp,
         txn_id=commit.info.txn_id,
         transactions_kept=_transactions_kept(commit.metadata),
     )
+    if checksum is None or (_is_before(previous, commit) and is_of(checksum, commit.protocol, commit.metadata)):
+        return checksum
+    _logger.warning(
+        "No version checksum was written for version %d of table %s: the one before it is of another protocol, other "
+        "metadata or a later time than the table's.",
+        version,
+        root,
+    )
+    return None
+
+
+def _is_before(checksum: VersionChecksum, commit: CommittedVersion) -> bool:
+    before, at = checksum.in_commit_timestamp_opt, commit.info.in_commit_timestamp
+    return before is None or at is None or before < at
 
 
 def _brought_forward(storage: Storage, table_root: str, version: int) -> VersionChecksum | None:
@@ -146,11 +161,13 @@ def _brought_forward(storage: Storage, table_root: str, version: int) -> Version
 def _of_its_commit(
     storage: Storage, table_root: str, checksum: VersionChecksum | None, version: int
 ) -> VersionChecksum | None:
-    """The checksum, unless its writer's commit is none of the table's.
+    """The checksum, unless it contradicts itself, or its writer's commit is none of the table's.
 
     Beside a log whose commits a catalog ratifies, somebody may have written a version that never was one.
     """
-    if checksum is None or not is_catalog_managed(storage):
+    if checksum is None or not adds_up(checksum):
+        return None
+    if not is_catalog_managed(storage):
         return checksum
     info = read_commit_info(storage, commit_by_name(storage, table_root, version))
     return checksum if info is not None and info.txn_id and info.txn_id == checksum.txn_id else None

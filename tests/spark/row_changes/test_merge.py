@@ -527,6 +527,29 @@ def test_keys_of_the_source_prune_the_target(spark: SparkSession, tmp_path: Path
     assert counts(result) == (1, 100, 0)  # 25 is there twice
 
 
+@KINDS_OF_SOURCE
+def test_keys_are_found_whatever_the_log_says_of_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    """The reference prunes no file by keys: a row that is not found would be inserted a second time."""
+    path = tmp_path / "t"
+    for start in (0, 10):
+        rows = [(i, f"v{i}", i) for i in range(start, start + 10)]
+        delta_pyds.write(spark.createDataFrame(rows, COLUMNS).coalesce(1), path, mode="append", properties=VECTORS)
+    log = path / "_delta_log" / f"{1:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            stats = json.loads(action["add"]["stats"])
+            stats["minValues"]["id"], stats["maxValues"]["id"] = 15, 16
+            action["add"]["stats"] = json.dumps(stats)
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+    source = source_of(spark, [(2, "x", 1), (12, "y", 2), (99, "z", 3)])
+    handle = TableHandle(spark, str(path), alias="t", engine="spark")
+    result = merge_rows(handle, source, ON, [UPDATE_ALL, INSERT_ALL])
+    assert counts(result) == (2, 0, 1)
+    assert [row[1] for row in rows_of(spark, path) if row[0] == 12] == ["y"]
+
+
 @pytest.mark.one_case_in(3)
 @KINDS_OF_SOURCE
 @pytest.mark.parametrize("beyond", [(10**12,), (-(10**12),), (-(10**12), 10**12)], ids=["above", "below", "both"])

@@ -182,7 +182,16 @@ def test_a_long_list_is_looked_at_in_ranges() -> None:
 
 def test_unknown_counts_of_records_prove_nothing() -> None:
     assert kept("i IS NOT NULL", Statistics("i", [(None, None, 0), (None, None, 3)], None)) == [True, True]
-    assert kept("i IS NOT NULL", Statistics("i", [(None, None, 0), (None, None, 3)], [0, None])) == [False, True]
+    assert kept("i IS NOT NULL", Statistics("i", [(None, None, 3), (None, None, 3)], [3, None])) == [False, True]
+    # writers that do not know the number say 0
+    assert kept("i IS NOT NULL", Statistics("i", [(None, None, 0), (1, 3, 0)], [0, 0])) == [True, True]
+    assert kept("i > 2", Statistics("i", [(None, None, 0), (1, 3, 0)], [0, 0])) == [True, True]
+
+
+def test_nulls_alone_have_no_bounds() -> None:
+    statistics = Statistics("i", [(1, 3, 3), (1, None, 3), (None, 3, 3), (None, None, 3)], [3] * 4)
+    for text in ("i IS NOT NULL", "i = 2", "i >= 2"):
+        assert kept(text, statistics) == [True, True, True, False], text
 
 
 def test_the_first_part_that_rules_a_file_out_is_told() -> None:

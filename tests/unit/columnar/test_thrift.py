@@ -45,7 +45,7 @@ def _columns(names: list[str], **options: object) -> tuple[bytes, list[int]]:
     pq.write_table(
         pa.table({n: pa.array([1, None] if i % 2 else ["x", None]) for i, n in enumerate(names)}), sink, **options
     )
-    footer = ParquetFooter(pq.ParquetFile(sink).metadata)
+    footer = ParquetFooter(pq.ParquetFile(sink).metadata, sink)
     return footer._bytes, footer._places[0][0]
 
 

@@ -111,8 +111,8 @@ def test_in_lists_are_sorted_as_the_values_compare() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("i < 1", Needs(minimum=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
-        ("i > 1", Needs(maximum=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
+        ("i < 1", Needs(bounds=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
+        ("i > 1", Needs(bounds=frozenset({("i",)}), null_count=frozenset({("i",)}), num_records=True)),
         ("st.x IS NULL", Needs(null_count=frozenset({("st", "x")}))),
         ("p = 1 AND q IS NULL", Needs(partition_columns=frozenset({"p", "q"}))),
         ("1 = 1", Needs()),

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from delta_pyds import verify
 from delta_pyds.errors import CorruptLogError, ProtocolError, StorageError
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.checkpoint_part import CheckpointPart
@@ -585,3 +586,33 @@ def test_nothing_is_lost_on_top_of_a_checkpoint_that_another_program_wrote(
     after = load_snapshot(str(tmp_path))
     assert (facts(after), tombstones(after), small(after)) == expected
     assert len(list(plan_scan(after, where="id = 7").files())) == 1
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("2026-01-01 00:00:00", False),
+        ("2026-01-01", False),
+        ("2026-01-01 00:00:00.000001", False),
+        ("2026-01-01T00:00:00.000000Z", True),
+        ("2026-01-01 00:00:00+01:00", True),
+        ("2026-01-01 00:00:00 UTC", True),
+        (None, True),
+    ],
+)
+def test_times_of_a_zone_that_nobody_says_are_no_typed_partition_values(
+    tmp_path: Path, policy: str, text: str | None, typed: bool
+) -> None:
+    """Without a zone it is a time of the system that wrote it. A wrong moment, or a null, would hide the file."""
+    properties = {"delta.checkpointPolicy": "v2"} if policy == "v2" else {}
+    table = TableBuilder(tmp_path, {"id": "long", "at": "timestamp", "p": "string"}, ["at", "p"], properties)
+    table.create()
+    table.append([{"id": 1}], partition_values={"at": "2025-01-01T00:00:00.000000Z", "p": "a"})
+    table.append([{"id": 2}], partition_values={"at": text, "p": "b"})
+    checkpoint(tmp_path)
+    files = [*table.log_path.glob("*.checkpoint*.parquet"), *table.log_path.glob("_sidecars/*.parquet")]
+    adds = [row["add"] for file in files for row in pq.read_table(file).to_pylist() if row.get("add")]
+    assert len(adds) == 2 and all(("partitionValues_parsed" in add) == typed for add in adds)
+    assert all("stats_parsed" in add for add in adds)
+    assert not verify(str(tmp_path)).findings

@@ -256,7 +256,7 @@ def test_a_footer_is_read_once_for_each_content(table: TableBuilder, monkeypatch
     table.cleanup_log(4)
     read: list[Any] = []
     real = checkpoint_part.ParquetFooter
-    monkeypatch.setattr(checkpoint_part, "ParquetFooter", lambda metadata: read.append(metadata) or real(metadata))
+    monkeypatch.setattr(checkpoint_part, "ParquetFooter", lambda *of: read.append(of) or real(*of))
     monkeypatch.setattr(checkpoint_part, "_KNOWN", BoundedCache(1 << 20))
     for times, expected in ((100, 1), (200, 2)):
         os.utime(file, (times, times))

@@ -18,14 +18,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.row_changes import second_look
 from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
 from delta_pyds.commands.row_changes.merge import MergeRequest, MergeSource, plan_merge, run_merge
 from delta_pyds.commands.row_changes.merge_binding import MergeClauseText
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.row_changes.update import plan_update, run_update
+from delta_pyds.data.read.reader import read
 from delta_pyds.errors import DeltaError
-from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.table.scan.log_answers import log_answers
+from delta_pyds.table.scan.scan import plan_scan
+from delta_pyds.table.snapshot import Snapshot, load_snapshot
+from delta_pyds.tasks.scan_state import ScanFile
 from tests.support.sampling import sampled
 from tests.support.table_builder import TableBuilder
 from tests.support.table_writes import read_rows, struct
@@ -47,8 +52,8 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
-# --- lies: each changes the ``add`` of the second of three files, or the file itself. Not among them is what skipping
-# believes: sound bounds of other rows, and a file that is said to have none.
+# --- lies: each changes the ``add`` of the second of three files, or the file itself. Not among them are sound bounds
+# of other rows: skipping believes them, but where a merge looks for its keys.
 
 
 def _stats(**said: Any) -> Callable[[Row, Path], None]:
@@ -56,6 +61,17 @@ def _stats(**said: Any) -> Callable[[Row, Path], None]:
         add["stats"] = json.dumps({**json.loads(add["stats"]), **said})
 
     return lie
+
+
+def _bounds_swapped(add: Row, _: Path) -> None:
+    stats = json.loads(add["stats"])
+    stats["minValues"], stats["maxValues"] = stats["maxValues"], stats["minValues"]
+    add["stats"] = json.dumps(stats)
+
+
+def _nulls_alone(add: Row, _: Path) -> None:
+    stats = json.loads(add["stats"])
+    add["stats"] = json.dumps({**stats, "nullCount": dict.fromkeys(SCHEMA, stats["numRecords"])})
 
 
 def _add(**said: Any) -> Callable[[Row, Path], None]:
@@ -118,6 +134,9 @@ LIES: dict[str, Callable[[Row, Path], None]] = {
     "more rows than there are": _stats(numRecords=11),
     "fewer rows than there are": _stats(numRecords=9),
     "one row": _stats(numRecords=1),
+    "no row": _stats(numRecords=0),
+    "bounds that are swapped": _bounds_swapped,
+    "nulls alone beside bounds": _nulls_alone,
     "a negative number of rows": _stats(numRecords=-5),
     "more rows than memory": _stats(numRecords=2**62),
     "a text for a number of rows": _stats(numRecords="10"),
@@ -275,6 +294,84 @@ def _shown(rows: list[Row]) -> list[str]:
 
 def _files(path: Path) -> Mapping[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+_STATISTICS = ["no row", "bounds that are swapped", "nulls alone beside bounds"]
+
+
+@pytest.mark.parametrize("kind", ["vectors", "rewriting"])
+@pytest.mark.parametrize("lie", _STATISTICS)
+def test_statistics_that_contradict_themselves_hide_no_row(
+    sound: dict[str, Path], tmp_path: Path, kind: str, lie: str
+) -> None:
+    path = tmp_path / "t"
+    _lying(sound[kind], path, LIES[lie])
+    snapshot = load_snapshot(str(path))
+    for where in ("id = 12", "id IN (12, 999)", "id BETWEEN 11 AND 13", "v LIKE 'v2%' AND p = 1", "id IS NOT NULL"):
+        rows = [row for row in read_rows(path) if row["id"] == 12]
+        found = [row for file in plan_scan(snapshot, where=where).files() for row in _read(snapshot, where, file)]
+        assert [row for row in found if row["id"] == 12] == rows != [], where
+    assert log_answers(snapshot, [("min", "id"), ("max", "id")]) is None
+    _update(path, "id = 12")
+    assert [row["v"] for row in read_rows(path) if row["id"] == 12] == ["new"]
+    _delete(path, "id = 12")
+    assert 12 not in {row["id"] for row in read_rows(path)}
+
+
+def _read(snapshot: Snapshot, where: str, file: ScanFile) -> list[Row]:
+    return [row for batch in read(plan_scan(snapshot, where=where).state, file) for row in batch.to_pylist()]
+
+
+_NARROW = {"minValues": {"id": 16}, "maxValues": {"id": 17}, "nullCount": {"id": 0}}
+
+
+@pytest.mark.parametrize("kind", ["vectors", "rewriting"])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        (MergeClauseText("matched", "update"), MergeClauseText("not_matched", "insert")),
+        (MergeClauseText("not_matched", "insert"),),
+        (MergeClauseText("matched", "delete"),),
+    ],
+    ids=["upsert", "insert", "delete"],
+)
+def test_a_merge_finds_its_keys_whatever_the_log_says_of_a_file(
+    sound: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, clauses: Any
+) -> None:
+    """The reference prunes no file by keys: a row that is not found would be inserted a second time."""
+    path = tmp_path / "t"
+    _lying(sound[kind], path, _stats(**_NARROW))
+    before = read_rows(path)
+    _merge(path, *clauses)
+    names = {clause.kind + clause.action for clause in clauses}
+    expected = _merged(before) if "not_matchedinsert" in names else before
+    if "matchedupdate" not in names:
+        expected = before + [row for row in expected if row["id"] == 99]
+    if "matcheddelete" in names:
+        expected = [row for row in expected if row["id"] not in (3, 12, 15)]
+    assert _shown(read_rows(path)) == _shown(expected)
+    assert "contradicts the statistics that the log has of it" in caplog.text
+
+
+def test_the_footers_of_a_table_are_read_once(
+    sound: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merges one after the other, as of a stream, look only at what is new."""
+    path = tmp_path / "t"
+    shutil.copytree(sound["vectors"], path)
+    opened: list[str] = []
+    inner = second_look.open_data_file
+
+    def opening(opens: Any, state: Any, file: ScanFile) -> Any:
+        opened.append(file.path)
+        return inner(opens, state, file)
+
+    monkeypatch.setattr(second_look, "open_data_file", opening)
+    for _ in range(3):
+        # of the keys 3, 12, 15 and 99 none may be in the third file, nor in the files that the merge writes
+        _merge(path, MergeClauseText("matched", "update", condition="t.id = 3"))
+    assert len([file for file in opened if "/p=2/" in file]) == 1
+    assert len(opened) == len(set(opened))
 
 
 @pytest.mark.parametrize(("kind", "lie"), sampled([(kind, lie) for kind in TABLES for lie in LIES], one_in=12))

@@ -265,13 +265,14 @@ def test_long_maxima_of_unknown_writers_are_not_trusted(writer: str, length: int
     pq.write_table(pa.table({"c": ["a" * 40, high.decode()]}), file)
     footer = read_footer(file.getvalue())
     footer[CREATED_BY][1] = writer.encode()
-    metadata = open_parquet(pa.BufferReader(with_footer(file.getvalue(), footer))).metadata
+    source = pa.BufferReader(with_footer(file.getvalue(), footer))
+    metadata = open_parquet(source).metadata
     binding = FileColumnBinder("f", file_columns(pa.schema([("c", pa.string())])), "none").bind(
         StructField("c", STRING)
     )
     null = pa.scalar(None)
     statistics = RowGroupStatistics(
-        metadata, ParquetFooter(metadata), [RowGroup(0, 0, 2)], lambda _: binding, lambda _: null, julian=False
+        metadata, ParquetFooter(metadata, source), [RowGroup(0, 0, 2)], lambda _: binding, lambda _: null, julian=False
     )
     low, top = statistics.minimum(("c",)), statistics.maximum(("c",))
     assert low is not None and low.to_pylist() == ["a" * 40]

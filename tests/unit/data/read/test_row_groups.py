@@ -23,8 +23,8 @@ from tests.support.parquet_footers import (
 _PLACES = [(24, 4, 100), (104, None, 100), (204, 0, 200), (304, None, 0), (999, None, 50), (1049, None, 0)]
 
 
-def _metadata() -> pq.FileMetaData:
-    """The footer of three row groups of ten rows and two columns."""
+def _file() -> pa.BufferReader:
+    """A file with the footer of three row groups of ten rows and two columns."""
     file = io.BytesIO()
     pq.write_table(pa.table({"a": range(30), "b": range(30)}), file, row_group_size=10)
     footer = read_footer(file.getvalue())
@@ -34,11 +34,12 @@ def _metadata() -> pq.FileMetaData:
         del meta[DICTIONARY_PAGE]
         if dictionary is not None:
             meta[DICTIONARY_PAGE] = [I64, dictionary]
-    return open_parquet(pa.BufferReader(with_footer(file.getvalue(), footer))).metadata
+    return pa.BufferReader(with_footer(file.getvalue(), footer))
 
 
-METADATA = _metadata()
-FOOTER = ParquetFooter(METADATA)
+FILE = _file()
+METADATA = open_parquet(FILE).metadata
+FOOTER = ParquetFooter(METADATA, FILE)
 
 
 @pytest.mark.parametrize("cut", range(1, 500))

@@ -10,6 +10,7 @@ import pytest
 
 from delta_pyds.expr.stats_rewrite import Needs
 from delta_pyds.protocol.schema import (
+    BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
@@ -29,7 +30,7 @@ from delta_pyds.table.scan.file_statistics import FileStatistics, SkippingColumn
 def facts(data_type: DataType, texts: list[str | None]) -> FileStatistics:
     schema = StructType((StructField("c", data_type),))
     path = frozenset({("c",)})
-    columns = SkippingColumns(Needs(frozenset(), path, path, path, True), schema, "UTC")
+    columns = SkippingColumns(Needs(frozenset(), path, path, True), schema, "UTC")
     assert columns.json_fields == ("stats",)
     return columns.of(pa.array([{"stats": t} for t in texts], pa.struct([("stats", pa.string())])))
 
@@ -123,10 +124,51 @@ def test_long_decimals_are_widened_because_some_writers_print_doubles() -> None:
     assert bounds(DecimalType(5, 2), stats(1.25, 999.99))[0][0] == pa.scalar(1.25).cast(pa.decimal128(5, 2)).as_py()
 
 
+_SWAPPED: list[tuple[DataType, Any, Any]] = [
+    (LONG, 7, -1),
+    (DOUBLE, 1.5, -0.5),
+    (BOOLEAN, True, False),
+    (STRING, "text 1", "text"),
+    # bytes decide, not UTF-16: the emoji is the greater one
+    (STRING, "\U0001f600", "\uffff"),
+    (DATE, "2024-01-02", "2024-01-01"),
+    # what a millisecond more would hide
+    (TIMESTAMP, "2024-01-01T00:00:00.0005Z", "2024-01-01T00:00:00.0001Z"),
+    (TIMESTAMP_NTZ, "2024-01-01T00:00:00.0005", "2024-01-01T00:00:00.0001"),
+    (DecimalType(9, 2), 1.25, -1.25),
+    # what the width of a double would hide
+    (DecimalType(38, 0), 12345678901234567891, 12345678901234567890),
+]
+
+
+@pytest.mark.parametrize(("data_type", "low", "high"), _SWAPPED, ids=lambda value: str(value)[:20])
+def test_bounds_of_which_the_minimum_is_the_greater_one_are_unknown(data_type: DataType, low: Any, high: Any) -> None:
+    found = bounds(data_type, stats(low, high), stats(high, low), stats(high, high))
+    assert found[0] == (None, None)
+    assert None not in found[1] + found[2]
+
+
+def test_zeroes_are_equal_bounds() -> None:
+    assert bounds(DOUBLE, stats(0.0, -0.0)) == [(0.0, 0.0)]
+    assert bounds(DOUBLE, stats(1.0, "NaN"))[0][0] == 1.0
+
+
+def test_parsed_bounds_of_which_the_minimum_is_the_greater_one_are_unknown() -> None:
+    path = frozenset({("c",)})
+    columns = SkippingColumns(Needs(bounds=path), StructType((StructField("c", TIMESTAMP),)), "UTC")
+    one = pa.struct([("c", pa.timestamp("us", "UTC"))])
+    parsed = pa.struct([("minValues", one), ("maxValues", one)])
+    rows = [{"stats_parsed": {"minValues": {"c": low}, "maxValues": {"c": high}}} for low, high in ((2, 1), (1, 2))]
+    found = columns.of(pa.array(rows, pa.struct([("stats_parsed", parsed)])))
+    low, high = found.minimum(("c",)), found.maximum(("c",))
+    assert low is not None and high is not None
+    assert (_plain(low), _plain(high)) == ([None, 1], [None, 1002])
+
+
 def test_parsed_statistics_of_a_narrower_type_are_widened() -> None:
     schema = StructType((StructField("c", LONG),))
-    columns = SkippingColumns(Needs(frozenset(), frozenset({("c",)}), frozenset(), frozenset(), False), schema, "UTC")
-    assert columns.parsed_fields == ("stats_parsed.minValues.c",)
+    columns = SkippingColumns(Needs(bounds=frozenset({("c",)})), schema, "UTC")
+    assert columns.parsed_fields == ("stats_parsed.minValues.c", "stats_parsed.maxValues.c")
     narrow = pa.struct([("minValues", pa.struct([("c", pa.int32())]))])
     rows = [{"stats_parsed": {"minValues": {"c": 4}}}, {"stats_parsed": None}, None]
     parsed = pa.array(rows, pa.struct([("stats_parsed", narrow)]))
@@ -156,7 +198,7 @@ def test_bounds_of_a_column_that_was_a_float_are_unknown() -> None:
     """Printed as 0.7, and 0.699999988 as the double that the rows now are."""
     field = StructField("c", DOUBLE, True, {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]})
     path = frozenset({("c",)})
-    columns = SkippingColumns(Needs(frozenset(), path, path, path, True), StructType((field,)), "UTC")
+    columns = SkippingColumns(Needs(frozenset(), path, path, True), StructType((field,)), "UTC")
     found = columns.of(pa.array([{"stats": stats(0.7, 0.7)}], pa.struct([("stats", pa.string())])))
     assert found.minimum(("c",)) is None
     assert found.maximum(("c",)) is None
@@ -165,7 +207,7 @@ def test_bounds_of_a_column_that_was_a_float_are_unknown() -> None:
 
 def keys(field: StructField, zone: str = "UTC", *, partition: bool = False) -> dict[str, Any]:
     path = frozenset({(field.name,)})
-    wanted = Needs(partition_columns=frozenset({field.name})) if partition else Needs(frozenset(), path, path, path)
+    wanted = Needs(partition_columns=frozenset({field.name})) if partition else Needs(frozenset(), path, path)
     found: dict[str, Any] = {}
     for key in SkippingColumns(wanted, StructType((field,)), zone).keys:
         found[key if isinstance(key, str) else key[0]] = key
@@ -206,9 +248,7 @@ def test_half_a_surrogate_pair_is_unknown() -> None:
 
 def test_column_names_with_quotes_and_control_characters_have_statistics() -> None:
     path = frozenset({('a"\\\t',)})
-    columns = SkippingColumns(
-        Needs(frozenset(), path, path, path, True), StructType((StructField('a"\\\t', LONG),)), "UTC"
-    )
+    columns = SkippingColumns(Needs(frozenset(), path, path, True), StructType((StructField('a"\\\t', LONG),)), "UTC")
     add = pa.array([{"stats": json.dumps({"minValues": {'a"\\\t': 7}})}], pa.struct([("stats", pa.string())]))
     found = columns.of(add).minimum(('a"\\\t',))
     assert found is not None and found.to_pylist() == [7]

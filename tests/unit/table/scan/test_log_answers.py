@@ -82,6 +82,11 @@ def test_bounds_that_may_be_others_are_not_given(tmp_path: Path, column: str) ->
         '{"numRecords": 1, "minValues": {"id": 1}, "maxValues": {"id": 9223372036854775808}}',
         '{"numRecords": 1, "minValues": {"id": 1}, "maxValues": {"id": 1}, "tightBounds": false}',
         '{"numRecords": 1, "nullCount": {"id": 0}}',
+        # writers that do not know the number say 0
+        '{"numRecords": 0}',
+        '{"numRecords": 0, "minValues": {"id": 1}, "maxValues": {"id": 1}, "nullCount": {"id": 0}}',
+        '{"numRecords": 1, "minValues": {"id": 1}, "maxValues": {"id": 1}, "nullCount": {"id": 1}}',
+        '{"numRecords": 1, "minValues": {"id": 2}, "maxValues": {"id": 1}, "nullCount": {"id": 0}}',
     ],
 )
 def test_what_a_file_does_not_say_is_not_known(tmp_path: Path, stats: str | None) -> None:

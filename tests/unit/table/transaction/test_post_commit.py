@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,66 @@ def test_a_damaged_checksum_is_gone_around(caplog: pytest.LogCaptureFixture) -> 
     table.append("b", policy=ALL)
     assert checksum(table, 2).num_files == 2
     assert "is not used" in caplog.text
+
+
+def _changed(table: Table, version: int, **fields: Any) -> None:
+    path = f"{ROOT}/_delta_log/{version:020d}.crc"
+    table.storage.put(path, json.dumps(json.loads(table.storage.read(path)) | fields).encode())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"numFiles": 7},
+        {"numFiles": -1},
+        {"tableSizeBytes": 6},
+        {"numFiles": 0},
+        {"numMetadata": 2},
+        {"numProtocol": 0},
+        {"numDeletionVectorsOpt": 9},
+        {"allFiles": []},
+        {"fileSizeHistogram": {"sortedBinBoundaries": [0], "fileCounts": [3], "totalBytes": [5]}},
+    ],
+)
+def test_a_checksum_that_contradicts_itself_is_gone_around(fields: dict[str, Any]) -> None:
+    table = new()
+    table.append("a", policy=ALL)
+    _changed(table, 1, **fields)
+    table.append("b", policy=ALL)
+    assert checksum(table, 2).num_files == 2
+    assert table.snapshot().verify_checksum()
+
+
+@pytest.mark.parametrize("of", ["metadata", "protocol", "inCommitTimestampOpt"])
+def test_a_checksum_of_another_definition_is_not_advanced(of: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Its numbers may be right; what it says of the table would be repeated by every version that comes."""
+    table = new(protocol=Protocol(1, 7, None, ["inCommitTimestamp"]), properties={
+        "delta.enableInCommitTimestamps": "true", "delta.checkpointInterval": "100",
+    })  # fmt: skip
+    table.append("a", policy=ALL)
+    known = json.loads(table.storage.read(f"{ROOT}/_delta_log/{1:020d}.crc"))
+    other = {
+        "metadata": {**known["metadata"], "id": "another table"},
+        "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+        "inCommitTimestampOpt": 2**61,
+    }
+    _changed(table, 1, **{of: other[of]})
+    table.append("b", policy=ALL)
+    assert not has(table, f"{2:020d}.crc")
+    assert "is of another protocol, other metadata or a later time" in caplog.text
+
+
+def test_a_checksum_without_a_definition_is_not_advanced() -> None:
+    """Old writers left it out. One commit that brings both makes it whole."""
+    table = new()
+    table.append("a", policy=ALL)
+    path = f"{ROOT}/_delta_log/{1:020d}.crc"
+    four = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
+    table.storage.put(
+        path, json.dumps({k: v for k, v in json.loads(table.storage.read(path)).items() if k in four}).encode()
+    )
+    table.append("b", policy=ALL)
+    assert not has(table, f"{2:020d}.crc")
 
 
 def test_transactions_that_expire_are_not_in_checksums() -> None:
