@@ -16,7 +16,7 @@ from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_time
 from delta_pyds.log.listing import LogFile, LogListing, list_log, log_files, sort_log
 from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, earliest_version
 from delta_pyds.protocol.actions import Protocol, Sidecar
-from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.features import Feature, active_properties, supports
 from delta_pyds.protocol.paths import (
     SIDECAR_DIRECTORY,
     LogFileKind,
@@ -24,7 +24,7 @@ from delta_pyds.protocol.paths import (
     log_directory,
     resolve_sidecar_path,
 )
-from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
+from delta_pyds.protocol.properties import Property, TableProperties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import FileStatus, Storage
 
@@ -64,7 +64,7 @@ def clean_log(
 
     Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
     """
-    properties = parse_properties(configuration)
+    properties = active_properties(protocol, configuration)
     cutoff_ms = now_ms - retention_ms - (now_ms - retention_ms) % granularity_ms
     # what a process at work may have written is younger
     abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)

@@ -317,8 +317,9 @@ def enabled_later(path: Path) -> TableBuilder:
     table = daily(path, 20, dict.fromkeys(range(1, 20), "classic"))
     times = {"delta.inCommitTimestampEnablementVersion": "20"}
     times["delta.inCommitTimestampEnablementTimestamp"] = str(START + 20 * DAY + DAY // 2)
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}}
     for day in range(20, 30):
-        actions = [table.metadata(properties={**ICT, **times})] if day == 20 else []
+        actions = [protocol, table.metadata(properties={**ICT, **times})] if day == 20 else []
         table.commit(actions, timestamp_ms=START + day * DAY + DAY // 2)
         table.set_mtime(day, START)  # the file's time says nothing from here on
         table.checkpoint()
