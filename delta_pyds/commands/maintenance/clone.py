@@ -21,7 +21,7 @@ from urllib.parse import quote
 import msgspec
 
 from delta_pyds.catalog.managed import is_catalog_managed
-from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
+from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
 from delta_pyds.commands.maintenance.present_files import file_paths, missing_files
@@ -39,7 +39,7 @@ from delta_pyds.protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, 
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
 from delta_pyds.protocol.paths import is_absolute
-from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
@@ -120,7 +120,6 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     new_row_ids = _needs_new_row_ids(source, existing)
     metadata = _metadata(source, existing, wanted, new_row_ids=new_row_ids)
     protocol = _protocol(source, existing, metadata, wanted)
-    check_clone_protocol(protocol, parse_properties(metadata.configuration or {}))
     now_ms = time.time_ns() // 1_000_000
     keys = FileKeys.of(source)
     base = as_uri(root)
