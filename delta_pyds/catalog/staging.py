@@ -94,12 +94,15 @@ def clean_staged(store: Storage, table_root: str, cutoff_version: int, *, needed
         listed = list(store.list_from(staging_directory(table_root), ""))
     except FileNotFoundInStorageError:
         return
+    expired = []
     for status in listed:
         version = -1 if _LEFTOVER.fullmatch(status.name) else staged_version(status.name)
         if version is None or version > cutoff_version or not status.regular or status.name in needed:
             continue
         if status.modification_time_ms < now_ms - _KEPT_MS:
-            if not deleted:
-                # another engine may have published the version a moment ago
-                store.make_all_durable([log_directory(table_root)])
-            store.delete(status.path, below=table_root)
+            expired.append(status.path)
+    if expired:
+        # another engine may have published the versions a moment ago
+        store.make_all_durable([log_directory(table_root)])
+    for path in expired:
+        store.delete(path, below=table_root)

@@ -38,7 +38,7 @@ def history(arguments: argparse.Namespace) -> int:
                 snapshot.storage,
                 snapshot.table_root,
                 arguments.limit,
-                metadata_configuration_of_latest=snapshot.configuration.configuration,
+                properties_of_latest=snapshot.configuration.properties,
             )
         )
     )

@@ -100,7 +100,7 @@ class CheckpointRows:
         """The small actions as rows of a checkpoint with that schema."""
         columns = []
         for field in schema:
-            rows = [_row(a, field.type) if KINDS[type(a)] == field.name else None for a in self.small_actions]
+            rows = [row_of(a, field.type) if KINDS[type(a)] == field.name else None for a in self.small_actions]
             columns.append(pa.array(rows, field.type))
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -222,7 +222,7 @@ def _vectors(vectors: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(vectors.flatten(), fields=list(vectors.type), mask=kinds.is_null())
 
 
-def _row(action: Action, data_type: pa.DataType) -> Any:
+def row_of(action: Action, data_type: pa.DataType) -> Any:
     """A value for an Arrow struct, with the fields that the protocol requires."""
     return _pairs(msgspec.to_builtins(wire_form(action)), data_type)
 

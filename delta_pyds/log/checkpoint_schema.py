@@ -46,6 +46,12 @@ SMALL_ACTIONS: dict[str, pa.DataType] = {
     "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
 }
 
+# what V2 checkpoints have besides
+CHECKPOINT_METADATA = pa.struct([("version", pa.int64()), ("tags", STRING_MAP)])
+SIDECAR = pa.struct(
+    [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", STRING_MAP)]
+)
+
 REMOVE = pa.struct(list(TOMBSTONE_COLUMNS.items()))
 
 
@@ -87,6 +93,12 @@ def classic_schema(add: pa.StructType) -> pa.Schema:
             ("domainMetadata", small["domainMetadata"]),
         ]
     )
+
+
+def v2_schema(add: pa.StructType) -> pa.Schema:
+    """A V2 checkpoint in Parquet. Protocol: "V2 Spec"."""
+    more = [pa.field("checkpointMetadata", CHECKPOINT_METADATA), pa.field("sidecar", SIDECAR)]
+    return pa.schema([*classic_schema(add), *more])
 
 
 def sidecar_schema(add: pa.StructType) -> pa.Schema:

@@ -3,7 +3,8 @@
 A checkpoint appears whole or not at all. What a crash leaves behind is at most
 sidecars that nothing refers to.
 
-Protocol: "Checkpoints", "V2 Spec", "V1 Spec", "Sidecar Files".
+Protocol: "Checkpoints", "V2 Spec", "V1 Spec", "Sidecar Files", "Handling Backward compatibility while moving to
+UUID-named v2 Checkpoints".
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ import pyarrow.parquet as pq
 
 from delta_pyds.errors import CorruptLogError, FileExistsInStorageError
 from delta_pyds.log.checkpoint_part import CheckpointPart
-from delta_pyds.log.checkpoint_rows import KINDS, CheckpointRows, CheckpointSettings
-from delta_pyds.log.checkpoint_schema import classic_schema, short_schema_json, sidecar_schema
+from delta_pyds.log.checkpoint_rows import KINDS, CheckpointRows, CheckpointSettings, row_of
+from delta_pyds.log.checkpoint_schema import add_type, classic_schema, short_schema_json, sidecar_schema, v2_schema
+from delta_pyds.log.commit_reader import read_commit
 from delta_pyds.log.commit_writer import encode_commit, wire_form
 from delta_pyds.log.last_checkpoint import LastCheckpointHint, V2CheckpointHint
 from delta_pyds.log.replay import LogReplay
-from delta_pyds.protocol.actions import Action, CheckpointMetadata, Sidecar
+from delta_pyds.log.segment import CheckpointFiles
+from delta_pyds.protocol.actions import Action, CheckpointMetadata, Sidecar, SingleAction
 from delta_pyds.protocol.features import Feature, supports_for_readers
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import SIDECAR_DIRECTORY, join, log_directory, version_prefix
 from delta_pyds.storage.base import Storage
 
-__all__ = ["CheckpointSettings", "write_checkpoint"]
+__all__ = ["CheckpointSettings", "write_checkpoint", "write_compatibility_checkpoint"]
 
 # Readers decode and skip by row groups.
 _ROW_GROUP_ROWS = 65_536
@@ -175,6 +178,51 @@ def _write_sidecar(
 def _wrapped(action: Action) -> dict[str, Any]:
     kind = KINDS.get(type(action), "checkpointMetadata")
     return {kind: msgspec.to_builtins(wire_form(action))}
+
+
+# --- V2 under the classic name
+
+
+def write_compatibility_checkpoint(storage: Storage, table_root: str, files: CheckpointFiles) -> str | None:
+    """Give a V2 checkpoint a second file, of the classic name and the same content; None where there is one.
+
+    Readers that do not know V2 checkpoints pass over names with a UUID. In this one they find the protocol, and say
+    that they do not support the table, where they would else say that its log is damaged.
+
+    Raises: StorageError; CorruptLogError for a checkpoint that cannot be read.
+    Protocol: "Handling Backward compatibility while moving to UUID-named v2 Checkpoints".
+    """
+    path = join(log_directory(table_root), f"{version_prefix(files.version)}.checkpoint.parquet")
+    if files.kind not in ("v2-json", "v2-parquet") or storage.exists(path):
+        return None
+    [file] = files.files
+    if files.kind == "v2-parquet":
+        data = storage.read(file.path)
+    else:
+        schema = v2_schema(add_type(stats_as_json=True, statistics=None, partition_values=None))
+        lines = [named for line in read_commit(storage, file) if (named := _named(line)) is not None]
+        columns = [pa.array([row_of(a, f.type) if n == f.name else None for n, a in lines], f.type) for f in schema]
+        data = _parquet(schema, [[pa.Table.from_arrays(columns, schema=schema)]])
+    try:
+        storage.put_if_absent(path, data)
+    except FileExistsInStorageError:
+        return None
+    return path
+
+
+def _named(line: SingleAction) -> tuple[str, Action] | None:
+    """The action of a line of a checkpoint, and its kind; None for a kind of a later protocol."""
+    found = (
+        ("txn", line.txn),
+        ("add", line.add),
+        ("remove", line.remove),
+        ("metaData", line.meta_data),
+        ("protocol", line.protocol),
+        ("domainMetadata", line.domain_metadata),
+        ("checkpointMetadata", line.checkpoint_metadata),
+        ("sidecar", line.sidecar),
+    )
+    return next(((name, action) for name, action in found if action is not None), None)
 
 
 # --- rows to Parquet

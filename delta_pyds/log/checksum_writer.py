@@ -33,9 +33,8 @@ from delta_pyds.protocol.actions import (
     SetTransaction,
     SingleAction,
 )
-from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.features import Feature, active_properties, supports
 from delta_pyds.protocol.paths import join, log_directory
-from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.storage.base import Storage
 
 # The reference's bounds of what a checksum repeats.
@@ -90,7 +89,7 @@ def compute_checksum(
 
     Raises: ValueError if it has, and none is given; else as LogReplay.
     """
-    properties = parse_properties(replay.metadata.configuration or {})
+    properties = active_properties(replay.protocol, replay.metadata.configuration or {})
     if properties.in_commit_timestamps != (in_commit_timestamp is not None):
         raise ValueError("The in-commit timestamp is given for a table that has them, and for no other.")
     sizes, cardinalities, vectors = _file_numbers(replay)

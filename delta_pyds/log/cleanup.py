@@ -11,12 +11,13 @@ from itertools import islice
 from delta_pyds.errors import DeltaError, FileNotFoundInStorageError, ProtocolError
 from delta_pyds.log.checkpoint_part import CheckpointPart
 from delta_pyds.log.checkpoint_reader import Checkpoint
+from delta_pyds.log.checkpoint_writer import write_compatibility_checkpoint
 from delta_pyds.log.commit_reader import read_commit, read_commit_info
 from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_times
 from delta_pyds.log.listing import LogFile, LogListing, list_log, log_files, sort_log
 from delta_pyds.log.segment import CheckpointFiles, complete_checkpoints, earliest_version
 from delta_pyds.protocol.actions import Protocol, Sidecar
-from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.features import Feature, active_properties, supports, supports_for_readers
 from delta_pyds.protocol.paths import (
     SIDECAR_DIRECTORY,
     LogFileKind,
@@ -24,7 +25,7 @@ from delta_pyds.protocol.paths import (
     log_directory,
     resolve_sidecar_path,
 )
-from delta_pyds.protocol.properties import Property, TableProperties, parse_properties
+from delta_pyds.protocol.properties import Property, TableProperties
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.base import FileStatus, Storage
 
@@ -66,7 +67,7 @@ def clean_log(
 
     Raises: StorageError; CorruptLogError for a commit without the timestamp that it must carry.
     """
-    properties = parse_properties(configuration)
+    properties = active_properties(protocol, configuration)
     cutoff_ms = now_ms - retention_ms - (now_ms - retention_ms) % granularity_ms
     # what a process at work may have written is younger
     abandoned_ms = min(cutoff_ms, _midnight(now_ms) - _DAY_MS)
@@ -74,23 +75,36 @@ def clean_log(
     listing = _list_old(storage, table_root, cutoff_ms, properties, leftovers, abandoned_ms)
     _delete(storage, table_root, leftovers)
     keep_from = _first_to_keep(storage, listing, cutoff_ms, properties, truncate=truncate)
-    if keep_from is None:
-        return len(leftovers)
+    expired = [] if keep_from is None else _expired(listing, keep_from.version)
     protected = protected_before(configuration, protocol)
-    deleted = len(leftovers) + _clean(storage, listing, keep_from.version, abandoned_ms, protected)
-    if cleaned_before is not None and keep_from.version >= protected:
+    if expired and keep_from is not None and keep_from.version < protected:
+        _logger.info(
+            "The log of table %s is not cleaned up below version %d: the table protects its checkpoints before version "
+            "%d, and not all of them would go.",
+            table_root,
+            keep_from.version,
+            protected,
+        )
+        return len(leftovers)
+    has_v2 = supports_for_readers(protocol, Feature.V2_CHECKPOINT)
+    if expired and keep_from is not None and has_v2:
+        # first: there is no moment in which a reader that knows no V2 checkpoint finds none at all
+        write_compatibility_checkpoint(storage, table_root, keep_from)
+    if expired:
+        # of what stays, another engine may have written some and not waited until it lasts
+        storage.make_all_durable([log_directory(table_root)])
+    _delete(storage, table_root, [file.path for file in expired])
+    sidecars: list[str] = []
+    if has_v2 or any(file.name.kind is LogFileKind.CHECKPOINT for file in expired):
+        sidecars = _unreferenced_sidecars(storage, table_root, keep_from, abandoned_ms)
+        _delete(storage, table_root, sidecars)
+    if cleaned_before is not None and keep_from is not None and keep_from.version >= protected:
         cleaned_before(keep_from.version)
-    return deleted
+    return len(leftovers) + len(expired) + len(sidecars)
 
 
-def _clean(
-    storage: Storage,
-    listing: LogListing,
-    version: int,
-    abandoned_ms: int,
-    protected: int,
-) -> int:
-    table_root = listing.table_root
+def _expired(listing: LogListing, version: int) -> list[LogFile]:
+    """The files that no version from this one on needs, the oldest first."""
     expired = [
         *(file for file in listing.commits if file.version < version),
         *(file for file in listing.checksums if file.version < version),
@@ -98,25 +112,7 @@ def _clean(
         # one that begins here or before serves no version that stays, wherever it ends
         *(file for file in listing.compactions if file.version <= version),
     ]
-    if not expired:
-        return 0
-    if version < protected:
-        _logger.info(
-            "The log of table %s is not cleaned up below version %d: the table protects its checkpoints before version "
-            "%d, and not all of them would go.",
-            table_root,
-            version,
-            protected,
-        )
-        return 0
-    # of what stays, another engine may have written some and not waited until it lasts
-    storage.make_all_durable([log_directory(table_root)])
-    _delete(storage, table_root, [file.path for file in sorted(expired, key=lambda file: (file.version, file.path))])
-    sidecars: list[str] = []
-    if any(file.name.kind is LogFileKind.CHECKPOINT for file in expired):
-        sidecars = _unreferenced_sidecars(storage, table_root, version, abandoned_ms)
-        _delete(storage, table_root, sidecars)
-    return len(expired) + len(sidecars)
+    return sorted(expired, key=lambda file: (file.version, file.path))
 
 
 def _midnight(time_ms: int) -> int:
@@ -266,26 +262,39 @@ def protected_before(configuration: Mapping[str, str | None], protocol: Protocol
 # --- sidecars
 
 
-def _unreferenced_sidecars(storage: Storage, table_root: str, first_version: int, before_ms: int) -> list[str]:
-    """The sidecars that are old and that no checkpoint of the log names; none where a checkpoint cannot be read."""
+def _unreferenced_sidecars(
+    storage: Storage, table_root: str, first: CheckpointFiles | None, before_ms: int
+) -> list[str]:
+    """The sidecars that are old and that no checkpoint of the log names; none where a checkpoint cannot be read.
+
+    ``first``: the first checkpoint of the log, None where that is not known. Its sidecars are as old as it: where there
+    are no others, no checkpoint after it is read.
+    """
     old = [one for one in _list_sidecars(storage, table_root) if one.modification_time_ms < before_ms]
-    if not old:
-        return []
-    # after the sidecars were listed: a checkpoint that came in between is heeded
-    checkpoints = [
-        file
-        for file in list_log(storage, table_root, first_version).checkpoints
-        if file.name.part is None and file.size_bytes
-    ]
     try:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            named = pool.map(lambda file: _sidecars(storage, file), checkpoints)
-            # by name: they all lie in one directory, however a path is spelt
-            in_use = {resolve_sidecar_path(table_root, one.path).rsplit("/", 1)[-1] for found in named for one in found}
+        if old and first is not None:
+            known = _named_sidecars(storage, table_root, first.files)
+            old = [one for one in old if one.name not in known]
+        if not old:
+            return []
+        # after the sidecars were listed: a checkpoint that came in between is heeded
+        checkpoints = [
+            file
+            for file in list_log(storage, table_root, 0 if first is None else first.version).checkpoints
+            if file.name.part is None and file.size_bytes
+        ]
+        in_use = _named_sidecars(storage, table_root, checkpoints)
     except DeltaError as error:
         _logger.warning("The sidecars of table %s are not cleaned up: %s", table_root, error)
         return []
     return [one.path for one in old if one.name not in in_use]
+
+
+def _named_sidecars(storage: Storage, table_root: str, checkpoints: Sequence[LogFile]) -> set[str]:
+    """The names of the sidecars that checkpoints name: they all lie in one directory, however a path is spelt."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda file: _sidecars(storage, file), checkpoints)
+        return {resolve_sidecar_path(table_root, one.path).rsplit("/", 1)[-1] for named in found for one in named}
 
 
 def _list_sidecars(storage: Storage, table_root: str) -> Iterator[FileStatus]:

@@ -5,11 +5,12 @@ Protocol: "Table Features", "Valid Feature Names in Table Features".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from delta_pyds.protocol.actions import Protocol
-from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property
+from delta_pyds.protocol.properties import CONSTRAINT_PREFIX, Property, TableProperties, parse_properties
 from delta_pyds.protocol.schema import (
     GENERATION_EXPRESSION,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
@@ -180,6 +181,16 @@ _FEATURES = (
 
 ICEBERG_COMPAT_FEATURES = {1: Feature.ICEBERG_COMPAT_V1, 2: Feature.ICEBERG_COMPAT_V2, 3: Feature.ICEBERG_COMPAT_V3}
 
+# what each flag of the properties needs one of
+_FLAGS = {
+    "append_only": {Feature.APPEND_ONLY},
+    "change_data_feed": {Feature.CHANGE_DATA_FEED},
+    "deletion_vectors": {Feature.DELETION_VECTORS},
+    "in_commit_timestamps": {Feature.IN_COMMIT_TIMESTAMP},
+    "row_tracking": {Feature.ROW_TRACKING},
+    "type_widening": {Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW},
+}
+
 FEATURES = {f.name: f for f in _FEATURES}
 CATALOG_FEATURES = frozenset({Feature.CATALOG_MANAGED, Feature.CATALOG_OWNED_PREVIEW})
 READABLE_FEATURES = frozenset(f.name for f in _FEATURES if f.for_readers and f.readable)
@@ -219,6 +230,23 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 def supports(protocol: Protocol, feature: str) -> bool:
     """Whether a table with this protocol supports the feature of that name: listed, or implied by its versions."""
     return feature in supported_features(protocol)
+
+
+def active_properties(protocol: Protocol, configuration: Mapping[str, str | None]) -> TableProperties:
+    """The properties, of which one that turns a feature on is off where the table does not support the feature.
+
+    Raises: ProtocolError (DELTA_INVALID_TABLE_PROPERTY) for a value that decides how the table is read.
+    Protocol: "Supported Features", "Active Features".
+    """
+    properties = parse_properties(configuration)
+    features = supported_features(protocol)
+    off: dict[str, Any] = {
+        name: False for name, needed in _FLAGS.items() if getattr(properties, name) and not needed & features
+    }
+    compatibility = properties.iceberg_compat
+    if compatibility is not None and ICEBERG_COMPAT_FEATURES[compatibility] not in features:
+        off["iceberg_compat"] = None
+    return replace(properties, **off) if off else properties
 
 
 def is_managed(protocol: Protocol) -> bool:

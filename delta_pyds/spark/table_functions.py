@@ -65,7 +65,7 @@ class DeltaHistory:
             snapshot.storage,
             snapshot.table_root,
             None if limit is None else max(limit, 0),
-            metadata_configuration_of_latest=snapshot.configuration.configuration,
+            properties_of_latest=snapshot.configuration.properties,
         )
         for record in records:
             yield from _rows(history_table([record]))

@@ -18,6 +18,7 @@ from delta_pyds.protocol.features import (
     WRITABLE_FEATURES,
     WRITER_VERSION_WITH_FEATURES,
     Feature,
+    active_properties,
     supported_features,
 )
 from delta_pyds.protocol.properties import (
@@ -25,7 +26,6 @@ from delta_pyds.protocol.properties import (
     CATALOG_TABLE,
     UNITY_TABLE_ID,
     TableProperties,
-    parse_properties,
 )
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
@@ -170,7 +170,7 @@ def load_configuration(
         )
     try:
         schema = parse_schema(metadata.schema_string)
-        properties = parse_properties(metadata.configuration or {})
+        properties = active_properties(protocol, metadata.configuration or {})
         mode = _column_mapping_mode(protocol, properties)
         check_sound(schema, metadata.partition_columns or (), mode)
     except ProtocolError as e:

@@ -5,7 +5,7 @@ Protocol: "In-Commit Timestamps", "Commit Provenance Information".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,10 +15,8 @@ from delta_pyds.log.commit_times import in_commit_timestamp, monotonic_file_time
 from delta_pyds.log.listing import LogFile, LogListing, by_version, list_log
 from delta_pyds.log.segment import earliest_version, latest_version
 from delta_pyds.protocol.actions import CommitInfo
-from delta_pyds.protocol.properties import parse_properties
+from delta_pyds.protocol.properties import TableProperties
 from delta_pyds.storage.base import Storage
-
-Configuration = Mapping[str, str | None]
 
 # Commits of a remote store whose provenance is fetched at once.
 _HISTORY_BATCH = 16
@@ -41,12 +39,8 @@ class InCommitTimestamps:
     from_timestamp_ms: int | None
 
     @staticmethod
-    def of(configuration: Configuration) -> InCommitTimestamps | None:
-        """None where the table's latest metadata does not enable them.
-
-        Raises: ProtocolError for properties that are not of their type.
-        """
-        properties = parse_properties(configuration)
+    def of(properties: TableProperties) -> InCommitTimestamps | None:
+        """None where the table's latest version does not have them on."""
         if not properties.in_commit_timestamps:
             return None
         # both are absent where the table was born with the feature
@@ -61,12 +55,12 @@ class CommitTimes:
 
     Times ascend strictly with the version: by the file times of commits, each
     raised to at least 1 ms after the one before, or by in-commit timestamps
-    where ``configuration`` (that of the latest version) has them.
+    where ``properties`` (of the latest version) have them.
     """
 
-    def __init__(self, storage: Storage, table_root: str, *, configuration: Configuration, latest_version: int) -> None:
+    def __init__(self, storage: Storage, table_root: str, *, properties: TableProperties, latest_version: int) -> None:
         self._storage = storage
-        self._in_commit = InCommitTimestamps.of(configuration)
+        self._in_commit = InCommitTimestamps.of(properties)
         self.table_root = table_root
         self.latest = latest_version
         listing = _list(storage, table_root, latest_version)
@@ -194,13 +188,11 @@ def version_at(
     table_root: str,
     timestamp_ms: int,
     *,
-    metadata_configuration_of_latest: Configuration,
+    properties_of_latest: TableProperties,
     latest_version: int,
 ) -> int:
     """The version that the table had at a time. See CommitTimes.version_at."""
-    times = CommitTimes(
-        storage, table_root, configuration=metadata_configuration_of_latest, latest_version=latest_version
-    )
+    times = CommitTimes(storage, table_root, properties=properties_of_latest, latest_version=latest_version)
     return times.version_at(timestamp_ms)
 
 
@@ -209,22 +201,21 @@ def history(
     table_root: str,
     limit: int | None = None,
     *,
-    metadata_configuration_of_latest: Configuration | None = None,
+    properties_of_latest: TableProperties | None = None,
 ) -> Iterator[CommitRecord]:
     """The commits that the log still has, newest first, at most ``limit``.
 
-    Without the configuration a commit's own in-commit timestamp is believed.
+    Without the properties a commit's own in-commit timestamp is believed.
 
     Raises: TableNotFoundError; CorruptLogError when a damaged commit's turn comes.
     """
-    configuration = metadata_configuration_of_latest
-    split = None if configuration is None else InCommitTimestamps.of(configuration)
+    split = None if properties_of_latest is None else InCommitTimestamps.of(properties_of_latest)
     listing = _list(storage, table_root, latest_version(storage, table_root))
     times = monotonic_file_times(listing.commits, earliest_version(listing))
     newest_first = listing.commits[::-1][:limit]
     for file, info in _commit_infos(storage, newest_first):
         timestamp_ms = times[file.version]
-        if configuration is None:
+        if properties_of_latest is None:
             if info is not None and info.in_commit_timestamp is not None:
                 timestamp_ms = info.in_commit_timestamp
         elif split is not None and file.version >= split.from_version:

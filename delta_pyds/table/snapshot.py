@@ -196,7 +196,7 @@ def load_snapshot(
             storage,
             root,
             timestamp_ms,
-            metadata_configuration_of_latest=latest.configuration.configuration,
+            properties_of_latest=latest.configuration.properties,
             latest_version=latest.version,
         )
     return open_snapshot(storage, root, version)

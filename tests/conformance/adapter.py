@@ -46,7 +46,7 @@ def version_at(path: str, timestamp_ms: int) -> int:
         latest.storage,
         latest.table_root,
         timestamp_ms,
-        metadata_configuration_of_latest=latest.configuration.configuration,
+        properties_of_latest=latest.configuration.properties,
         latest_version=latest.version,
     )
 

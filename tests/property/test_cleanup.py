@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from delta_pyds.log.adds import AddRequest
 from delta_pyds.log.cleanup import clean_log
 from delta_pyds.log.compaction import write_compaction
+from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
@@ -41,7 +42,7 @@ def seen(snapshot: Snapshot) -> tuple[Any, ...]:
 
 
 def times_of(folder: str, table: TableBuilder) -> CommitTimes:
-    return CommitTimes(STORAGE, folder, configuration=table.properties, latest_version=table.version)
+    return CommitTimes(STORAGE, folder, properties=parse_properties(table.properties), latest_version=table.version)
 
 
 @settings(deadline=None, max_examples=examples(80))

@@ -146,6 +146,8 @@ class TableBuilder:
                 versions = (1, 2)
             elif wanted == ["columnMapping"]:
                 versions = (2, 5)
+            elif wanted == ["changeDataFeed"]:
+                versions = (1, 4)
             else:
                 features = ([f for f in wanted if f in _READER_FEATURES], wanted)
         if features is None:
@@ -161,6 +163,7 @@ class TableBuilder:
         schema, on = self._metadata["schemaString"], self.properties
         tests = {
             "columnMapping": on.get(_MODE, "none") != "none",
+            "changeDataFeed": on.get("delta.enableChangeDataFeed") == "true",
             "deletionVectors": on.get("delta.enableDeletionVectors") == "true",
             "timestampNtz": '"timestamp_ntz"' in schema,
             "variantType": '"variant"' in schema,

@@ -7,6 +7,8 @@
 - ``sync_identity``: the high-water mark of an identity column set by the values that there are
 - ``constraints``: CHECK constraints added and dropped
 - ``properties``: table properties set and unset, the protocol raised
+- ``compatible_files``: whether the files are as Iceberg compatibility wants them
+- ``footers``: the footers of a table's files, each looked at
 - ``row_tracking``: row ids for the files that a table has already
 - ``unmapping``: column mapping taken away
 - ``rewrite``: files written anew for the table as it will be

@@ -23,7 +23,6 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.clustering import clustering_columns
-from delta_pyds.table.definition.iceberg_rules import check_iceberg, check_iceberg_features
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.definition.schema_evolution import evolve_metadata
 from delta_pyds.table.definition.schema_rules import check_columns, check_defaults, check_partitioning
@@ -116,8 +115,6 @@ def check_definition(before: TableConfiguration, after: TableConfiguration) -> N
         check_defaults(after.schema, after.features)
     if after.schema != before.schema or properties.stats_columns != old.stats_columns:
         check_statistics_columns(after.schema, properties.stats_columns, partitions)
-    check_iceberg(after.schema, properties.iceberg_compat, partitions)
-    check_iceberg_features(properties.iceberg_compat, after.features, properties.deletion_vectors)
 
 
 def with_schema(configuration: TableConfiguration, schema: StructType) -> Metadata:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import get_args
 
 from delta_pyds.commands.definition.feature_traces import Dropping, has_traces
 from delta_pyds.errors import DeltaError, UserError
 from delta_pyds.log.cleanup import clean_log, protected_before
 from delta_pyds.log.commit_reader import read_commits
 from delta_pyds.log.listing import LogListing, list_log
-from delta_pyds.log.segment import complete_checkpoints
+from delta_pyds.log.segment import CheckpointKind, complete_checkpoints
 from delta_pyds.protocol.actions import Metadata, SingleAction
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.properties import Property, parse_interval_ms
@@ -34,6 +35,7 @@ logger = safe_logger(__name__)
 _BARRIERS = 3
 _CHECKPOINT_ATTEMPTS = 3
 _MINUTE_MS = 60_000
+_KINDS = get_args(CheckpointKind)
 
 
 def put_barrier(dropping: Dropping, feature: str) -> None:
@@ -55,7 +57,9 @@ def put_checkpoint(snapshot: Snapshot, feature: str) -> None:
         except Exception as error:  # the checkpoint may be there all the same: the clean-up comes after it
             reason = f": {error}"
         listing = list_log(snapshot.storage, snapshot.table_root, version, version)
-        if any(checkpoint.kind in ("classic", "multipart") for checkpoint in complete_checkpoints(listing)):
+        # whoever does not know the feature may know V2 checkpoints, unless these are the feature
+        usable = ("classic", "multipart") if feature == Feature.V2_CHECKPOINT else _KINDS
+        if any(checkpoint.kind in usable for checkpoint in complete_checkpoints(listing)):
             return
     raise DeltaError(
         f"the table feature {feature} was not dropped from table {snapshot.table_root}, because no checkpoint of "

@@ -15,7 +15,8 @@ from dataclasses import replace
 import msgspec
 
 from delta_pyds.commands.definition.change import DefinitionChange, clustered_by
-from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
+from delta_pyds.commands.definition.compatible_files import require_compatible_files
+from delta_pyds.errors import OptionError, UserError
 from delta_pyds.protocol.actions import Metadata
 from delta_pyds.protocol.features import (
     READER_VERSION_WITH_FEATURES,
@@ -26,11 +27,16 @@ from delta_pyds.protocol.features import (
 from delta_pyds.protocol.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
-    ICEBERG_COMPAT_PROPERTIES,
     Property,
     parse_properties,
 )
-from delta_pyds.protocol.schema import COLUMN_MAPPING_PHYSICAL_NAME, StructField, change_fields, schema_to_string
+from delta_pyds.protocol.schema import (
+    COLUMN_MAPPING_PHYSICAL_NAME,
+    StructField,
+    change_fields,
+    parse_schema,
+    schema_to_string,
+)
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import assign_columns, recorded_max_id
 from delta_pyds.table.definition.property_rules import (
@@ -57,8 +63,8 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
     (``unmapping.remove_mapping``).
 
     Raises: OptionError for properties that no table has (see ``property_rules``); UserError
-        (DELTA_COLUMN_MAPPING_..., DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE); UnsupportedOperationError for what an
-        existing table cannot be given here.
+        (DELTA_COLUMN_MAPPING_..., DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE); UnsupportedOperationError
+        (DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE) for files that Iceberg compatibility would rewrite.
     """
     before = snapshot.configuration
     given = {key: value for key, value in properties.items() if key.lower() != _COMMENT}
@@ -74,12 +80,18 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
     )
     features = _features_of(before.table_root, request)
     metadata = _with_consequences(snapshot, metadata)
+    compatible = _becomes_compatible(before, metadata)
+    if compatible is not None:
+        metadata = _with_nested_ids(before, metadata)
+        require_compatible_files(snapshot, metadata, compatible)
     if Feature.ROW_TRACKING in features:
         metadata = msgspec.structs.replace(metadata, configuration=row_tracking_columns(metadata.configuration or {}))
     return DefinitionChange(
         Operation("SET TBLPROPERTIES", {"properties": dict(properties)}),
         metadata,
         features=features,
+        # another writer's file was not looked at
+        depends_on_rows=compatible is not None,
         tags=_ONLY_ROW_TRACKING if list(request.configuration) == [Property.ENABLE_ROW_TRACKING] else {},
     )
 
@@ -157,14 +169,6 @@ def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
     configuration = dict(metadata.configuration or {})
     then, now = before.properties, parse_properties(configuration)
     table = before.table_root
-    for version, key in ICEBERG_COMPAT_PROPERTIES.items():
-        if now.iceberg_compat == version and then.iceberg_compat != version:
-            raise UnsupportedOperationError(
-                f"{key} cannot be turned on for table {table}, whose files were not written for it. Create a table "
-                "with the property, and write the rows there.",
-                code="DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE",
-                table=table,
-            )
     if now.row_tracking and not then.row_tracking:
         configuration = dict(row_tracking_columns(configuration))
     metadata = msgspec.structs.replace(metadata, configuration=configuration)
@@ -184,6 +188,29 @@ def _with_consequences(snapshot: Snapshot, metadata: Metadata) -> Metadata:
                 table=table,
             )
     return metadata
+
+
+def _becomes_compatible(before: TableConfiguration, metadata: Metadata) -> int | None:
+    """The version of Iceberg compatibility that the properties turn on; None where it was on, or none is.
+
+    None too where the definition alone forbids it, which the commit says (``iceberg_rules``).
+    """
+    after = parse_properties(metadata.configuration or {})
+    version = after.iceberg_compat
+    allowed = version in (1, 2) and after.column_mapping_mode != "none"
+    return version if allowed and version != before.properties.iceberg_compat else None
+
+
+def _with_nested_ids(before: TableConfiguration, metadata: Metadata) -> Metadata:
+    """Elements, keys and values with ids. Protocol: "Writer Requirements for IcebergCompatV2"."""
+    configuration = dict(metadata.configuration or {})
+    if parse_properties(configuration).iceberg_compat != 2:
+        return metadata
+    check_rewritable(before)
+    schema = parse_schema(metadata.schema_string or "")
+    schema, last = assign_columns(schema, recorded_max_id(configuration), nested_ids=True)
+    configuration[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
+    return msgspec.structs.replace(metadata, schema_string=schema_to_string(schema), configuration=configuration)
 
 
 def _with_mapping(before: TableConfiguration, metadata: Metadata, mode: str) -> Metadata:

@@ -25,6 +25,7 @@ from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import StructField, StructType, change_fields, schema_to_string
 from delta_pyds.table.configuration import load_configuration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
+from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.schema_evolution import check_rewritable
 from delta_pyds.table.scan.live_files import live_files
 from delta_pyds.table.scan.scan import plan_scan
@@ -53,13 +54,6 @@ def remove_mapping(
     before.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
     check_rewritable(before)
-    if before.properties.iceberg_compat is not None:
-        raise UserError(
-            f"table {snapshot.table_root} is kept compatible with Iceberg, which needs column mapping: unset "
-            "delta.enableIcebergCompatV1 and V2 first.",
-            code="DELTA_ICEBERG_COMPAT_VIOLATION.DISABLING_REQUIRED_TABLE_FEATURE",
-            table=snapshot.table_root,
-        )
     configuration = {k: v for k, v in before.configuration.items() if k != Property.COLUMN_MAPPING_MAX_COLUMN_ID}
     configuration[Property.COLUMN_MAPPING_MODE] = "none"
     if not keep_mode:
@@ -72,6 +66,8 @@ def remove_mapping(
     after = load_configuration(
         snapshot.table_root, before.version + 1, snapshot.protocol, metadata, by_catalog=before.by_catalog
     )
+    # before anything is rewritten
+    check_iceberg_table(before, after)
     try:
         check_definition(before, after)
     except UserError as e:

@@ -8,25 +8,23 @@ Protocol: "Type Widening".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import msgspec
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from delta_pyds.columnar.parquet_footer import open_parquet
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.commands.definition.change import DefinitionChange, DefinitionOptions, commit_change
 from delta_pyds.commands.definition.columns import logged
+from delta_pyds.commands.definition.footers import look_at_footers
 from delta_pyds.commands.layout.optimize import plan_reorg
 from delta_pyds.commands.layout.run import run_layout
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import TaskRunner
 from delta_pyds.data.file_schema import FileColumn, file_columns
-from delta_pyds.data.read.data_file import Naming
 from delta_pyds.protocol.actions import AddFile
-from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import (
     TIMESTAMP_NTZ,
     TYPE_CHANGES,
@@ -37,14 +35,11 @@ from delta_pyds.protocol.schema import (
     StructField,
     StructType,
     change_fields,
-    num_leaves,
     schema_to_string,
 )
-from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.commit_info import Operation
 
-_THREADS = 8
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _PLACE = Place("process", "a feature is dropped")
 
@@ -62,15 +57,13 @@ def rewrite_narrow_files(snapshot: Snapshot, options: CommandOptions, runner: Ca
     if not has_type_changes(snapshot.schema):
         return False
 
+    by_id = snapshot.configuration.column_mapping_mode == "id"
+
+    def is_narrow(parquet: pq.ParquetFile) -> bool:
+        return _differ(file_columns(parquet.schema_arrow), snapshot.schema, by_id)
+
     def chosen(files: Iterable[AddFile]) -> list[AddFile]:
-        known, ends = list(files), ParquetEnds("footers", num_leaves(snapshot.schema))
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="deltapy-footer") as pool:
-            try:
-                narrow = list(pool.map(lambda file: _is_narrow(snapshot, ends, file), known))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-        return [file for file, is_narrow in zip(known, narrow, strict=True) if is_narrow]
+        return [file for file, narrow in look_at_footers(snapshot, files, is_narrow) if narrow]
 
     plan = plan_reorg(snapshot, (), options, chosen)
     if not plan.bins:
@@ -117,17 +110,6 @@ def _changed(schema: StructType) -> list[dict[str, object]]:
 
 
 # --- footers
-
-
-def _is_narrow(snapshot: Snapshot, ends: ParquetEnds, file: AddFile) -> bool:
-    path = resolve_data_path(snapshot.table_root, file.path)
-    with Naming(snapshot.table_root, path):
-        parquet = open_parquet(ends.open(snapshot.storage, path, file.size))
-        try:
-            by_id = snapshot.configuration.column_mapping_mode == "id"
-            return _differ(file_columns(parquet.schema_arrow), snapshot.schema, by_id)
-        finally:
-            parquet.close(force=True)
 
 
 def _differ(columns: Sequence[FileColumn], struct: StructType, by_id: bool) -> bool:

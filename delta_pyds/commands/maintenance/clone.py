@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from delta_pyds.catalog.managed import is_catalog_managed
-from delta_pyds.commands.maintenance.clone_properties import CloneProperties, check_clone_protocol, clone_properties
+from delta_pyds.commands.maintenance.clone_properties import CloneProperties, clone_properties
 from delta_pyds.commands.maintenance.file_difference import FileKeys, only_in, removed_from
 from delta_pyds.commands.maintenance.locations import as_uri, hadoop_path
 from delta_pyds.commands.maintenance.present_files import directories_of, file_paths, missing_files
@@ -46,7 +46,7 @@ from delta_pyds.protocol.actions import (
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature, supported_features, weakest_protocol
 from delta_pyds.protocol.paths import encode_path, is_absolute, path_key
-from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.protocol.properties import Property
 from delta_pyds.redaction import safe_logger
 from delta_pyds.storage.allowed_roots import require_all_allowed
 from delta_pyds.storage.base import Storage
@@ -127,7 +127,6 @@ def shallow_clone(source: Snapshot, storage: Storage, target_root: str, options:
     new_row_ids = _needs_new_row_ids(source, existing)
     metadata = _metadata(source, existing, wanted, new_row_ids=new_row_ids)
     protocol = _protocol(source, existing, metadata, wanted)
-    check_clone_protocol(protocol, parse_properties(metadata.configuration or {}))
     now_ms = time.time_ns() // 1_000_000
     keys = FileKeys.of(source)
     base = as_uri(root)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delta_pyds.errors import OptionError, UnsupportedOperationError, UserError
-from delta_pyds.protocol.actions import Protocol
-from delta_pyds.protocol.features import Feature, implied_features, supported_features
+from delta_pyds.protocol.features import Feature, implied_features
 from delta_pyds.protocol.properties import (
     CONSTRAINT_PREFIX,
     ICEBERG_COMPAT_PROPERTIES,
@@ -21,7 +20,6 @@ from delta_pyds.protocol.properties import (
     parse_properties,
 )
 from delta_pyds.table.definition.clustering import clustering_columns
-from delta_pyds.table.definition.iceberg_rules import check_iceberg_features
 from delta_pyds.table.definition.property_rules import check_together, read_properties
 from delta_pyds.table.definition.schema_rules import check_columns
 from delta_pyds.table.definition.statistics_columns import (
@@ -68,11 +66,6 @@ def clone_properties(source: Snapshot, given: Mapping[str, str]) -> ClonePropert
     _check_files_fit(source, parse_properties(configuration))
     implied = implied_features(request.reader_version or 1, request.writer_version or 1)
     return CloneProperties(configuration, tuple(dict.fromkeys((*request.features, *sorted(implied)))))
-
-
-def check_clone_protocol(protocol: Protocol, properties: TableProperties) -> None:
-    """Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for deletion vectors beside Iceberg compatibility."""
-    check_iceberg_features(properties.iceberg_compat, supported_features(protocol), properties.deletion_vectors)
 
 
 def _check_files_fit(source: Snapshot, after: TableProperties) -> None:

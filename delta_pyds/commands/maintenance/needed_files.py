@@ -127,7 +127,7 @@ def first_retained_version(snapshot: Snapshot, cutoff_ms: int) -> int:
     times = CommitTimes(
         snapshot.storage,
         snapshot.table_root,
-        configuration=snapshot.configuration.configuration,
+        properties=snapshot.configuration.properties,
         latest_version=snapshot.version,
     )
     try:

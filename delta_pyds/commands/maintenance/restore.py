@@ -157,7 +157,7 @@ def _version(latest: Snapshot, options: RestoreOptions) -> int:
             latest.storage,
             latest.table_root,
             time_to_ms(options.timestamp, TimeZone(options.time_zone)),
-            metadata_configuration_of_latest=latest.configuration.configuration,
+            properties_of_latest=latest.configuration.properties,
             latest_version=latest.version,
         )
     except TimeTravelError as e:

@@ -141,7 +141,7 @@ def _records(snapshot: Snapshot) -> list[CommitRecord]:
             snapshot.storage,
             snapshot.table_root,
             MOST_VERSIONS,
-            metadata_configuration_of_latest=snapshot.configuration.configuration,
+            properties_of_latest=snapshot.configuration.properties,
         ):
             if record.version <= snapshot.version:
                 found.append(record)

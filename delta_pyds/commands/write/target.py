@@ -16,6 +16,7 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.create import TableDefinition, new_table
+from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
 from delta_pyds.table.definition.replacement import in_place_of, kept_properties
 from delta_pyds.table.definition.schema_enforcement import enforce_schema
@@ -152,6 +153,7 @@ def _replaced(request: WriteRequest, snapshot: Snapshot) -> Target:
         request.table_root, snapshot.version, made.protocol, made.metadata, by_catalog=before.by_catalog
     )
     configuration.check_writable()
+    check_iceberg_table(before, configuration)
     return Target(
         configuration,
         made.metadata,

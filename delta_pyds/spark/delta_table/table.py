@@ -229,7 +229,7 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
                 snapshot.storage,
                 snapshot.table_root,
                 count,
-                metadata_configuration_of_latest=snapshot.configuration.configuration,
+                properties_of_latest=snapshot.configuration.properties,
             )
             return history_frame(handle.spark, records)
 

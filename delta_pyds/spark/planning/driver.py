@@ -93,7 +93,7 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
         latest.storage,
         root,
         timestamp_ms,
-        metadata_configuration_of_latest=latest.configuration.configuration,
+        properties_of_latest=latest.configuration.properties,
         latest_version=latest.version,
     )
     return Opened(_open(root, options, version), zone, assumed, zone_used=rules.used)

@@ -88,7 +88,7 @@ class ChangeScan:
         """
         first, last = self.range.first, self.range.last
         storage, root = self.latest.storage, self.latest.table_root
-        split = InCommitTimestamps.of(self.latest.configuration.configuration)
+        split = InCommitTimestamps.of(self.latest.configuration.properties)
         commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
         current = self.start
         # commits are small, and choosing among the files costs as much for ten as for thousands
@@ -154,7 +154,7 @@ def change_range(
         times = CommitTimes(
             latest.storage,
             root,
-            configuration=latest.configuration.configuration,
+            properties=latest.configuration.properties,
             latest_version=latest.version,
         )
     first = starting_version

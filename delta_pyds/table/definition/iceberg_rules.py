@@ -22,6 +22,7 @@ from delta_pyds.protocol.schema import (
     parse_type,
 )
 from delta_pyds.protocol.type_changes import can_widen, recorded_changes
+from delta_pyds.table.configuration import TableConfiguration
 
 _PRIMITIVES = frozenset(
     {
@@ -37,19 +38,30 @@ def complete_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for properties that contradict each other.
     """
     completed = dict(configuration)
-    enabled = [v for v in (1, 2, 3) if configuration.get(ICEBERG_COMPAT_PROPERTIES[v]) == "true"]
-    if len(enabled) > 1:
-        raise _violation(
-            enabled[0],
-            f"excludes V{enabled[1]}: set one of delta.enableIcebergCompatV{enabled[0]} and "
-            f"delta.enableIcebergCompatV{enabled[1]} only",
-            "VERSION_MUTUAL_EXCLUSIVE",
-        )
-    if enabled and completed.setdefault(Property.COLUMN_MAPPING_MODE, "name") == "none":
-        raise _violation(
-            enabled[0], f"needs column mapping: {Property.COLUMN_MAPPING_MODE} is none", "WRONG_REQUIRED_TABLE_PROPERTY"
-        )
+    version = _only_version(configuration)
+    if version is not None and completed.setdefault(Property.COLUMN_MAPPING_MODE, "name") == "none":
+        raise _unmapped(version)
     return completed
+
+
+def check_iceberg_table(before: TableConfiguration | None, after: TableConfiguration) -> None:
+    """Refuse a table that cannot be as its Iceberg compatibility asks, as far as its definition tells.
+
+    ``before``: the version that it follows, whose partitions its own must continue; None for a new table.
+
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
+    """
+    version = after.properties.iceberg_compat
+    if version is None:
+        return
+    _only_version(after.configuration)
+    if after.column_mapping_mode == "none":
+        raise _unmapped(version)
+    partitions = after.partition_columns
+    check_iceberg(after.schema, version, partitions)
+    check_iceberg_features(version, after.features, after.properties.deletion_vectors)
+    if before is not None:
+        check_iceberg_partitioning(version, before.partition_columns, partitions)
 
 
 def check_iceberg(schema: StructType, version: int | None, partition_columns: Sequence[str]) -> None:
@@ -105,6 +117,27 @@ def check_iceberg_partitioning(version: int | None, old: Sequence[str], new: Seq
             f"does not allow to partition by ({', '.join(new)}) what is partitioned by ({', '.join(old)})",
             "REPLACE_TABLE_CHANGE_PARTITION_NAMES",
         )
+
+
+def _only_version(configuration: Mapping[str, str | None]) -> int | None:
+    """The version that the properties turn on. Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for several."""
+    enabled = [v for v in (1, 2, 3) if (configuration.get(ICEBERG_COMPAT_PROPERTIES[v]) or "").lower() == "true"]
+    if len(enabled) > 1:
+        raise _violation(
+            enabled[0],
+            f"excludes V{enabled[1]}: set one of delta.enableIcebergCompatV{enabled[0]} and "
+            f"delta.enableIcebergCompatV{enabled[1]} only",
+            "VERSION_MUTUAL_EXCLUSIVE",
+        )
+    return enabled[0] if enabled else None
+
+
+def _unmapped(version: int) -> UserError:
+    what = (
+        f"needs column mapping, and {Property.COLUMN_MAPPING_MODE} is none: set it to name, or "
+        f"{ICEBERG_COMPAT_PROPERTIES[version]} to false"
+    )
+    return _violation(version, what, "WRONG_REQUIRED_TABLE_PROPERTY")
 
 
 def _refused(data_type: DataType, version: int) -> DataType | None:

@@ -60,7 +60,7 @@ class StreamChanges:
 
     def times(self, first: int, last: int) -> TimedCommits:
         """Of the commits of these versions, by one listing."""
-        own = InCommitTimestamps.of(self._newest().configuration)
+        own = InCommitTimestamps.of(self._newest().properties)
         in_commit = None if own is None else own.from_version
         return timed_commits(self._storage, self._root, first, last, in_commit=in_commit)
 

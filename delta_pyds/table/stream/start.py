@@ -43,7 +43,7 @@ def version_from(storage: Storage, read: TableConfiguration, timestamp_ms: int) 
     """
     root = read.table_root
     latest = latest_version(storage, root)
-    times = CommitTimes(storage, root, configuration=read.configuration, latest_version=latest)
+    times = CommitTimes(storage, root, properties=read.properties, latest_version=latest)
     try:
         before = times.version_at(timestamp_ms)
     except TimeTravelError as error:

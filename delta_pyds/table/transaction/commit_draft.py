@@ -25,6 +25,7 @@ from delta_pyds.protocol.paths import path_key
 from delta_pyds.protocol.properties import CATALOG_PREFIXES
 from delta_pyds.protocol.schema import StructType, display, parse_schema
 from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.transaction.adoption import dropped_features
 from delta_pyds.table.transaction.row_counts import row_counts
 
@@ -157,11 +158,14 @@ def check_draft(draft: Draft, before: TableConfiguration | None, after: TableCon
     ``before``: None for a table that is being created; ``after``: with the
     draft's own metadata and protocol.
 
-    Raises: DeltaError naming the file or the column, with the reference's code where it has one.
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION); DeltaError naming the file or the column, with the reference's
+        code where it has one.
     """
     table = after.table_root
     if draft.protocol is not None and before is not None:
         _check_no_downgrade(before.protocol, draft.protocol, table, draft.dropped_feature)
+    if draft.protocol is not None or draft.metadata is not None:
+        check_iceberg_table(before, after)
     if draft.domains and not after.supports(Feature.DOMAIN_METADATA):
         raise DeltaError(
             f"table {table!r} does not support metadata domains, so {', '.join(sorted(draft.domains))} cannot be "

@@ -9,9 +9,7 @@ import msgspec
 from delta_pyds.log.commit_writer import encode_commit
 from delta_pyds.log.committer import ProposedCommit
 from delta_pyds.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
-from delta_pyds.protocol.features import Feature, supports
 from delta_pyds.protocol.paths import path_key
-from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.table.transaction.commit_draft import Draft
 from delta_pyds.table.transaction.commit_info import Operation, commit_info
 from delta_pyds.table.transaction.conflict import TransactionInfo
@@ -87,7 +85,7 @@ class CommitEncoder:
             metadata = enable_in_commit_timestamps(
                 metadata, latest, version=version, timestamp_ms=timestamp, enabled_before=False
             )
-        info = self._info(latest, protocol, metadata, now_ms, timestamp)
+        info = self._info(latest, now_ms, timestamp)
         adds, mark = self._adds(latest, protocol, metadata, version)
         head: list[Action] = [info]
         if metadata is not latest.metadata:
@@ -113,17 +111,11 @@ class CommitEncoder:
         )
         return Encoded(proposal, info, protocol, metadata)
 
-    def _info(
-        self, latest: LatestState, protocol: Protocol, metadata: Metadata, now_ms: int, timestamp: int | None
-    ) -> CommitInfo:
+    def _info(self, latest: LatestState, now_ms: int, timestamp: int | None) -> CommitInfo:
         tags = dict(self._tags)
-        if supports(protocol, Feature.ROW_TRACKING) and _tracks_rows(metadata):
-            if latest.row_tracking_enabled_meanwhile:
-                tags[PRESERVED_TAG] = "false"
-            else:
-                # rows are copied only where files are replaced: then the operation has to say that it kept their ids
-                copies = bool(self._draft.adds) and len(self._draft.removes) > 0
-                tags.setdefault(PRESERVED_TAG, "false" if copies else "true")
+        if latest.row_tracking_enabled_meanwhile:
+            # rows that were read before had no ids to carry over
+            tags[PRESERVED_TAG] = "false"
         return commit_info(
             self._operation,
             timestamp_ms=now_ms,
@@ -172,7 +164,3 @@ class CommitEncoder:
             else a
             for a in adds
         ]
-
-
-def _tracks_rows(metadata: Metadata) -> bool:
-    return parse_properties(metadata.configuration or {}).row_tracking

@@ -18,10 +18,10 @@ from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.checksum import read_checksum
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.protocol.actions import ROW_TRACKING_DOMAIN, AddFile, Metadata, Protocol
-from delta_pyds.protocol.features import Feature, supports
+from delta_pyds.protocol.features import Feature, active_properties
 from delta_pyds.protocol.foreign_json import decode_json
 from delta_pyds.protocol.paths import path_key
-from delta_pyds.protocol.properties import Property, parse_properties
+from delta_pyds.protocol.properties import Property
 from delta_pyds.protocol.schema import TYPE_CHANGES
 from delta_pyds.table.snapshot import Snapshot
 from delta_pyds.table.transaction.conflict import BACKFILL, RENUMBERING, Adopted, WinningCommit
@@ -98,8 +98,7 @@ def has_in_commit_timestamps(protocol: Protocol | None, metadata: Metadata | Non
     return (
         protocol is not None
         and metadata is not None
-        and supports(protocol, Feature.IN_COMMIT_TIMESTAMP)
-        and parse_properties(metadata.configuration or {}).in_commit_timestamps
+        and active_properties(protocol, metadata.configuration or {}).in_commit_timestamps
     )
 
 

@@ -150,7 +150,7 @@ def test_the_history_of_the_figure(log: Log) -> None:
     records = history(
         log.storage,
         str(log.root),
-        metadata_configuration_of_latest=snapshot.configuration.configuration,
+        properties_of_latest=snapshot.configuration.properties,
     )
     assert [(r.version, r.timestamp_ms) for r in records] == [(v, 1_000 + v) for v in range(9, -1, -1)]
 

@@ -92,7 +92,7 @@ class Orders:
         records = history(
             snapshot.storage,
             snapshot.table_root,
-            metadata_configuration_of_latest=snapshot.configuration.configuration,
+            properties_of_latest=snapshot.configuration.properties,
         )
         return [str(record.commit_info and record.commit_info.operation) for record in records]
 

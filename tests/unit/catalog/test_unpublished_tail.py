@@ -72,9 +72,7 @@ def snapshot(version: int | None = None) -> Snapshot:
 def answers() -> dict[str, Any]:
     """All that a table is asked, but for what Spark alone asks."""
     latest = snapshot()
-    records = history(
-        latest.storage, latest.table_root, metadata_configuration_of_latest=latest.configuration.configuration
-    )
+    records = history(latest.storage, latest.table_root, properties_of_latest=latest.configuration.properties)
     times = [record.timestamp_ms for record in records]
     changes = plan_changes(latest, change_range(latest, starting_version=1))
 

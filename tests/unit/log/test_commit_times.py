@@ -13,6 +13,7 @@ from delta_pyds.errors import CorruptLogError
 from delta_pyds.log.commit_reader import read_commit_info
 from delta_pyds.log.commit_times import timed_commits
 from delta_pyds.protocol.actions import CommitInfo
+from delta_pyds.protocol.properties import TableProperties
 from delta_pyds.storage.base import FileStatus, Storage
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes
@@ -90,7 +91,7 @@ def test_file_times_are_made_to_ascend_whatever_the_range_begins_with(tmp_path: 
 @given(times=st.lists(st.integers(0, 40), min_size=1, max_size=30), data=st.data())
 def test_times_are_those_of_the_whole_history(times: list[int], data: st.DataObject) -> None:
     log = Log(dict(enumerate(times)))
-    whole = CommitTimes(log, "/t", configuration={}, latest_version=len(times) - 1)
+    whole = CommitTimes(log, "/t", properties=TableProperties(), latest_version=len(times) - 1)
     first = data.draw(st.integers(0, len(times) - 1))
     found = commit_timestamps(log, "/t", first, len(times) - 1)
     assert found == {version: whole.commit_timestamp(version) for version in range(first, len(times))}
@@ -120,7 +121,7 @@ def test_a_log_that_was_cleaned_up_begins_anew_at_its_first_checkpoint(tmp_path:
     table.checkpoint(2)
     table.cleanup_log(before=1)
     table.set_mtime(1, 9000)
-    whole = CommitTimes(STORAGE, str(tmp_path), configuration={}, latest_version=4)
+    whole = CommitTimes(STORAGE, str(tmp_path), properties=TableProperties(), latest_version=4)
     assert commit_timestamps(STORAGE, str(tmp_path), 2, 4) == {2: 3000, 3: 4000, 4: 5000}
     assert [whole.commit_timestamp(version) for version in (2, 3, 4)] == [3000, 4000, 5000]
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from delta_pyds.errors import CorruptLogError, ProtocolError, TimeTravelError
 from delta_pyds.log.commit_times import monotonic_file_times
 from delta_pyds.log.listing import list_log
+from delta_pyds.protocol.properties import TableProperties, parse_properties
 from delta_pyds.storage.local import LocalStorage
 from delta_pyds.table.history import CommitTimes, history, version_at
 from tests.support.memory_storage import MemoryStorage
@@ -32,7 +33,9 @@ def table_at(path: Path, *times: int, properties: dict[str, str] | None = None) 
 
 
 def times_of(table: TableBuilder) -> CommitTimes:
-    return CommitTimes(STORAGE, str(table.path), configuration=table.properties, latest_version=table.version)
+    return CommitTimes(
+        STORAGE, str(table.path), properties=parse_properties(table.properties), latest_version=table.version
+    )
 
 
 def at(table: TableBuilder, timestamp_ms: int) -> int | str:
@@ -42,7 +45,7 @@ def at(table: TableBuilder, timestamp_ms: int) -> int | str:
             STORAGE,
             str(table.path),
             timestamp_ms,
-            metadata_configuration_of_latest=table.properties,
+            properties_of_latest=parse_properties(table.properties),
             latest_version=table.version,
         )
     except TimeTravelError as error:
@@ -67,7 +70,7 @@ def test_file_times_are_made_to_ascend(tmp_path: Path) -> None:
 
 def test_later_versions_than_the_snapshots_do_not_exist(tmp_path: Path) -> None:
     table = table_at(tmp_path, 1000, 2000, 3000)
-    times = CommitTimes(STORAGE, str(tmp_path), configuration={}, latest_version=1)
+    times = CommitTimes(STORAGE, str(tmp_path), properties=TableProperties(), latest_version=1)
     with pytest.raises(TimeTravelError) as caught:
         times.version_at(2500)
     assert caught.value.code == LATE
@@ -184,7 +187,7 @@ def test_few_commits_are_read(tmp_path: Path) -> None:
             reads.append(path)
             return super().read(path, offset, length)
 
-    times = CommitTimes(Counting(), str(tmp_path), configuration=table.properties, latest_version=199)
+    times = CommitTimes(Counting(), str(tmp_path), properties=parse_properties(table.properties), latest_version=199)
     assert times.version_at(1234) == 123
     assert len(reads) <= 10
 
@@ -208,7 +211,7 @@ def test_a_property_that_is_no_number_is_refused(tmp_path: Path, key: str) -> No
     table = table_at(tmp_path, 1000)
     configuration = {**ENABLED, f"delta.inCommitTimestampEnablement{key}": "soon"}
     with pytest.raises(ProtocolError, match="soon"):
-        CommitTimes(STORAGE, str(table.path), configuration=configuration, latest_version=0)
+        CommitTimes(STORAGE, str(table.path), properties=parse_properties(configuration), latest_version=0)
 
 
 # --- history
@@ -243,8 +246,8 @@ def test_history_begins_where_the_log_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_history_by_in_commit_timestamps(enabled_later: TableBuilder, told: bool) -> None:
-    configuration = enabled_later.properties if told else None
-    records = history(STORAGE, str(enabled_later.path), metadata_configuration_of_latest=configuration)
+    properties = parse_properties(enabled_later.properties) if told else None
+    records = history(STORAGE, str(enabled_later.path), properties_of_latest=properties)
     assert [record.timestamp_ms for record in records] == [6000, 5000, 2000, 1000]
 
 

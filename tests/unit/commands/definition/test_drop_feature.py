@@ -65,6 +65,24 @@ def refusal(path: Path, name: str, **more: Any) -> DeltaError:
     return error.value
 
 
+@pytest.mark.parametrize("feature", ["deletionVectors", "vacuumProtocolCheck"])
+def test_a_feature_is_dropped_from_a_table_with_v2_checkpoints(tmp_path: Path, feature: str) -> None:
+    properties = {f"delta.feature.{feature}": "supported", "delta.checkpointPolicy": "v2"}
+    define(tmp_path, IDS, properties=properties)
+    write_rows(tmp_path, IDS, [{"id": 1}, {"id": 2}])
+    after = drop(tmp_path, feature)
+    assert set(after.protocol.reader_features or ()) == {"v2Checkpoint"}
+    kinds = {found.kind for found in complete_checkpoints(list_log(LocalStorage(), str(tmp_path)))}
+    assert kinds == {"v2-json"}
+    with pytest.raises(UserError) as waiting:
+        drop(tmp_path, "checkpointProtection", truncate_history=True)
+    assert waiting.value.code == "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+    after = drop(tmp_path, "v2Checkpoint")
+    assert "v2Checkpoint" not in (after.protocol.writer_features or ())
+    assert after.replay.checkpoint is not None
+    assert not after.replay.checkpoint.is_v2()
+
+
 def test_row_tracking_leaves_nothing_behind(tmp_path: Path) -> None:
     table(tmp_path, enableRowTracking="true")
     assert refusal(tmp_path, "domainMetadata").code == "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"

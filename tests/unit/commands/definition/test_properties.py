@@ -103,7 +103,7 @@ def test_own_properties_and_the_comment(tmp_path: Path) -> None:
         ({"delta.columnMapping.maxColumnId": "9"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
         ({"delta.columnMapping.mode": "id"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
         ({"delta.constraints.c": "id > 0"}, "DELTA_ADD_CONSTRAINTS"),
-        ({"delta.enableIcebergCompatV2": "true"}, "DELTA_ICEBERG_COMPAT_VIOLATION.CHANGE_VERSION_NEED_REWRITE"),
+        ({"delta.enableIcebergCompatV2": "true"}, "DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY"),
         ({"delta.feature.nosuch": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         ({"delta.dataSkippingStatsColumns": "q"}, "DELTA_COLUMN_NOT_FOUND"),
         ({"delta.logRetentionDuration": "interval 1 day"}, "DELTA_INVALID_TABLE_PROPERTY"),

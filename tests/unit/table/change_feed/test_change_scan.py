@@ -118,7 +118,8 @@ def test_a_start_that_was_cleaned_up_is_refused_with_what_is_there(tmp_path: Pat
 
 
 def test_times_of_two_clocks(tmp_path: Path) -> None:
-    builder = TableBuilder(tmp_path, {"id": "long"}, properties=ENABLED)
+    features = ([], ["changeDataFeed", "inCommitTimestamp"])
+    builder = TableBuilder(tmp_path, {"id": "long"}, properties=ENABLED, features=features)
     builder.create(timestamp_ms=1000)
     builder.commit(timestamp_ms=2000)
     own = {
@@ -345,7 +346,7 @@ def test_a_table_without_a_change_feed_is_refused(tmp_path: Path) -> None:
 
 
 def test_versions_before_the_feed_was_on_are_refused(tmp_path: Path) -> None:
-    builder = TableBuilder(tmp_path, {"id": "long"})
+    builder = TableBuilder(tmp_path, {"id": "long"}, protocol=(1, 4))
     builder.create()
     builder.append(ids(1))
     builder.commit([builder.metadata(properties=ENABLED)])

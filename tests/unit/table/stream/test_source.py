@@ -843,7 +843,7 @@ class TestChangeFeed:
             assert error.value.code == "DELTA_MISSING_CHANGE_DATA"
 
     def test_a_start_before_change_data_was_recorded_is_refused(self, tmp_path: Path) -> None:
-        table = TableBuilder(tmp_path / "u", {"id": "long"})
+        table = TableBuilder(tmp_path / "u", {"id": "long"}, protocol=(1, 4))
         table.create()
         append(table, "a")
         table.commit([table.metadata(properties=CDF)])

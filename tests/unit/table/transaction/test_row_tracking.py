@@ -158,8 +158,6 @@ def test_a_commit_without_new_rows_leaves_the_mark_alone() -> None:
     transaction.remove(removed("a", base_row_id=0, default_row_commit_version=1))
     transaction.commit(Operation("DELETE"), policy=QUIET)
     assert mark(table, 2) is None
-    # no row was copied, so none has lost its id
-    assert table.info(2)["tags"] == {"delta.rowTracking.preserved": "true"}
     table.append("b")
     assert ids(table, 3) == [("b", 1, 3)]
 
@@ -220,15 +218,16 @@ def test_a_winner_that_enables_row_tracking_makes_ours_not_preserve_ids() -> Non
     assert table.info(done.version)["tags"] == {"delta.rowTracking.preserved": "false"}
 
 
-def test_a_commit_says_whether_it_preserved_row_ids() -> None:
+def test_a_commit_says_of_row_ids_only_what_its_operation_says() -> None:
+    """As the reference: without the tag nobody takes ids for preserved, and only who carried rows knows."""
     table = tracked()
     table.append("a", "b")
-    assert table.info(1)["tags"] == {"delta.rowTracking.preserved": "true"}
+    assert "tags" not in table.info(1)
     rewriting = table.start()
     rewriting.remove(removed("a", base_row_id=0, default_row_commit_version=1))
     rewriting.add(file("a2"))
     rewriting.commit(Operation("UPDATE"), policy=QUIET)
-    assert table.info(2)["tags"] == {"delta.rowTracking.preserved": "false"}
+    assert "tags" not in table.info(2)
     preserving = table.start()
     preserving.remove(removed("b", base_row_id=1, default_row_commit_version=1))
     preserving.add(file("b2"))

@@ -30,6 +30,7 @@ from delta_pyds.protocol.actions import AddCDCFile, AddFile, DomainMetadata, Met
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.definition.column_mapping import assign_columns
 from delta_pyds.table.transaction.transaction import CommitPolicy, Operation, Transaction
 from delta_pyds.verification.verify import verify
 from tests.support.limits import ONLY_A_HANG_S
@@ -985,7 +986,7 @@ def test_a_deletion_vector_needs_wide_bounds_and_a_count(
         (Protocol(1, 7, None, ["rowTracking", "domainMetadata"]), {}, "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS"),
         (
             Protocol(2, 7, None, ["columnMapping", "icebergCompatV1"]),
-            {"delta.enableIcebergCompatV1": "true"},
+            {"delta.enableIcebergCompatV1": "true", "delta.columnMapping.mode": "name"},
             "DELTA_ICEBERG_COMPAT_VIOLATION",
         ),
     ],
@@ -994,7 +995,10 @@ def test_some_tables_want_every_file_counted(
     storage: MemoryStorage, protocol: Protocol, properties: dict[str, str], code: str
 ) -> None:
     table = Table(storage)
-    table.create(protocol=protocol, properties=properties)
+    schema, last = assign_columns(SCHEMA, 0)
+    table.create(
+        protocol=protocol, properties={**properties, "delta.columnMapping.maxColumnId": str(last)}, schema=schema
+    )
     refused(table, code, file("a", None))
     table.append("b")
 
