@@ -35,7 +35,7 @@ from delta_pyds.catalog.table_state import require_sound
 from delta_pyds.errors import CatalogError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
 from delta_pyds.protocol.features import supported_features, weakest_protocol
-from delta_pyds.protocol.schema import LONG, StructField, StructType, schema_to_string
+from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 
 NAME = "main.db.t"
 PROTOCOL = Protocol(
@@ -46,7 +46,7 @@ PROTOCOL = Protocol(
 )
 METADATA = Metadata(
     id="metadata-id",
-    schema_string=schema_to_string(StructType((StructField("id", LONG),))),
+    schema_string=schema_to_string(StructType((StructField("id", LONG), StructField("p", STRING)))),
     partition_columns=[],
     configuration={"delta.enableInCommitTimestamps": "true"},
     created_time=1,

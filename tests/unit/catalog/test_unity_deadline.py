@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from delta_pyds.catalog.unity_http import UnityHttp
 from delta_pyds.errors import CatalogError, NothingWrittenError
+from tests.support.certificates import certificate_for
 
 LIMIT_S, BYTE_S = 0.4, 0.05
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n"
@@ -27,24 +30,26 @@ class Answer(msgspec.Struct):
 class DrippingServer:
     """Answers each request with ``quick`` at once and ``slow`` byte by byte, which takes longer than the limit."""
 
-    def __init__(self, quick: bytes, slow: bytes, rest: bytes = b"") -> None:
-        self._parts = quick, slow, rest
+    def __init__(self, quick: bytes, slow: bytes, rest: bytes = b"", tls: ssl.SSLContext | None = None) -> None:
+        self._parts, self._tls = (quick, slow, rest), tls
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = [self._socket]
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._socket.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._socket.accept()
+                if self._tls is not None:
+                    connection = self._tls.wrap_socket(connection, server_side=True)
                 self._open.append(connection)
                 threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
         quick, slow, rest = self._parts
         with contextlib.suppress(OSError):
-            while connection.recv(1 << 16):
+            while _asked(connection):
                 connection.sendall(quick)
                 for byte in slow:
                     connection.sendall(bytes((byte,)))
@@ -58,16 +63,36 @@ class DrippingServer:
             one.close()
 
 
+def _asked(connection: socket.socket) -> bool:
+    """Whether a whole request has come: a call, or what a proxy is asked for."""
+    data = b""
+    while part := connection.recv(1 << 16):
+        data += part
+        if data.endswith(b"\r\n\r\n{}") or (data.startswith(b"CONNECT") and data.endswith(b"\r\n\r\n")):
+            return True
+    return False
+
+
 @pytest.fixture
 def dripping() -> Iterator[Callable[..., DrippingServer]]:
     with ExitStack() as until_the_end:
 
-        def make(*parts: bytes) -> DrippingServer:
-            server = DrippingServer(*parts)
+        def make(*parts: bytes, tls: ssl.SSLContext | None = None) -> DrippingServer:
+            server = DrippingServer(*parts, tls=tls)
             until_the_end.callback(server.close)
             return server
 
         yield make
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """Of a server whose certificate clients trust."""
+    certificate, key = certificate_for(tmp_path, "127.0.0.1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 @pytest.mark.parametrize(
@@ -75,9 +100,12 @@ def dripping() -> Iterator[Callable[..., DrippingServer]]:
     [(b"", HEAD, BODY), (HEAD[:17], HEAD[17:], BODY), (HEAD.replace(b"12", b"32"), BODY + b" " * 20)],
     ids=["status line", "head", "body"],
 )
-def test_an_answer_that_drips(dripping: Callable[..., DrippingServer], parts: tuple[bytes, ...]) -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_an_answer_that_drips(
+    dripping: Callable[..., DrippingServer], parts: tuple[bytes, ...], encrypted: bool, trusted: ssl.SSLContext
+) -> None:
     """In the end it would be a good one: whoever waits for each byte gets it."""
-    http = UnityHttp(dripping(*parts).url, read_s=LIMIT_S)
+    http = UnityHttp(dripping(*parts, tls=trusted if encrypted else None).url, read_s=LIMIT_S)
     with pytest.raises(CatalogError, match="timed out") as error:
         http.post("tables/t", {}, Answer)
     assert not isinstance(error.value, NothingWrittenError)
@@ -91,8 +119,11 @@ def test_what_a_proxy_says_drips(dripping: Callable[..., DrippingServer], monkey
         http.post("tables/t", {}, Answer)
 
 
-def test_a_connection_is_used_again_with_a_limit_of_its_own(dripping: Callable[..., DrippingServer]) -> None:
-    server = dripping(HEAD, b"", BODY)
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_connection_is_used_again_with_a_limit_of_its_own(
+    dripping: Callable[..., DrippingServer], encrypted: bool, trusted: ssl.SSLContext
+) -> None:
+    server = dripping(HEAD, b"", BODY, tls=trusted if encrypted else None)
     http = UnityHttp(server.url, read_s=LIMIT_S)
     for _ in range(3):
         assert http.post("tables/t", {}, Answer).name == "a"
