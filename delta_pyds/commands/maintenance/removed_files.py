@@ -10,6 +10,7 @@ Protocol: "Add File and Remove File", "Deletion Vectors", "Add CDC File".
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -95,6 +96,16 @@ def removed_files(
                     sizes[relative] = size
     columns = [pa.array(sizes, pa.string()), pa.array(sizes.values(), pa.int64())]
     return RemovedFiles(pa.Table.from_arrays(columns, schema=FILES), done)
+
+
+def present(storage: Storage, table_root: str, files: pa.Table, threads: int) -> pa.Table:
+    """Those of the files that are there, so that nobody counts what was deleted before: one question a file.
+
+    Raises: StorageError for a file of which the store does not tell.
+    """
+    with ThreadPoolExecutor(threads, thread_name_prefix="deltapy-look") as pool:
+        paths = (join(table_root, path) for path in files.column("path").to_pylist())
+        return files.filter(pa.array(pool.map(storage.exists, paths), pa.bool_()))
 
 
 def _files(action: SingleAction) -> list[tuple[str, int]]:

@@ -8,7 +8,8 @@ Invariants: a version that was the table's at some time within the retention sta
 below the root, or what the log removed below it, is deleted, no symbolic link is followed, and nothing in another table
 that lies below this one goes. Files younger than the
 retention stay, for the writers at work. The table is listed before its log is read, so that a file whose commit came in
-between is known; what is committed later is looked for again before each deletion.
+between is known; what is committed later, and tables that are made below this one, are looked for again before each
+deletion. What is there when the vacuum begins is on the disk before anything is deleted.
 
 Protocol: "Add File and Remove File", "Vacuum Protocol Check".
 """
@@ -29,7 +30,7 @@ from delta_pyds.columnar.exact_sum import exact_sum
 from delta_pyds.commands.maintenance.listing import FoundFiles, files_of_inventory, hidden_names, list_old_files
 from delta_pyds.commands.maintenance.needed_files import files_added_since, first_retained_version, needed_files
 from delta_pyds.commands.maintenance.other_tables import without_other_tables
-from delta_pyds.commands.maintenance.removed_files import read_last_vacuum, removed_files, write_last_vacuum
+from delta_pyds.commands.maintenance.removed_files import present, read_last_vacuum, removed_files, write_last_vacuum
 from delta_pyds.commands.maintenance.store_clock import check_store_clock
 from delta_pyds.errors import ConflictError, DeltaError, OptionError, StorageError, UserError
 from delta_pyds.html_table import ShownAsTable
@@ -158,6 +159,9 @@ def plan_vacuum(storage: Storage, table_root: str, options: VacuumOptions, *, no
     if files.num_rows and (options.lite or options.inventory is not None):
         # the listing has entered none of them
         files = without_other_tables(storage, table_root, files, _threads(storage, options))
+    if files.num_rows and options.lite and options.inventory is None:
+        # what the log removed an earlier vacuum may have deleted
+        files = present(storage, table_root, files, _threads(storage, options))
     return VacuumPlan(
         storage,
         table_root,
@@ -241,13 +245,14 @@ class _Deletion:
             ) from error
 
     def _still_unneeded(self, files: pa.Table) -> pa.Table:
-        """Without what was committed since the table was read, as by a restore.
+        """Without what was committed since the table was read, as by a restore, and what is another table's by now.
 
         Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table's log says nothing of this plan.
         """
         _open_same_table(self.plan, self._version)
-        added, self._version = files_added_since(self.plan.storage, self.plan.table_root, self._version)
-        return added.without(files)
+        storage, root = self.plan.storage, self.plan.table_root
+        added, self._version = files_added_since(storage, root, self._version)
+        return without_other_tables(storage, root, added.without(files), _threads(storage, self.plan.options))
 
     def _delete(self, paths: Sequence[str]) -> tuple[int, list[str]]:
         """How many it tried to delete, and those that are gone."""

@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import delta_pyds
 from delta_pyds.commands.maintenance import vacuum
+from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, VacuumPlan, plan_vacuum, run_vacuum
 from delta_pyds.errors import CorruptLogError, OptionError, StorageError, UnsupportedOperationError, UserError
 from delta_pyds.storage.base import DirectoryEntry, not_proven
 from delta_pyds.storage.local import LocalStorage
 from tests.support.table_builder import BASE_TIME_MS, TableBuilder
-from tests.support.table_writes import read_rows
+from tests.support.table_writes import read_rows, struct
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -368,6 +371,25 @@ def test_lite_deletes_what_the_log_removed_and_lists_nothing(table: TableBuilder
     assert not names(plan(table, lite=True))
 
 
+@pytest.mark.parametrize("before", ["full", "by hand"])
+def test_lite_counts_what_it_deleted_and_not_what_was_gone_before(table: TableBuilder, before: str) -> None:
+    removed = removed_file(table)
+    if before == "full":
+        run_vacuum(plan(table, log_entries=False))
+    else:
+        (table.path / removed).unlink()
+    found = plan(table, lite=True)
+    assert found.paths.to_pylist() == []
+    assert found.size_bytes == 0
+    result = run_vacuum(found)
+    assert (result.num_deleted_files, result.deleted_bytes) == (0, 0)
+    assert in_log(table, 6)["operationMetrics"] == {"numFilesToDelete": "0", "sizeOfDataToDelete": "0"}
+    assert in_log(table, 7)["operationMetrics"]["numDeletedFiles"] == "0"
+    # it need not look again
+    note = json.loads((table.log_path / "_last_vacuum_info").read_text())
+    assert note == {"latestCommitVersionOutsideOfRetentionWindow": 5}
+
+
 def test_lite_needs_the_whole_log_since_the_last_vacuum(table: TableBuilder) -> None:
     table.checkpoint(version=4)
     table.cleanup_log(before=4)
@@ -518,6 +540,42 @@ def test_what_a_table_below_the_root_has_stays_though_the_log_removed_it_or_a_li
     assert names(found) == {own["add"]["path"]}
     run_vacuum(found)
     assert read_rows(below.path) == [{"id": 5}]
+
+
+@pytest.mark.parametrize("source", ["full", "lite", "inventory"])
+def test_a_table_that_is_made_below_while_files_are_deleted_keeps_its_files(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that were there before: to the table above they are of no use."""
+    monkeypatch.setattr(vacuum, "_DELETED_AT_ONCE", 1)
+    table = TableBuilder(tmp_path / "t", {"id": "long"}, properties=KEPT_LOG)
+    table.create(timestamp_ms=BASE_TIME_MS)
+    adds = []
+    for name in ("x", "s/u/p=1/y", "s/u/p=2/z"):
+        (table.path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1]}), table.path / f"{name}.parquet")
+        adds.append(table.add(f"{name}.parquet"))
+    table.commit(adds, **at(1))
+    table.commit([table.remove(add, deletion_timestamp=BASE_TIME_MS + 2 * DAY) for add in adds], **at(2))
+    age(table)
+    options: dict[str, Any] = {"lite": source == "lite"}
+    if source == "inventory":
+        options["inventory"] = [inventory([(str(path), BASE_TIME_MS) for path in table.path.rglob("*.parquet")])]
+
+    class Made(LocalStorage):
+        """Another process makes the table once the first file is gone."""
+
+        def delete_all(self, paths: Sequence[str], *, below: str) -> dict[str, StorageError]:
+            failed = super().delete_all(paths, below=below)
+            if paths[0].endswith("x.parquet"):
+                convert(LocalStorage(), str(table.path / "s/u"), ConvertOptions(struct({"p": "integer"})))
+            return failed
+
+    found = plan(table, storage=Made(), **options)
+    order = pa.array(sorted(range(3), key=lambda i: found.files.column("path")[i].as_py() != "x.parquet"))
+    result = run_vacuum(replace(found, files=found.files.take(order)))
+    assert result.num_deleted_files == 1
+    assert [row["id"] for row in read_rows(table.path / "s/u")] == [1, 1]
 
 
 def test_lite_leaves_what_the_log_names_by_a_whole_path(tmp_path: Path) -> None:
