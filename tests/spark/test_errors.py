@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import delta_pyds
-from delta_pyds.errors import ColumnNotFoundError, DeltaError
+from delta_pyds.errors import ColumnNotFoundError, DeltaError, OptionError
 from tests.support.table_builder import TableBuilder
 
 # each takes seconds of Spark: a run takes a part of them, chosen by the commit
@@ -207,3 +207,20 @@ def test_no_secret_of_a_path_or_an_option_reaches_spark(spark: SparkSession) -> 
         with pytest.raises(PySparkException) as error:
             spark.read.format("deltapy").options(**options).load().collect()
         assert "s3cr3t" not in str(error.value).split("JVM stacktrace")[0]
+
+
+def test_a_table_that_plain_spark_made_by_location_says_first_what_to_run(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t", {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    delta_pyds.register(spark)
+    spark.sql(f"CREATE TABLE by_location USING deltapy LOCATION '{table.path}'")
+    try:
+        with pytest.raises(PySparkException) as raised:
+            spark.sql("SELECT * FROM by_location").collect()
+    finally:
+        spark.sql("DROP TABLE by_location")
+    first = str(raised.value).strip().splitlines()[0]
+    assert "delta_pyds.create_table(spark, 'name', '/path/of/table')" in first, raised.value
+    assert "Traceback" not in first
+    assert isinstance(delta_pyds.error_of(raised.value), OptionError)

@@ -218,3 +218,18 @@ def test_a_temporary_view_of_a_table_cannot_be_written_past_its_log(spark: Spark
     spark.sql("INSERT OVERWRITE TABLE seen SELECT 7L")
     assert [row.id for row in spark.read.format("deltapy").load(path).collect()] == [7]
     assert delta_pyds.DeltaTable.forPath(spark, path).history(1).collect()[0].version == 1
+
+
+def test_a_path_object_is_a_path(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    delta_pyds.install(spark)
+    try:
+        spark.range(3).write.format("deltapy").save(path)  # type: ignore[arg-type]
+        assert spark.read.format("deltapy").load(path).count() == 3  # type: ignore[arg-type]
+        assert spark.read.load(path, format="deltapy").count() == 3  # type: ignore[arg-type]
+        spark.readStream.format("deltapy").load(path).writeStream.format("deltapy").option(  # type: ignore[arg-type]
+            "checkpointLocation", str(tmp_path / "c")
+        ).trigger(availableNow=True).start(tmp_path / "s").awaitTermination()  # type: ignore[arg-type]
+        assert spark.read.format("deltapy").load(str(tmp_path / "s")).count() == 3
+    finally:
+        delta_pyds.uninstall()

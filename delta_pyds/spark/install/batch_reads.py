@@ -6,6 +6,7 @@ the same is read by Spark's own Parquet reader.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def _load_method(original: Method) -> Method:
             self.options(**options)
             said = told(self)
             one = path[0] if isinstance(path, list) and len(path) == 1 else path
+            one = path = os.fspath(one) if isinstance(one, os.PathLike) else one
             root = said.option("path") if one is None else one
             twice = one is not None and said.option("path") is not None
             if twice or said.schema is not None or not isinstance(root, str) or not root.strip():

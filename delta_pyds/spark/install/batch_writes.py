@@ -5,6 +5,7 @@ Of these Spark hands a Python source two modes, and neither partitions nor clust
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ def _save_method(original: Method) -> Method:
         with errors_of_spark():
             _say(self, mode, partitionBy, options)
             said = told(self)
-            root = said.option("path") if path is None else path
+            root = said.option("path") if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
             if path is not None and said.option("path") is not None:
                 raise OptionError(
                     "the path is given twice, to save() and as the option path: leave one of them out.", option="path"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,12 @@ class Installation:
         )
 
 
+_OTHERS_MODULES = (
+    "A package delta is installed (delta-spark), so import delta.tables finds that one's DeltaTable, which needs the "
+    "JAR. For ours: pip uninstall delta-spark, or from delta_pyds import DeltaTable."
+)
+
+
 def install(spark: SparkSession | None = None, delta: bool = False) -> Installation:
     """Have PySpark's own methods do for this format what Spark refuses to hand a Python source.
 
@@ -112,6 +119,9 @@ def install(spark: SparkSession | None = None, delta: bool = False) -> Installat
         classes = tuple(_name(owner) for owner in patches.replaced())
         names = ("deltapy", "delta") if ours else ("deltapy",)
         found = Installation(names, _about_delta(spark, ours, modules), modules, classes)
+    if ours and not modules:
+        # a program that imports it goes on with the reference's classes, which find no JAR
+        warnings.warn(_OTHERS_MODULES, stacklevel=2)
     text = repr(found)
     if text not in _logged:
         _logged.add(text)
@@ -178,7 +188,7 @@ def _look_at(made: SparkSession) -> None:
 
 def _about_delta(spark: SparkSession | None, ours: bool, modules: bool) -> str:
     if ours:
-        return "" if modules else "A package delta is installed, and import delta.tables finds that."
+        return "" if modules else _OTHERS_MODULES
     if spark is not None and has_reference(spark):
         return "The reference's JAR is in the session, and delta stays the reference's."
     return "delta is not ours: install(spark, delta=True) makes it so."

@@ -5,6 +5,7 @@ Spark hands a Python sink neither ``partitionBy`` nor ``clusterBy``; as options 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_pyds.errors import UnsupportedOperationError
@@ -32,7 +33,7 @@ def _load_method(original: Method) -> Method:
             register(session_of(self))
             # where nothing was said, the session's default is ours
             self.format(format or told(self).format or DELTAPY)
-            return original(self, path, None, schema, **options)
+            return original(self, _text_of(path), None, schema, **options)
 
     return load
 
@@ -66,9 +67,13 @@ def _start_method(original: Method) -> Method:
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         with errors_of_spark():
             _to_ours(self, format, partitionBy, options)
-            return original(self, path, None, outputMode, None, queryName)
+            return original(self, _text_of(path), None, outputMode, None, queryName)
 
     return start
+
+
+def _text_of(path: Any) -> Any:
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
 def _to_table_method(original: Method) -> Method:

@@ -1,7 +1,7 @@
 """Options of ``spark.read`` and ``spark.readStream``, read once into typed values.
 
 Keys match without regard to case, as Spark hands them over in lower case.
-Unknown keys are logged and otherwise ignored, as the reference does.
+Unknown keys are logged and otherwise ignored, as the reference does, unless they are nearly a known one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from delta_pyds.errors import OptionError
 from delta_pyds.redaction import Concealing, safe_logger
+from delta_pyds.spark.options.names import refuse_near
 from delta_pyds.spark.options.values import (
     boolean_option,
     bytes_option,
@@ -79,7 +80,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
 
     ``quiet``: unknown keys are not logged, for they may be a writer's.
 
-    Raises: OptionError for a value that is none of the option's, and for
+    Raises: OptionError for a value that is none of the option's, for a name that is nearly an option's, and for
         options that contradict each other.
     """
     given = {k.lower(): v for k, v in options.items()}
@@ -91,6 +92,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
     address = table_address(given, '.load("/path/of/table")', "SELECT ... FROM t WITH (path = '/path/of/table')")
     for key in () if quiet else given:
         if key not in READ_OPTIONS and key not in STREAM_OPTIONS and key not in _OF_SPARK:
+            refuse_near(key, (*READ_OPTIONS.values(), *STREAM_OPTIONS.values()))
             logger.warning("deltapy does not know the option '%s' and ignores it.", key)
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:

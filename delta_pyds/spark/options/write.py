@@ -19,6 +19,7 @@ from delta_pyds.data.write.output_file import codec
 from delta_pyds.errors import OptionError, UnsupportedOperationError
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import safe_logger
+from delta_pyds.spark.options.names import WRITE_NAMES, refuse_near
 from delta_pyds.spark.options.read import OF_CATALOG
 from delta_pyds.spark.options.values import (
     boolean_option,
@@ -34,17 +35,7 @@ from delta_pyds.table.scan.column_selection import parse_column_list
 
 logger = safe_logger(__name__)
 
-_WRITE_OPTIONS = frozenset(
-    name.lower()
-    for name in (
-        "table", "catalog",
-        "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
-        "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
-        "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-        "taskParallelism", "storageOptions", "allowedRoots", "writeResult",
-        "tableProperties",
-    )
-)  # fmt: skip
+_WRITE_OPTIONS = frozenset(map(str.lower, WRITE_NAMES))
 # what the reference offers and this version does not: silently ignoring it would change which rows are there
 _REFUSED = {"replaceon": "replaceOn", "replaceusing": "replaceUsing"}
 _WITHOUT_EFFECT = {
@@ -100,6 +91,7 @@ def parse_write_options(
     }
     for key in given:
         if key not in _WRITE_OPTIONS | OF_CATALOG and not key.startswith("delta."):
+            refuse_near(key, WRITE_NAMES)
             _say_ignored(key, given[key], "a write")
     compression = given.get("compression", "snappy")
     # an unknown one is refused now, not by every task
@@ -157,6 +149,7 @@ def parse_stream_write_options(
         k for k in given if k not in _WRITE_OPTIONS | _OF_SPARK_STREAMS | OF_CATALOG and not k.startswith("delta.")
     ]
     for key in ignored:
+        refuse_near(key, WRITE_NAMES)
         # each batch asks again, in the same process
         if key not in _warned:
             _warned.add(key)

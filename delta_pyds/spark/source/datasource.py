@@ -35,6 +35,27 @@ _REVIVED = (
 )
 
 
+_HIDES = "SPARK_HIDE_TRACEBACK"
+_WORKERS = "pyspark.sql.worker."
+_hidden_by_us = False
+
+
+def _show_tracebacks(shown: bool) -> None:
+    """Whether Spark puts a traceback of this process, one of its workers, above an error.
+
+    It does not where a table is asked whose path Spark does not hand over, as of one that plain CREATE TABLE ... USING
+    deltapy LOCATION made: nothing refuses that statement, so the first line of the error says what to run.
+    """
+    global _hidden_by_us
+    if shown and _hidden_by_us:
+        # the process goes on with other tables
+        os.environ.pop(_HIDES, None)
+        _hidden_by_us = False
+    elif not shown and _HIDES not in os.environ and any(name.startswith(_WORKERS) for name in sys.modules):
+        os.environ[_HIDES] = "1"
+        _hidden_by_us = True
+
+
 class DeltaDataSource(DataSource):
     """``spark.read.format("deltapy")``.
 
@@ -128,6 +149,8 @@ class DeltaDataSource(DataSource):
         # imported here: the instance reaches every executor, and planning must not follow it there
         from delta_pyds.spark.options.read import parse_read_options
 
+        if not quiet:
+            _show_tracebacks("path" in self.options or "table" in self.options)
         return parse_read_options(self.options, quiet=quiet)
 
     @leaves_worker

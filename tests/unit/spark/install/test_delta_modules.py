@@ -57,6 +57,15 @@ def test_a_package_that_is_installed_is_never_hidden(monkeypatch: pytest.MonkeyP
     assert sys.modules["delta"] is theirs and "delta.tables" not in sys.modules
 
 
+def test_what_an_installed_package_means_for_a_program_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "delta", ModuleType("delta"))
+    try:
+        with pytest.warns(UserWarning, match="pip uninstall delta-spark, or from delta_pyds import DeltaTable"):
+            delta_pyds.install(delta=True)
+    finally:
+        delta_pyds.uninstall()
+
+
 def test_a_directory_of_tables_that_is_called_so_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "delta" / "events").mkdir(parents=True)
     monkeypatch.syspath_prepend(str(tmp_path))
