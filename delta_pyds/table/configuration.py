@@ -155,11 +155,12 @@ def load_configuration(
 ) -> TableConfiguration:
     """Check that the table can be read, and read its schema and properties. ``by_catalog``: its catalog was asked.
 
-    Raises: UnsupportedFeatureError naming each feature that is not supported;
+    Raises: UnsupportedFeatureError naming each feature that is not supported, or a format of files that is not;
         ProtocolError for a schema or property that cannot be read.
     """
     _check_manager(table_root, version, protocol, metadata, by_catalog)
     _check_readable(table_root, version, protocol)
+    _check_format(table_root, version, metadata)
     if metadata.schema_string is None:
         raise ProtocolError(
             f"the metaData action of table {table_root} at version {version} has no schemaString: "
@@ -273,6 +274,20 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
             table=table_root,
             version=version,
             features=unknown,
+        )
+
+
+def _check_format(table_root: str, version: int, metadata: Metadata) -> None:
+    """Protocol: "Format Specification"."""
+    provider = "parquet" if metadata.format is None else metadata.format.provider
+    if provider.lower() != "parquet":
+        raise UnsupportedFeatureError(
+            f"the data files of table {table_root} (version {version}) are of the format {provider!r} "
+            "(format.provider), and delta_pyds reads and writes Parquet alone. Use the engine that wrote the table.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            table=table_root,
+            version=version,
+            features=[f"format.provider={provider}"],
         )
 
 

@@ -29,7 +29,13 @@ from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.errors import ConflictError, UserError
 from delta_pyds.log.adds import AddRequest
-from delta_pyds.protocol.actions import AddFile, DomainMetadata, RemoveFile
+from delta_pyds.protocol.actions import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    AddFile,
+    DomainMetadata,
+    RemoveFile,
+)
 from delta_pyds.protocol.deletion_vector import DeletionVectorDescriptor
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.paths import encode_path, join, path_key, resolve_data_path
@@ -49,6 +55,7 @@ VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
 _FILES_AT_ONCE = 100_000
 _MOST_RUNS = 20
 _PLACE = Place("process", "a feature is dropped")
+_DOMAINS = (CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN)
 _ENABLEMENT = (
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
     Property.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
@@ -152,7 +159,22 @@ def _constraints(snapshot: Snapshot) -> list[str]:
 
 
 def _drop_domains(snapshot: Snapshot, options: DefinitionOptions) -> None:
-    """Domains that their features have left behind: those features are gone already."""
+    """Domains that their features have left behind: those features are gone already.
+
+    Raises: UserError (DELTA_FEATURE_DROP_DEPENDENT_FEATURE) for a domain of the system that is not known here: who may
+        need it is not known either. Protocol: "Writer Requirements for Domain Metadata".
+    """
+    unknown = sorted(name for name in snapshot.domain_metadata if name.startswith("delta.") and name not in _DOMAINS)
+    if unknown:
+        raise UserError(
+            f"the table feature {Feature.DOMAIN_METADATA} cannot be dropped from table {snapshot.table_root}: the "
+            f"metadata domain {', '.join(unknown)} is of the system, and delta_pyds does not know what needs it. Drop "
+            "it with the engine that wrote it.",
+            code="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+            table=snapshot.table_root,
+            feature=Feature.DOMAIN_METADATA,
+            domains=unknown,
+        )
     transaction = Transaction(snapshot.storage, snapshot.table_root, snapshot)
     for name, domain in snapshot.domain_metadata.items():
         transaction.set_domain(DomainMetadata(name, domain.configuration, removed=True))

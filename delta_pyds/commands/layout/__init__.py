@@ -7,6 +7,7 @@ Invariant: what such a commit removes and adds has the same rows, with their row
 - ``auto_compact``: compaction after a write, where the table wants it
 - ``apart``: the same in a process of its own
 - ``cluster_by``: a table's clustering columns, changed
+- ``file_statistics``: statistics of columns that the log tells nothing of
 - ``run``: the end of each of them: tasks, counts, one commit
 - ``operation``: what history and the caller are told
 - ``plan``: what is to be done, decided before a row is read

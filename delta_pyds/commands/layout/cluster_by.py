@@ -1,5 +1,7 @@
 """A table's clustering columns, changed: files that are there stay as they are until the table is optimized.
 
+Invariant: every file of the table has statistics of the columns; of those without, the columns are read.
+
 Protocol: "Clustered Table", "Domain Metadata".
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from delta_pyds.commands.layout.file_statistics import with_statistics
 from delta_pyds.commands.layout.plan import check_may_lay_out
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.errors import UserError
@@ -45,6 +48,10 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str], options: CommandOptio
     transaction = Transaction(snapshot.storage, root, snapshot)
     transaction.set_protocol(upgrade_protocol(snapshot.protocol, snapshot.metadata, domains=(domain,)))
     transaction.set_domain(domain)
+    # a reader may rule out by any clustering column, of any file
+    files = with_statistics(snapshot, after, options)
+    transaction.record_files(file.path for file in files)
+    transaction.add(files)
     parameters = {
         "oldClusteringColumns": ",".join(map(show_path, before)),
         "newClusteringColumns": ",".join(map(show_path, after)),

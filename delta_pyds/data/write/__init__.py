@@ -15,5 +15,6 @@
 - ``parquet_schema``: the columns of the Parquet files, out of the table's
 - ``output_file``: one Parquet file while it is written
 - ``statistics``: the statistics of a data file, gathered while it is written
+- ``column_statistics``: the same of columns of a file that is there already
 - ``deletion_vector_writer``: files of deletion vectors
 """

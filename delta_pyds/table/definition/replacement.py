@@ -23,6 +23,7 @@ from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.clustering import clustering_columns, logical_clustering_columns
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS, assign_columns, keep_mapping, recorded_max_id
 from delta_pyds.table.definition.create import TableDefinition
+from delta_pyds.table.definition.schema_rules import check_added
 from delta_pyds.table.definition.statistics_columns import physical_path
 
 _ROW_TRACKING_COLUMNS = (
@@ -93,6 +94,9 @@ def _with_columns_of(before: TableConfiguration, made: TableDefinition) -> Table
         schema = renewed
         properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
     if before.supports(Feature.ROW_TRACKING):
+        mapped = typed.column_mapping_mode != "none"
+        # files from before the replacement may hold columns of these names
+        check_added({(f.name,): f for f in schema}, mapped=mapped, reserved=before.hidden_columns)
         properties |= {k: str(v) for k, v in before.configuration.items() if k in _ROW_TRACKING_COLUMNS}
     protected = before.configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
     if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):

@@ -294,8 +294,9 @@ def check_added(added: Mapping[tuple[str, ...], StructField], *, mapped: bool, r
         _check_names(StructType(tuple(added.values())), ())
     for path, f in added.items():
         check_nesting(f.data_type, ".".join(path))
+    hidden = {name.lower() for name in reserved}
     for path in added:
-        if len(path) == 1 and path[0] in reserved:
+        if len(path) == 1 and path[0].lower() in hidden:
             raise UserError(
                 f"no column can be added under the name '{path[0]}': the table keeps row ids in a column of that name.",
                 code="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",

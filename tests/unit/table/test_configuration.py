@@ -17,7 +17,10 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
 from delta_pyds.table.snapshot import load_snapshot
+from delta_pyds.verification.verify import verify
+from tests.support.definitions import define
 from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import read_rows, write_rows
 
 PLAIN = StructType((StructField("id", LONG), StructField("p", STRING)))
 
@@ -203,3 +206,26 @@ def test_a_property_that_only_writers_need_stops_writers_only(tmp_path: Path, ke
     with pytest.raises(ProtocolError, match=key) as caught:
         configuration.check_writable()
     assert caught.value.code == "DELTA_INVALID_TABLE_PROPERTY"
+
+
+@pytest.mark.parametrize("provider", ["orc", "json", ""])
+def test_data_files_of_another_format_are_refused_by_its_name(tmp_path: Path, provider: str) -> None:
+    """Protocol: "Format Specification"."""
+    table = TableBuilder(tmp_path, {"id": "long"})
+    table.create()
+    table.append([{"id": 1}])
+    table.commit([table.metadata(format={"provider": provider, "options": {}})])
+    for action in (
+        lambda: load_snapshot(tmp_path),
+        lambda: read_rows(tmp_path),
+        lambda: write_rows(tmp_path, {"id": "long"}, [{"id": 2}]),
+        lambda: define(tmp_path, {"id": "long"}, "replace"),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=f"of the format '{provider}'") as caught:
+            action()
+        assert caught.value.code == "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+    assert "metadata.format" in {finding.rule for finding in verify(str(tmp_path)).findings}
+    # the version before can be read
+    assert read_rows(tmp_path, version=1) == [{"id": 1}]
+    table.commit([table.metadata(format={"provider": "Parquet", "options": {}})])
+    assert read_rows(tmp_path) == [{"id": 1}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,27 @@ def test_a_replaced_table_that_tracks_rows(tmp_path: Path) -> None:
     [batch] = table.replay.adds(_request())
     assert batch.files.column("baseRowId").to_pylist() == [2]
     assert not verify(str(tmp_path)).findings
+
+
+@pytest.mark.parametrize("mapping", [{}, {"delta.columnMapping.mode": "name"}], ids=["plain", "mapped"])
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("spelt", [str, str.upper])
+def test_no_column_of_a_replaced_table_has_a_hidden_columns_name(
+    tmp_path: Path, mapping: dict[str, str], number: int, spelt: Callable[[str], str]
+) -> None:
+    """Files from before keep row ids in a column of that name, and a restore brings them back."""
+    define(tmp_path, {"id": "long"}, properties={"delta.enableRowTracking": "true", **mapping})
+    write_rows(tmp_path, {"id": "long"}, [{"id": 1}])
+    columns = {"id": "long", spelt(load_snapshot(tmp_path).configuration.hidden_columns[number]): "long"}
+    for replace in (
+        lambda: define(tmp_path, columns, "replace", properties=mapping),
+        lambda: define(tmp_path, columns, "create_or_replace", properties=mapping),
+        lambda: write_rows(tmp_path, columns, [], mode="overwrite", create_mode="replace", properties=mapping),
+    ):
+        with pytest.raises(UserError) as caught:
+            replace()
+        assert caught.value.code == "DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED"
+    assert load_snapshot(tmp_path).version == 1
 
 
 def _request() -> Any:

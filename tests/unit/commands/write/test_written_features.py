@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds import verify
@@ -370,3 +371,14 @@ def test_a_table_that_deltalake_made_and_goes_on_writing(tmp_path: Path) -> None
     DeltaTable(tmp_path).optimize.compact()
     expected = [{"id": 2, "p": "b"}, {"id": 4, "p": "a"}, {"id": 5, "p": "a"}]
     agree(tmp_path, expected)
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
+def test_the_feature_alone_has_partition_columns_in_files(tmp_path: Path, listed: bool) -> None:
+    """Whatever the properties say, which only a best effort would follow."""
+    given = {"delta.feature.materializePartitionColumns": "supported"} if listed else {}
+    write_rows(tmp_path, IDS, ROWS, properties=given, partition_by=(("p",),))
+    assert not load_snapshot(tmp_path).configuration.properties.partition_columns_in_files
+    for file in tmp_path.rglob("part-*.parquet"):
+        assert ("p" in pq.read_schema(file).names) is listed
+    assert sorted(map(str, read_rows(tmp_path))) == sorted(map(str, ROWS))

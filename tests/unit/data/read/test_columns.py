@@ -24,6 +24,8 @@ from delta_pyds.protocol.schema import (
 )
 from tests.support.calls import count_calls
 from tests.support.scans import scan, state_of, struct, write
+from tests.support.table_builder import TableBuilder
+from tests.support.table_writes import read_rows
 
 
 def _mapped(
@@ -237,3 +239,19 @@ def test_leaf_count_that_does_not_fit_is_noticed(tmp_path: Path) -> None:
     with pq.ParquetFile(file.path) as parquet:
         columns = data_file.DataFile(parquet, file.path, str(tmp_path)).columns
     assert [(c.first_leaf, c.last_leaf) for c in columns] == [(0, 2), (2, 3), (3, 4)]
+
+
+def test_a_file_without_ids_is_no_file_of_a_table_that_is_mapped_by_id(tmp_path: Path) -> None:
+    """Its columns would all be null, or found by a name that may be another column's."""
+    table = TableBuilder(tmp_path, {"id": "long", "v": "string"}, properties={"delta.columnMapping.mode": "id"})
+    table.create()
+    table.append([{"id": 1, "v": "a"}])
+    assert read_rows(tmp_path) == [{"id": 1, "v": "a"}]
+    table.append([{"id": 2, "v": "b"}], field_ids=False)
+    for scan_of in ({}, {"columns": ["v"]}, {"where": "id = 2"}):
+        with pytest.raises(SchemaMismatchError, match="has no Parquet field ids") as caught:
+            read_rows(tmp_path, **scan_of)
+        assert caught.value.code == "DELTA_COLUMN_MAPPING_FIELD_ID_MISSING"
+    # a column that the file lacks is null there; that one has ids tells
+    table.append([{"id": 3, "v": "c"}], field_ids={"id": 1})
+    assert read_rows(tmp_path, where="id = 1") == [{"id": 1, "v": "a"}]

@@ -1,0 +1,76 @@
+"""Statistics of columns of a file that is there already: what its writer would have gathered.
+
+Protocol: "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_pyds.data.write.output_file import bounded_columns
+from delta_pyds.data.write.parquet_schema import FileSchema
+from delta_pyds.data.write.statistics import StatisticsCollector, StatisticsPlan
+from delta_pyds.tasks.write_state import WriteState
+
+
+def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> str:
+    """The JSON of the statistics that a file of these rows would have. ``batches``: of the state's schema.
+
+    The rows are encoded, for most bounds come from a footer, and the bytes are thrown away.
+    """
+    schema = FileSchema(state)
+    collector = StatisticsCollector(StatisticsPlan(state, schema))
+    footers: list[Any] = []
+    writer = pq.ParquetWriter(
+        _Nowhere(),
+        schema.arrow,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=bounded_columns([f.column for f in schema.fields]),
+        store_decimal_as_integer=True,
+        use_compliant_nested_type=True,
+        store_schema=False,
+        metadata_collector=footers,
+    )
+    with writer:
+        for batch in batches:
+            rows = pa.Table.from_arrays(schema.columns(batch), schema=schema.arrow)
+            collector.observe(rows)
+            writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+    return collector.json(footers[0])
+
+
+class _Nowhere:
+    """A file that keeps nothing."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, data: Any) -> int:
+        count = memoryview(data).nbytes
+        self._written += count
+        return count
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
