@@ -5,6 +5,8 @@ Protocol: "Action Reconciliation", "Add File and Remove File".
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +15,10 @@ from delta_pyds.protocol.paths import ODD_PATH, path_key
 # a name that is its own key: it stands for every such name while the key of their directory is made
 _NAME = "x"
 _ODD_NAME = r"%|^\.{0,2}$"
+# Bytes at the end of a path that tell most files apart: names of files end in a random id and a suffix.
+_MOST_ENDING = 32
+_ESCAPE_BYTES = len("%25")
+_ENDS_OF_NO_NAME = ("/", "/.", "/..")
 
 
 def path_keys(paths: pa.StringArray) -> pa.StringArray:
@@ -25,6 +31,43 @@ def path_keys(paths: pa.StringArray) -> pa.StringArray:
     if not odd.true_count:
         return paths
     return pc.replace_with_mask(paths, odd, _of_odd(paths.filter(odd)))
+
+
+class KnownPaths:
+    """Finds the files of some keys in columns of paths, of which very few are among them.
+
+    Keys are made only of paths that end as one of these keys does, or in what may be decoded to such an end.
+    """
+
+    def __init__(self, keys: Collection[str]) -> None:
+        texts = [key.encode() for key in keys]
+        names = (len(text) - text.rfind(b"/") - 1 for text in texts)
+        self._length = min(_MOST_ENDING, min(names, default=0))
+        self._endings = pa.array({text[len(text) - self._length :] for text in texts}, pa.binary())
+        self._keys = pa.array(keys, pa.string())
+
+    def places(self, paths: pa.StringArray) -> pa.UInt64Array:
+        """Where in the column they are."""
+        if not len(self._keys):
+            return pa.array([], pa.uint64())
+        candidates = pc.indices_nonzero(self._may_be(paths))
+        if not len(candidates):
+            return candidates
+        return candidates.filter(pc.is_in(path_keys(paths.take(candidates)), value_set=self._keys))
+
+    def _may_be(self, paths: pa.StringArray) -> pa.BooleanArray:
+        raw = paths.cast(pa.binary())
+        if not self._length:
+            return raw.is_valid()
+        found = pc.is_in(pc.binary_slice(raw, -self._length, None), value_set=self._endings)
+        # an escape that begins before these bytes ends before the compared ones
+        looked_at = pc.binary_slice(raw, -(self._length + _ESCAPE_BYTES - 1), None)
+        data = looked_at.buffers()[2]
+        if data is not None and b"%" in data.to_pybytes():
+            found = pc.or_(found, pc.match_substring(looked_at, "%"))
+        for end in _ENDS_OF_NO_NAME:
+            found = pc.or_(found, pc.ends_with(raw, end))
+        return found
 
 
 def _of_odd(paths: pa.StringArray) -> pa.StringArray:

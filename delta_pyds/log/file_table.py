@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.path_keys import path_keys
+from delta_pyds.columnar.path_keys import KnownPaths, path_keys
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -141,7 +141,8 @@ class UntouchedRows:
     """
 
     def __init__(self, touched: Touched) -> None:
-        self._paths = pa.array(list(touched), pa.string())
+        self._paths = KnownPaths(touched)
+        self._nothing = not touched
         keys = [_key(path, vector) for path, vectors in touched.items() for vector in vectors]
         self._keys = pa.array(keys, pa.string())
 
@@ -154,7 +155,7 @@ class UntouchedRows:
         path = files.field("path") if files.type.get_field_index("path") >= 0 else None
         present = files if path is None or not path.null_count else path
         mask = present.is_valid() if present.null_count else None
-        if len(self._paths) == 0:
+        if self._nothing:
             return mask
         shadowed = self._shadowed(files)
         if shadowed is None:
@@ -165,7 +166,7 @@ class UntouchedRows:
     def _shadowed(self, files: pa.StructArray) -> pa.Int64Array | None:
         """The places of touched files."""
         # a path may live on with another deletion vector: the whole key is built for the few rows that matter
-        hits = pc.indices_nonzero(pc.is_in(path_keys(files.field("path").cast(pa.string())), value_set=self._paths))
+        hits = self._paths.places(files.field("path").cast(pa.string()))
         if len(hits) == 0:
             return None
         keys = file_keys(conform_files(files.take(hits), KEY_COLUMNS))

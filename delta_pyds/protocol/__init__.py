@@ -12,6 +12,7 @@ From the names of files to what stands in them:
 - ``char_types``: the lengths of ``char(n)`` and ``varchar(n)``
 - ``type_changes``: which type may become which, and how a change is recorded
 - ``temporal``: dates, timestamps and time zones of any year
+- ``floating_text``: floating point numbers as Java writes them
 - ``partition_values``: the strings of the log as typed values
 - ``deletion_vector``: the descriptor of a deletion vector, Z85
 - ``stream_offset``: the position of a stream, the JSON in a query's checkpoint

@@ -10,6 +10,7 @@ from decimal import Context, Decimal
 from functools import lru_cache
 
 from delta_pyds.errors import ExpressionError, ProtocolError
+from delta_pyds.protocol.floating_text import java_double, java_float, to_float
 from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, display
 from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, show_date, show_timestamp
 
@@ -17,7 +18,6 @@ PartitionValue = bool | int | float | str | bytes | Decimal | None
 
 _INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 _INTEGER_RANGES = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # the default context rounds to 28 digits, and decimals here have up to 38
 _EXACT = Context(prec=100)
 # the code of an error about a text that is no value
@@ -83,7 +83,8 @@ def _primitive(text: str, name: str, time_zone: str) -> PartitionValue:
     if name in ("float", "double"):
         if "_" in text:
             raise ValueError(text)  # Python's own way to write a number
-        return float(text)  # NaN, Infinity and their like in any case
+        number = float(text)  # NaN, Infinity and their like in any case
+        return to_float(number) if name == "float" else number
     if name == "boolean":
         known = {"true": True, "false": False}
         return known[text.strip().lower()] if text.strip().lower() in known else _no()
@@ -104,6 +105,7 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
 
     Null and the empty string are null. Timestamps are written in UTC, with
     the zone, as the protocol recommends, so that every reader sees the same instant.
+    Floating point numbers are written as Spark writes them on Java 19 and later.
 
     Raises: ProtocolError for bytes that are no UTF-8: a string of the log cannot hold them.
     Protocol: "Partition Value Serialization".
@@ -125,7 +127,7 @@ def format_partition_value(value: PartitionValue, data_type: DataType) -> str | 
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, float):
-        return _SPECIAL_FLOATS.get(str(value)) or str(value)
+        return java_float(to_float(value)) if name == "float" else java_double(value)
     if isinstance(value, int):
         if name == "date":
             return show_date(value)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import delta_pyds
-from tests.interop.engines import Engines, as_text, core_rows, rows
+from tests.interop.engines import Engines, adds, as_text, core_rows, rows
 from tests.interop.test_deltalake import their_rows
 
 # Every printable character that is neither a letter nor a digit, and what escapes, directories and encodings know. Of
@@ -124,3 +124,27 @@ def test_deltalake_compacts_no_partition_with_a_tilde_in_its_own_table_either(en
 def _sound(path: Path) -> None:
     report = delta_pyds.verify(str(path))
     assert not report.errors, f"verify: {report}"
+
+
+# texts that all versions of Java have in common
+_NUMBERS = (0.0, -0.0, 1.0, 0.5, -2.5, 0.001, 9.99e-4, 1e-5, 9999999.0, 1e7, 1e10, 12345678.0, 1e21, float("nan"),
+            float("inf"), float("-inf"))  # fmt: skip
+
+
+@pytest.mark.cell("odd partition values", "ping-pong")
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_floating_point_partitions_are_spelled_alike(engines: Engines, tmp_path: Path, kind: str) -> None:
+    source = engines.spark.createDataFrame(list(enumerate(_NUMBERS)), "id LONG, p DOUBLE")
+    frame = source.selectExpr("id", f"CAST(p AS {kind}) AS p")
+    delta_pyds.write(frame, str(tmp_path / "ours"), partition_by="p")
+    frame.write.format("delta").partitionBy("p").save(str(tmp_path / "theirs"))
+    ours, theirs = (
+        {(add["partitionValues"]["p"], add["path"].rpartition("/")[0]) for add in adds(tmp_path / name, [0])}
+        for name in ("ours", "theirs")
+    )
+    assert ours == theirs
+    assert rows(engines.reference(tmp_path / "ours")) == core_rows(tmp_path / "theirs") == core_rows(tmp_path / "ours")
+    some = frame.where("id % 2 = 1").selectExpr("id + 100 AS id", "p")
+    for name in ("ours", "theirs"):
+        engines.append(some, tmp_path / name, mode="overwrite", partitionOverwriteMode="dynamic")
+    assert engines.agree(tmp_path / "ours") == engines.agree(tmp_path / "theirs")

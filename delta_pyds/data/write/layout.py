@@ -12,7 +12,6 @@ import hashlib
 import re
 import secrets
 import string
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.data.write.parquet_schema import mapped_schema
 from delta_pyds.protocol.partition_values import format_partition_value
-from delta_pyds.protocol.schema import FLOAT, StructField
+from delta_pyds.protocol.schema import StructField
 from delta_pyds.tasks.write_state import WriteState
 
 PartitionKey = tuple[str | None, ...]
@@ -118,7 +117,7 @@ class Layout:
 def _texts(column: pa.Array, field: StructField) -> tuple[list[str | None], pa.Array]:
     """The distinct values as the log writes them, each text once, and for each row which of them it has."""
     encoded = column.dictionary_encode(null_encoding="encode")
-    texts = [format_partition_value(v, field.data_type) for v in _plain(encoded.dictionary, field)]
+    texts = [format_partition_value(v, field.data_type) for v in _plain(encoded.dictionary)]
     places: dict[str | None, int] = {}
     for text in texts:
         places.setdefault(text, len(places))
@@ -129,7 +128,7 @@ def _texts(column: pa.Array, field: StructField) -> tuple[list[str | None], pa.A
     return list(places), place.take(encoded.indices)
 
 
-def _plain(values: pa.Array, field: StructField) -> list[Any]:
+def _plain(values: pa.Array) -> list[Any]:
     """Python values as ``format_partition_value`` takes them: days, microseconds, the rest as it is."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
@@ -139,19 +138,4 @@ def _plain(values: pa.Array, field: StructField) -> list[Any]:
         # decoded where it is refused with a sentence: texts of Spark need not be UTF-8
         values = values.cast(pa.binary())
     plain: list[Any] = values.to_pylist()
-    if field.data_type == FLOAT:
-        return [None if v is None else float(shortest_float(v)) for v in plain]
     return plain
-
-
-def shortest_float(value: float) -> str:
-    """The shortest text that reads back as the same 32-bit float; ``value`` must be one."""
-    wanted = struct.pack("<f", value)
-    for digits in range(1, 9):
-        text = f"{value:.{digits}g}"
-        try:
-            if struct.pack("<f", float(text)) == wanted:
-                return text
-        except OverflowError:
-            continue  # rounded up beyond the largest float
-    return f"{value:.9g}"

@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.data.file_schema import FileColumn
-from delta_pyds.data.write.layout import shortest_float
 from delta_pyds.data.write.parquet_schema import FileSchema, mapped_schema
+from delta_pyds.protocol.floating_text import shortest_float
 from delta_pyds.protocol.schema import (
     FLOAT,
     VOID,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delta_pyds.columnar.path_keys import path_keys
+from delta_pyds.columnar.path_keys import KnownPaths, path_keys
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.paths import encode_path, is_absolute, path_key, resolve_data_path
 from tests.support.path_spellings import DIFFERENT, SAME, SAME_BY_PROTOCOL
@@ -62,3 +62,22 @@ def test_an_encoded_path_is_the_path_again(text: str) -> None:
     path = "/".join(segments)
     assert path_key(encode_path(path)) == path
     assert encode_path(path).isascii()
+
+
+@given(st.lists(st.none() | _PATHS, max_size=8), st.lists(_PATHS | st.just("part-0-c000.parquet"), max_size=3))
+@example([f"b%41{'c' * n}" for n in range(29, 34)], [f"bA{'c' * n}" for n in range(29, 34)])
+@example(["s3://b", "s3://b/", "x"], ["s3://b"])
+@example(["d/x/", "d/x/.", "d/x", "d/y/../x"], ["d/x"])
+def test_files_are_found_by_their_keys(paths: list[str | None], known: list[str]) -> None:
+    keys = {path_key(path) for path in known}
+    places = KnownPaths(keys).places(pa.array(paths, pa.string())).to_pylist()
+    assert places == [i for i, path in enumerate(paths) if path is not None and path_key(path) in keys]
+
+
+@given(st.integers(1, 50), st.sampled_from(["", "d/", "d%2F", "é%41/"]), st.sampled_from(["%41", "%C3%A9", "é", "A"]))
+def test_an_escape_anywhere_in_a_name_is_found(length: int, directory: str, odd: str) -> None:
+    name = "abcdefghij" * 5
+    paths = [f"{directory}{name[:at]}{odd}{name[at:length]}" for at in range(length + 1)]
+    keys = {path_key(path) for path in paths}
+    assert KnownPaths(keys).places(pa.array(paths)).to_pylist() == list(range(len(paths)))
+    assert KnownPaths(dict.fromkeys(keys)).places(pa.array(["d/other", None])).to_pylist() == []

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.write.layout import Layout, escape_path_name, partition_directory, shortest_float
+from delta_pyds.data.write.layout import Layout, escape_path_name, partition_directory
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.paths import encode_path
 from delta_pyds.protocol.schema import (
@@ -166,14 +166,6 @@ def test_rows_in_order_of_partition_are_only_sliced() -> None:
         (("b",), [0, 1]), ((None,), [2, 3]), (("a",), [4, 5]),
     ]  # fmt: skip
     assert all(part.column(0).buffers()[1].address == ids.buffers()[1].address for _, part in parts)
-
-
-@pytest.mark.parametrize("value", [0.1, 1e-45, 3.4028235e38, 16777216.0, 1 / 3, -0.0, 1.1754944e-38])
-def test_floats_are_shown_by_as_few_digits_as_read_back(value: float) -> None:
-    single = pa.scalar(value, pa.float32()).as_py()
-    text = shortest_float(single)
-    assert pa.scalar(float(text), pa.float32()).as_py() == single
-    assert len(text.replace("-", "").replace(".", "")) <= 13
 
 
 def test_change_data_files_have_their_own_directory_and_name(tmp_path: Path) -> None:
