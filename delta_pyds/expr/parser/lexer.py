@@ -22,7 +22,7 @@ _STRING = re.compile(r"""'(?:''|\\.|[^'\\])*'|"(?:""|\\.|[^"\\])*\"""", re.DOTAL
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
 _NAME = re.compile(r"`((?:``|[^`])*)`")
 _NUMBER = re.compile(
-    r"(?P<point>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?=(?:BD|[DF])?(?a:(?![A-Z0-9_])))"
+    r"(?P<point>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?=(?:BD|[DF])?(?a:(?![A-Z0-9_\u017f\u0131])))"
     r"|[0-9]+e[+-]?[0-9]+(?=(?:BD|[DF])?(?!\w)))(?P<fraction_suffix>BD|[DF])?"
     r"|(?P<whole>[0-9]+)(?P<suffix>BD|[DFLSY])?(?!\w)",
     re.IGNORECASE,
@@ -39,7 +39,7 @@ _DOUBLE = re.compile(
 )
 _DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ \t\r\n]*", re.ASCII)
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
-# a word may be an address: `s3://bucket/day=1`
+# a word may be an address: `gs://bucket/day=1`
 _WORD = re.compile(r"[^\W\d_]+://[\w/.?=&#%-]+|\w+")
 # of these a word has letters alone
 _OUTSIDE_OF_ASCII = re.compile(r"[^\W\x00-\x7f]")
