@@ -1,7 +1,9 @@
-"""Damage tables and read them: python -m tests.fuzz [--seed N] [--count N] [--only N [--through spark | expressions]].
+"""Damage tables and read them, or spell expressions that a table may not have, and see what Spark runs of them.
 
-Then spell as many expressions that a table may not have, and see what Spark runs of them. Ends with 1 if a fault was
-found: a crash, a hang, an exception that is no DeltaError, wrong rows, an expression that ran what it may not.
+python -m tests.fuzz [--seed N] [--count N] [--part expressions] [--only N [--through spark]]
+
+Ends with 1 if a fault was found: a crash, a hang, an exception that is no DeltaError, wrong rows, an expression that
+ran what it may not.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.expressions import SpeltSummary, run_expressions
+from tests.fuzz import expressions
 from tests.fuzz.runner import run
 from tests.fuzz.verdicts import Summary
 
@@ -26,15 +28,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first number (default: 0)")
     parser.add_argument("--only", type=int, help="this number alone, all of its outcomes, and where the table is")
     parser.add_argument("--spark", type=int, help="how many more through Spark (default: one for each 50)")
-    parser.add_argument("--expressions", type=int, help="how many spellings of expressions (default: those of --count)")
+    parser.add_argument("--through", choices=["core", "spark"], default="core", help="what reads the one of --only")
     parser.add_argument(
-        "--through", choices=["core", "spark", "expressions"], default="core", help="what reads the one of --only"
+        "--part", choices=["anything", "expressions"], default="anything", help="what of a table (default: anything)"
     )
     parser.add_argument("--processes", type=int, default=2, help="how many processes read by the core (default: 2)")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    if given.only is not None and given.through == "expressions":
-        return _one_expression(given.seed, given.only)
+    if given.part == "expressions":
+        return expressions.main(given.seed, given.first, given.count, given.only)
     if given.only is not None:
         return _one(given.seed, given.only, given.through)
     summary, started = Summary(), time.monotonic()
@@ -50,27 +52,7 @@ def main() -> int:
         print("Interrupted; this is what was found until then.")
     print(f"Seed {given.seed}, numbers from {given.first}.")
     print("\n".join(summary.lines()))
-    spelt = _expressions(given.seed, given.first, given.count if given.expressions is None else given.expressions)
-    print("\n".join(spelt.lines()))
-    return 1 if summary.num_faults or spelt.escaped else 0
-
-
-def _expressions(seed: str, first: int, count: int) -> SpeltSummary:
-    spelt = SpeltSummary()
-    try:
-        for one in run_expressions(seed, range(first, first + count)) if count else ():
-            spelt.add(one)
-            if spelt.counts.total() % 1_000 == 0:
-                print(f"{spelt.counts.total()} spellings done, {len(spelt.escaped)} escaped", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("Interrupted; this is what was found until then.")
-    return spelt
-
-
-def _one_expression(seed: str, number: int) -> int:
-    [one] = run_expressions(seed, [number])
-    print(f"{one.text!a}\nsettings: {one.settings}\nheld: {one.held} {one.said}\nSpark alone runs it: {one.ran_alone}")
-    return 1 if one.held == "escaped" else 0
+    return 1 if summary.num_faults else 0
 
 
 def _one(seed: str, number: int, through: str) -> int:

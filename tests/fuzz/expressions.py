@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing as mp
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -62,7 +63,27 @@ class SpeltSummary:
         for held, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             yield f"  {count:7} {held}"
         for spelt in self.escaped[:20]:
-            yield f"  --only {spelt.number} --through expressions  {spelt.held}: {spelt.text!a} {spelt.settings}"
+            yield f"  --only {spelt.number} --part expressions  {spelt.held}: {spelt.text!a} {spelt.settings}"
+
+
+def main(seed: str, first: int, count: int, only: int | None) -> int:
+    """Run the numbers, or one alone, and print what became of them; 1 if one escaped."""
+    if only is not None:
+        [one] = run_expressions(seed, [only])
+        print(f"{one.text!a}\nsettings: {one.settings}\nheld: {one.held} {one.said}")
+        print(f"Spark alone runs it: {one.ran_alone}")
+        return 1 if one.held == "escaped" else 0
+    summary = SpeltSummary()
+    try:
+        for one in run_expressions(seed, range(first, first + count)):
+            summary.add(one)
+            if summary.counts.total() % 1_000 == 0:
+                print(f"{summary.counts.total()} done, {len(summary.escaped)} escaped", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("Interrupted; this is what was found until then.")
+    print(f"Seed {seed}, numbers from {first}.")
+    print("\n".join(summary.lines()))
+    return 1 if summary.escaped else 0
 
 
 def case(seed: str, number: int) -> tuple[str, dict[str, str]]:

@@ -144,7 +144,7 @@ def test_the_summary_counts_faults_and_what_has_no_check() -> None:
 
 
 def test_no_spelling_of_an_expression_runs_what_it_may_not() -> None:
-    done = _python("-m", "tests.fuzz", "--seed", "bounded", "--count", "0", "--spark", "0", "--expressions", "250")
+    done = _python("-m", "tests.fuzz", "--seed", "bounded", "--count", "250", "--part", "expressions")
     assert done.returncode == 0, done.stdout + done.stderr
     # that there was something to hold, and that something harmless was not held
     found = re.search(r"250 spellings of expressions, of which Spark alone runs (\d+):", done.stdout)
@@ -156,4 +156,4 @@ def test_a_spelling_that_escapes_is_told() -> None:
     summary = SpeltSummary()
     summary.add(Spelt(7, "reflect('a')", {}, "escaped", "", True))
     assert [one.number for one in summary.escaped] == [7]
-    assert any("--only 7 --through expressions  escaped: \"reflect('a')\"" in line for line in summary.lines())
+    assert any("--only 7 --part expressions  escaped: \"reflect('a')\"" in line for line in summary.lines())

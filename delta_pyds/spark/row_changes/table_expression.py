@@ -23,6 +23,7 @@ from pyspark.sql import types as spark_types
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.expr.parser.recognizer import called_functions
+from delta_pyds.spark.plain_calls import plain_calls
 from delta_pyds.table.definition.spark_expressions import possible_names
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def _not_first(spark: SparkSession) -> str | None:
     order = spark.conf.get(_ORDER, None) or "second"
     if (spark.conf.get(_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
         return None
-    path = str(spark.sql(f"SELECT {_OWN}.current_path()").collect()[0][0])
+    with plain_calls():
+        path = str(spark.sql(f"SELECT {_OWN}.current_path()").collect()[0][0])
     return None if path.split(",")[0].replace("`", "") == _OWN else path
 
 
