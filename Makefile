@@ -87,7 +87,7 @@ test-sail: python ## Run Spark Connect with another engine, Sail: right rows, or
 test-crashes: java setup ## Kill Spark 20 times under two streams and four writers, about 10 minutes (of `make test` twice)
 	@DELTA_PYDS_CRASHES=20 $(BIN)/python -m pytest -s tests/concurrency/test_crashes.py $(ARGS)
 
-fuzz: setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--seed 2 --count 500', ARGS='--part footers', ARGS='--only 17')
+fuzz: java setup ## Damage 10,000 tables and read them, about 10 minutes (ARGS='--part footers|expressions', '--seed 2 --count 500', '--only 17')
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 check: setup ## Style, types and the rules of the architecture: ruff, mypy, import-linter

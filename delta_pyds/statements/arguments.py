@@ -126,7 +126,7 @@ def _colons_in_types(tokens: Sequence[Token]) -> frozenset[int]:
             opened.append([])
         elif token.text == ":" and opened and tokens[index - 1].kind in ("word", "name"):
             opened[-1].append(index)
-        elif token.text in (">", ">>"):
+        elif token.text in (">", ">>", ">>>"):
             for _ in token.text:
                 found.update(opened.pop() if opened else ())
         elif token.text == ";":

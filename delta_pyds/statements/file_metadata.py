@@ -47,7 +47,7 @@ def stars(reader: StatementReader, first: int = 0, last: int | None = None) -> t
             in_query.append(following.is_word(*_QUERY) or following.is_symbol("("))
         elif token.is_symbol(")") and len(in_query) > 1:
             in_query.pop()
-        elif token.is_word(*_BY_ALL_COLUMNS) or (token.is_symbol("|") and following.is_symbol(">")):
+        elif token.is_word(*_BY_ALL_COLUMNS) or token.is_symbol("|>"):
             reader.refuse(f"{COLUMN} beside {token.text}", "Name the columns of the query in a SELECT.")
         elif token.is_symbol("*") and previous is not None and before is not None and _may_be_star(previous):
             counts = previous.is_symbol("(") and before.is_word("COUNT")

@@ -18,7 +18,7 @@ _OPEN, _CLOSE = ("(", "["), (")", "]")
 _NOT_AFTER_CASE = frozenset(
     ["=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", ")", ".", "+", "/", "*", "%", "||"]
 )
-_BINARY = ("+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>", "DIV")
+_BINARY = ("+", "-", "*", "/", "%", "||", "&", "|", "^", "<<", ">>", ">>>", "DIV")
 _UNITS = tuple(
     f"{unit}{plural}"
     for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND")
@@ -108,7 +108,7 @@ def may_be_named(tokens: Sequence[Token], first: int, last: int) -> bool:
 def _may_end_value(token: Token, has_cast: bool) -> bool:
     """``has_cast``: a type may stand at the end of a value."""
     if token.kind == "symbol":
-        return token.text in (")", "]", "?") or (has_cast and token.text in (">", ">>", "<>"))
+        return token.text in (")", "]", "?") or (has_cast and token.text in (">", ">>", ">>>", "<>"))
     return not token.is_word(*_BETWEEN_VALUES)
 
 
@@ -227,7 +227,7 @@ def _in_angles(reader: StatementReader) -> None:
             continue
         if token.is_symbol("<"):
             depth += 1
-        elif token.is_symbol(">", ">>"):
+        elif token.is_symbol(">", ">>", ">>>"):
             depth -= len(token.text)
         reader.take()
         if depth == 0:

@@ -278,7 +278,7 @@ def _step(reader: StatementReader, groups: list[_Group], first: int) -> None:
             groups[-1].expects = False
         elif token.text == ",":
             group.expects = group.in_from
-        elif token.text == "|" and reader.following.is_symbol(">"):
+        elif token.text == "|>":
             group.in_from = group.expects = False  # an operator of a pipe follows
         return
     if token.kind != "word" or (reader.index > first and reader.previous.is_symbol(".")):

@@ -1,8 +1,9 @@
-"""Damage tables and read them.
+"""Damage tables and read them, or spell expressions that a table may not have, and see what Spark runs of them.
 
-python -m tests.fuzz [--seed N] [--count N] [--part footers] [--only N [--through spark]]
+python -m tests.fuzz [--seed N] [--count N] [--part footers|expressions] [--only N [--through spark]]
 
-Ends with 1 if a fault was found: a crash, a hang, an exception that is no DeltaError, wrong rows.
+Ends with 1 if a fault was found: a crash, a hang, an exception that is no DeltaError, wrong rows, an expression that
+ran what it may not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.fuzz import expressions
 from tests.fuzz.damage import PARTS
 from tests.fuzz.runner import run
 from tests.fuzz.verdicts import Summary
@@ -29,11 +31,13 @@ def main() -> int:
     parser.add_argument("--spark", type=int, help="how many more through Spark (default: one for each 50)")
     parser.add_argument("--through", choices=["core", "spark"], default="core", help="what reads the one of --only")
     parser.add_argument(
-        "--part", choices=PARTS, default=PARTS[0], help="what of a table is damaged (default: anything)"
+        "--part", choices=[*PARTS, "expressions"], default=PARTS[0], help="what of a table (default: anything)"
     )
     parser.add_argument("--processes", type=int, default=2, help="how many processes read by the core (default: 2)")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    if given.part == "expressions":
+        return expressions.main(given.seed, given.first, given.count, given.only)
     if given.only is not None:
         return _one(given.seed, given.only, given.through, given.part)
     summary, started = Summary(), time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 from delta_pyds.errors import DeltaError
 from tests.fuzz.byte_damage import footer_start
 from tests.fuzz.damage import Damage, apply
+from tests.fuzz.expressions import Spelt, SpeltSummary
 from tests.fuzz.operations import Outcome, outcome_of
 from tests.fuzz.runner import SoundCopy
 from tests.fuzz.tables import TABLES, build
@@ -158,3 +160,19 @@ def test_the_summary_counts_faults_and_what_has_no_check() -> None:
     assert (summary.total, summary.num_faults) == (3, 1)
     assert "commit       json               1     1" in text
     assert "--only 2 " in text
+
+
+def test_no_spelling_of_an_expression_runs_what_it_may_not() -> None:
+    done = _python("-m", "tests.fuzz", "--seed", "bounded", "--count", "250", "--part", "expressions")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # that there was something to hold, and that something harmless was not held
+    found = re.search(r"250 spellings of expressions, of which Spark alone runs (\d+):", done.stdout)
+    assert found is not None and int(found[1]) > 20, done.stdout
+    assert "harmless" in done.stdout
+
+
+def test_a_spelling_that_escapes_is_told() -> None:
+    summary = SpeltSummary()
+    summary.add(Spelt(7, "reflect('a')", {}, "escaped", "", True))
+    assert [one.number for one in summary.escaped] == [7]
+    assert any("--only 7 --part expressions  escaped: \"reflect('a')\"" in line for line in summary.lines())

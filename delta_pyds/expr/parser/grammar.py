@@ -14,11 +14,14 @@ from delta_pyds.expr.parser.syntax import Apply, CaseOf, CastTo, Constant, Name,
 from delta_pyds.expr.parser.token_reader import Purpose, TokenReader
 from delta_pyds.protocol.schema import STRING, VOID
 
-_COMPARISONS = {"==": "=", "!=": "<>"} | {op: op for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")}
+_COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="} | {
+    op: op for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")
+}
 # how tightly each holds its operands
-_LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, "+": 4, "-": 4, "||": 4, "*": 5, "/": 5, "%": 5, "DIV": 5}
+_LEVELS = {"|": 0, "^": 1, "&": 2, "<<": 3, ">>": 3, ">>>": 3, "+": 4, "-": 4, "||": 4}
+_LEVELS |= dict.fromkeys(("*", "/", "%", "DIV"), 5)
 _TIGHTEST = 5
-_REFUSED_OPERATORS = ("|", "^", "&", "<<", ">>")
+_REFUSED_OPERATORS = ("|", "^", "&", "<<", ">>", ">>>")
 _RESERVED = frozenset(("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "ESCAPE", "RLIKE", "ILIKE", "REGEXP"))
 _NEGATED = ("BETWEEN", "IN", "LIKE", "RLIKE", "REGEXP", "ILIKE")
 # words that go on after a column

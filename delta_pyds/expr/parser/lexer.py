@@ -29,12 +29,13 @@ _QUOTED = {
 }
 _RAW = re.compile(r"""[rR](?:'([^']*)'|"([^"]*)")""")
 _NUMBER = re.compile(
-    r"(?P<point>\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?P<fraction_suffix>BD|[DF])?(?!\w)"
-    r"|(?P<whole>\d+)(?P<suffix>BD|[DFLSY])?(?!\w)",
-    re.IGNORECASE | re.ASCII,
+    r"(?P<point>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?=(?:BD|[DF])?(?a:(?![A-Z0-9_\u017f\u0131])))"
+    r"|[0-9]+e[+-]?[0-9]+(?=(?:BD|[DF])?(?!\w)))(?P<fraction_suffix>BD|[DF])?"
+    r"|(?P<whole>[0-9]+)(?P<suffix>BD|[DFLSY])?(?!\w)",
+    re.IGNORECASE,
 )
 # a word that begins neither a raw string nor is followed by a quote, a small whole number, a symbol of its own
-_SIMPLE = re.compile(r"([A-Za-z_]\w*)(?![\w'\"])|([0-9]{1,18})(?![\w.])|([(),+*%=])(?![=>])")
+_SIMPLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?![\w'\"]|://)|([0-9]{1,18})(?![\w.])|([(),+%=]|\*(?!/))(?![=>])")
 _BLANKS = " \t\r\n\f\v"
 _LONG_LIST = 1_000
 _NUMBERS = re.compile(r"\(([-0-9, \t\r\n]{1000,})\)")
@@ -45,8 +46,11 @@ _DOUBLE = re.compile(
 )
 _DECIMAL = re.compile(r"[ \t\r\n]*-?(?:\d{1,18}\.\d{0,18}|\.\d{1,18}|\d{1,18})[ \t\r\n]*", re.ASCII)
 _STRINGS = re.compile(r"\(([ \t\r\n]*'[^\\\")(]*')[ \t\r\n]*\)")
-_WORD = re.compile(r"\w+")
-_SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|==|\|\||::|<<|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
+# a word may be an address: `gs://bucket/day=1`
+_WORD = re.compile(r"[^\W\d_]+://[\w/.?=&#%-]+|\w+")
+# of these a word has letters alone
+_OUTSIDE_OF_ASCII = re.compile(r"[^\W\x00-\x7f]")
+_SYMBOL = re.compile(r"<=>|<=|>=|<>|!=|!<|!>|==|\|\||\|>|::|<<|>>>|>>|->|=>|[-=<>!+*/%(),.&|^~\[\]:?]")
 _OF_STATEMENTS = re.compile(r"[@;{}$#\\]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _ESCAPE_OR_QUOTES = re.compile(rf"{_ESCAPE.pattern}|''|\"\"", re.DOTALL)
@@ -93,7 +97,7 @@ def tokenize(text: str, *, statement: bool = False) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     while True:
-        position = _skip_blank(text, position)
+        position = _skip_blank(text, position, statement)
         if position == len(text):
             return [*tokens, Token("end", "", position)]
         token = _plain_list(text, position) if text[position] == "(" and tokens and tokens[-1].is_word("IN") else None
@@ -159,11 +163,16 @@ def _token(text: str, position: int, statement: bool) -> Token:
         return Token("number", match[0], position, digits, (match["fraction_suffix"] or match["suffix"] or "").upper())
     match = _WORD.match(text, position)
     if match:
+        for letter in _OUTSIDE_OF_ASCII.finditer(match[0]):
+            if not letter[0].isalpha():
+                raise _no_such_character(text, position + letter.start())
         return Token("word", match[0], position, match[0])
+    if text.startswith("*/", position):
+        raise syntax_error(text, position, "near '*/': no comment begins before it")
     match = _SYMBOL.match(text, position) or (_OF_STATEMENTS.match(text, position) if statement else None)
     if match:
         return Token("symbol", match[0], position)
-    raise syntax_error(text, position, f"near '{text[position : position + 20]}': no such character in an expression")
+    raise _no_such_character(text, position)
 
 
 def _quoted(text: str, position: int) -> str:
@@ -177,11 +186,17 @@ def _quoted(text: str, position: int) -> str:
     return text[position : end + 1]
 
 
-def _skip_blank(text: str, position: int) -> int:
+def _no_such_character(text: str, position: int) -> ExpressionError:
+    return syntax_error(text, position, f"near '{text[position : position + 20]}': no such character in an expression")
+
+
+def _skip_blank(text: str, position: int, statement: bool) -> int:
     while True:
         match = _BLANK.match(text, position)
         if match:
             position = match.end()
+        elif not statement and text.startswith("/*+", position):
+            raise syntax_error(text, position, "near '/*+': a hint stands in a query alone")
         elif text.startswith("/*", position):
             position = _skip_comment(text, position)
         else:

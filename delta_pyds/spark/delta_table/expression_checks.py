@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
 
-from delta_pyds.errors import ColumnNotFoundError, UserError
+from delta_pyds.errors import ColumnNotFoundError, ExpressionError, UserError
 from delta_pyds.protocol.schema import (
     BOOLEAN,
     BYTE,
@@ -39,7 +39,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.spark.planning.types import from_spark, to_spark
 from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
-from delta_pyds.table.definition.spark_expressions import called_functions, spark_expression
+from delta_pyds.table.definition.spark_expressions import function_names, spark_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +123,10 @@ def check_default(spark: SparkSession, field: StructField) -> None:
 
 
 def _check_same_each_time(text: str, what: str, code: str, *, clock: bool) -> None:
-    names = {parts[-1].lower() for parts in called_functions(text)}
+    try:
+        names = function_names(text)
+    except ExpressionError:
+        return  # refused for what it is
     found = sorted(names & (_CHANGING if clock else _CHANGING - _CLOCK))
     if found:
         raise UserError(

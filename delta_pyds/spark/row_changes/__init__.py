@@ -22,6 +22,7 @@
 - ``target_frame``: the rows of a table, each with its file and position
 - ``same_columns``: a frame in which Columns that the user made of ``toDF`` resolve
 - ``table_expression``: an expression of a table, tried in a session before any row is read
+- ``column_default``: the default of a column in the place of the word DEFAULT
 - ``stored_values``: values of a frame as the table will hold them
 - ``computed_rows``: rows of a frame as rows of the table, over which its expressions are computed
 - ``computed``: what a session computes of rows that are written: defaults, generated columns, rules

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from delta_pyds.errors import ColumnNotFoundError, OptionError, UserError
 from delta_pyds.protocol.features import Feature
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, IDENTITY_START, DataType, StructField, StructType
+from delta_pyds.protocol.schema import IDENTITY_START, DataType, StructField, StructType
+from delta_pyds.spark.row_changes.column_default import column_default
 from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.scan.column_selection import parse_column_list
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,16 @@ class SetColumn:
 
 
 def set_columns(
-    configuration: TableConfiguration, assignments: Mapping[str, Column | str], alias: str | None
+    spark: SparkSession,
+    configuration: TableConfiguration,
+    assignments: Mapping[str, Column | str],
+    alias: str | None,
 ) -> list[SetColumn]:
     """The assignments, resolved.
 
     Raises: ColumnNotFoundError for a name that is not there; UserError for a field of what is no struct, for what is
-        set twice (DELTA_CONFLICT_SET_COLUMN) and for an identity column; OptionError for what is no name.
+        set twice (DELTA_CONFLICT_SET_COLUMN) and for an identity column; OptionError for what is no name;
+        ExpressionError for a default that is refused (see ``table_expression``).
     """
     table = configuration.table_root
     found: list[SetColumn] = []
@@ -57,16 +62,17 @@ def set_columns(
                 table=table,
                 column=path[0],
             )
-        found.append(SetColumn(path, data_type, _or_default(value, top, configuration)))
+        found.append(SetColumn(path, data_type, _or_default(spark, value, top, configuration)))
     return found
 
 
-def _or_default(value: Column | str, field: StructField | None, configuration: TableConfiguration) -> Column | str:
+def _or_default(
+    spark: SparkSession, value: Column | str, field: StructField | None, configuration: TableConfiguration
+) -> Column | str:
     """The word DEFAULT stands for the column's default, null where it has none."""
     if not isinstance(value, str) or value.strip().upper() != "DEFAULT" or configuration.schema.find("default"):
         return value
-    given = field is not None and configuration.supports(Feature.ALLOW_COLUMN_DEFAULTS)
-    return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if given and field is not None else "NULL"
+    return "NULL" if field is None else column_default(spark, configuration, field) or "NULL"
 
 
 def _resolved(name: str, schema: StructType, alias: str | None, table: str) -> tuple[tuple[str, ...], DataType]:

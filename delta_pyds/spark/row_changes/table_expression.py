@@ -21,7 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
 from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
-from delta_pyds.table.definition.spark_expressions import called_functions, possible_names
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.expr.parser.recognizer import called_functions
+from delta_pyds.spark.plain_calls import plain_calls
+from delta_pyds.table.definition.spark_expressions import possible_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +34,13 @@ _CALLS_WITHOUT_PARENTHESES = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
     | {"current_user", "session_user", "user"}
 )
-_SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
-_BUILTIN = ("builtin", "system.builtin")
+_CLASSES = "org.apache.spark.sql.catalyst.expressions."
+_OWN = "system.builtin"
+# where a session looks for functions
+_PATH = "spark.sql.path.enabled"
+_ORDER = "spark.sql.functionResolution.sessionOrder"
+# makes patterns of names in backticks: one could be all columns of a frame
+_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,9 @@ def try_expressions(
 
     Raises: ColumnNotFoundError for another name; ExpressionError for anything else that is refused, by us or Spark.
     """
-    for trial in trials:
-        if not trial.of_user:
-            _check_functions(spark, trial)
+    of_table = [trial for trial in trials if not trial.of_user]
+    _check_functions(spark, of_table)
+    _check_names(spark, of_table)
     try:
         return _tried(spark, schema, trials)
     except PySparkException as e:
@@ -69,7 +77,7 @@ def try_expressions(
 
 def _tried(spark: SparkSession, schema: spark_types.StructType, trials: Sequence[Trial]) -> list[spark_types.DataType]:
     columns = {name.lower() for name in schema.names}
-    possible = frozenset().union(*(possible_names(trial.sql) for trial in trials if not trial.of_user))
+    possible = frozenset().union(*(possible_names(trial.sql) or () for trial in trials if not trial.of_user))
     none = F.lit(None).cast("int")
     twice = [none.alias(name) for name in sorted(possible - columns - _CALLS_WITHOUT_PARENTHESES) for _ in range(2)]
     rows = spark.createDataFrame([], schema).select("*", *twice)
@@ -84,24 +92,60 @@ def _in_lambda(sql: str) -> Column:
     return F.transform(F.array(F.lit(0)), lambda _: F.expr(sql))
 
 
-def _check_functions(spark: SparkSession, trial: Trial) -> None:
-    """Refuse functions that are not Spark's own, whatever their name."""
-    for parts in sorted(called_functions(trial.sql)):
-        qualifier, name = ".".join(parts[:-1]).lower(), parts[-1]
-        if qualifier and qualifier not in _BUILTIN:
-            raise _not_sparks(f"{qualifier}.{name}", trial)
-        try:
-            found = spark.catalog.getFunction("`" + name.replace("`", "``") + "`")
-        except PySparkException:
-            continue  # there is none: it is no call, or Spark says so
-        if not (found.className or "").startswith(_SPARKS_OWN):
-            raise _not_sparks(name, trial)
+def _check_functions(spark: SparkSession, trials: Sequence[Trial]) -> None:
+    """Refuse what this session would take for functions that are not Spark's own.
+
+    Names are resolved along a path of the session, and operators (BETWEEN, EXTRACT) too: only where Spark's own
+    functions come first is a name that they have theirs.
+    """
+    if not trials:
+        return
+    if (first := _not_first(spark)) is not None:
+        raise _not_sparks(f"functions, which this session looks for in {first} before Spark's own", trials[0])
+    own: dict[str, bool] = {}
+    for trial in trials:
+        for call in called_functions(trial.sql):
+            name = call.name[-1].lower()
+            if name not in own:
+                own[name] = len(call.name) == 1 and _is_own(spark, name)
+            if not own[name]:
+                raise _not_sparks(f"{'.'.join(call.name)}, which is no function of Spark's own", trial)
 
 
-def _not_sparks(function: str, trial: Trial) -> ExpressionError:
+def _check_names(spark: SparkSession, trials: Sequence[Trial]) -> None:
+    quoted = next((trial for trial in trials if any(t.kind == "name" for t in tokenize(trial.sql))), None)
+    if quoted is not None and (spark.conf.get(_PATTERNS, None) or "false").lower() != "false":
+        raise ExpressionError(
+            f"nothing can be written: {quoted.what}, {quoted.sql}, has a name in backticks, of which {_PATTERNS} makes "
+            "a pattern in this session. Turn that off.",
+            code="DELTA_UNSUPPORTED_EXPRESSION",
+            expression=quoted.sql,
+        )
+
+
+def _not_first(spark: SparkSession) -> str | None:
+    """The path of the session's functions, if Spark's own do not come first."""
+    order = spark.conf.get(_ORDER, None) or "second"
+    if (spark.conf.get(_PATH, None) or "false").lower() == "false" and order.lower() in ("second", "last"):
+        return None
+    with plain_calls():
+        path = str(spark.sql(f"SELECT {_OWN}.current_path()").collect()[0][0])
+    return None if path.split(",")[0].replace("`", "") == _OWN else path
+
+
+def _is_own(spark: SparkSession, name: str) -> bool:
+    """Whether Spark has it, by itself: not from an extension, which may put another in its place."""
+    try:
+        found = spark.catalog.getFunction(f"{_OWN}.`{name.replace('`', '``')}`")
+    except PySparkException:
+        return False
+    return (found.className or "").startswith(_CLASSES)
+
+
+def _not_sparks(functions: str, trial: Trial) -> ExpressionError:
     return ExpressionError(
-        f"nothing can be written: {trial.what}, {trial.sql}, calls {function}, which is no function of Spark's own "
-        "here: an expression of a table may not call functions of users.",
+        f"nothing can be written: {trial.what}, {trial.sql}, calls {functions} here: an expression of a table may not "
+        "call functions of users.",
         code="DELTA_UDF_IN_CHECK_CONSTRAINT",
         expression=trial.sql,
     )

@@ -81,7 +81,7 @@ def _update(
 ) -> RowChangeResult:
     snapshot, options = target.open(), command_options(target)
     check_may_change(snapshot, "UPDATE")
-    setting = set_columns(snapshot.configuration, assignments, target.alias)
+    setting = set_columns(target.spark, snapshot.configuration, assignments, target.alias)
     reason = "a query of Spark was asked for"
     if target.engine != "spark":
         plan, reason = _known(target, snapshot, condition, setting, options)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from delta_pyds.errors import UnsupportedOperationError
 from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.protocol.features import Feature, supported_features
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.protocol.schema import GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.spark.row_changes.column_default import column_default
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.statements.default_values import default_values, has_star, reads
 from delta_pyds.statements.kinds import SqlText
 from delta_pyds.table.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def default_text(snapshot: Snapshot, field: StructField | None, column: str) -> str:
+
+def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:
     """The expression of a column's default, NULL where it has none, as in ``DeltaTable.update``.
 
     ``column``: as the statement names it.
-    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes.
+    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes;
+        ExpressionError for a default that is refused (see ``row_changes.table_expression``).
     """
     if field is None or GENERATION_EXPRESSION in field.metadata or IDENTITY_START in field.metadata:
         raise UnsupportedOperationError(
@@ -27,8 +32,7 @@ def default_text(snapshot: Snapshot, field: StructField | None, column: str) -> 
             "computes. Write the value, or leave the column out.",
             column=column,
         )
-    has_defaults = Feature.ALLOW_COLUMN_DEFAULTS in supported_features(snapshot.protocol)
-    return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"
+    return column_default(spark, snapshot.configuration, field) or "NULL"
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,11 @@ class Defaults:
     may_be_columns: bool = False
 
 
-def defaults_of(snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None) -> Defaults:
+def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns: Sequence[str] | None) -> Defaults:
     """Of a DEFAULT that is no value of a row, Spark says that it knows no such column.
 
     ``columns``: of the table, which the columns of the query are for; None where they go by their names.
-    Raises: UnsupportedOperationError for a DEFAULT of which no column can be told.
+    Raises: UnsupportedOperationError for a DEFAULT of which no column can be told; what ``default_text`` raises.
     """
     tokens = tokenize(query.text, statement=True)
     found = default_values(tokens)
@@ -63,7 +67,7 @@ def defaults_of(snapshot: Snapshot, query: SqlText, columns: Sequence[str] | Non
             value = "NULL"
         else:
             field = snapshot.schema.find(columns[one.column])
-            text = default_text(snapshot, field, columns[one.column])
+            text = default_text(spark, snapshot, field, columns[one.column])
             assert field is not None
             value = text if text == "NULL" else f"CAST(({text}) AS {spark_field(field).dataType.simpleString()})"
         pieces.append((one.start, one.end, value))

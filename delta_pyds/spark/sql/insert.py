@@ -73,7 +73,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
 
 
 def _rows(context: StatementContext, snapshot: Snapshot, query: SqlText, wanted: list[str] | None) -> DataFrame:
-    defaults = defaults_of(snapshot, query, wanted)
+    defaults = defaults_of(context.spark, snapshot, query, wanted)
     if defaults.may_be_columns:
         try:
             found = context.query(query)

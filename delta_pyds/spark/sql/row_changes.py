@@ -109,7 +109,8 @@ def _values(called: CalledTables, assignments: tuple[Assignment, ...], *, of_sou
 def _or_default(context: StatementContext, target: TableReference, alias: str | None, column: str, value: str) -> str:
     """The word DEFAULT stands for the column's default, NULL where it has none, as in ``DeltaTable.update``.
 
-    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes.
+    Raises: UnsupportedOperationError for a field of a struct, and for a column that the table computes; what
+        ``default_text`` raises.
     """
     if value.upper() != "DEFAULT":
         return value
@@ -119,4 +120,4 @@ def _or_default(context: StatementContext, target: TableReference, alias: str | 
     snapshot = context.snapshot(target)
     if snapshot.schema.find("default") is not None:
         return value
-    return default_text(snapshot, snapshot.schema.find(names[0]) if len(names) == 1 else None, column)
+    return default_text(context.spark, snapshot, snapshot.schema.find(names[0]) if len(names) == 1 else None, column)

@@ -15,6 +15,7 @@
 - ``dependents``: what of a table depends on a column
 - ``merge_evolution``: the schema of a table into which rows are merged that bring new columns
 - ``session_expressions``: the table's expressions in both meanings that a session can give them
+- ``allowed_functions``: the functions that an expression of a table may call
 - ``spark_expressions``: the table's expressions that a Spark session computes, and those that none is asked for
 - ``ingest_plan``: how incoming rows become rows of the table
 - ``identity``: high-water marks of identity columns

@@ -1,7 +1,7 @@
 """What of a table depends on a column: constraints, generated columns, invariants, partitioning, clustering.
 
 Invariant: in doubt a column is depended on. An expression that our parser does not know names every column whose name
-stands anywhere in its text.
+is one of its words; one that no parser knows names all.
 
 Protocol: "CHECK Constraints", "Generated Columns", "Column Invariants", "Clustered Table".
 """
@@ -92,7 +92,8 @@ def depends_on(sql: str, schema: StructType, path: Path) -> bool:
         # the clock and the zone change no name
         found = references(parse_expression(sql, schema, time_zone="UTC", ansi=True, now_micros=0).expr)
     except DeltaError:
-        return path[0].lower() in possible_names(sql)
+        names = possible_names(sql)
+        return names is None or path[0].lower() in names
     lower = tuple(part.lower() for part in _through_structs(schema, path))
     return any(_overlap(tuple(part.lower() for part in reference), lower) for reference in found)
 

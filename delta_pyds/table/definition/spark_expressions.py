@@ -1,51 +1,38 @@
 """Expressions of a table that a Spark session computes: what their texts name, and what no session is asked for.
 
-Invariant: a table is another's; its expressions compute values of a row from that row, or they are refused. Nothing
-here understands SQL: a text is cut into tokens, and in doubt it names more than it does.
+Invariant: a table is another's; its expressions compute values of a row from that row, or they are refused. A text
+reaches Spark only if it is one expression by Spark's grammar, means the same whatever the session's settings are, and
+calls none but ``allowed_functions``, by names without qualifiers. That these are Spark's own in a session is for
+``spark.row_changes.table_expression`` to ask.
+
+A text in double quotes is a name where ``spark.sql.ansi.doubleQuotedIdentifiers`` is on: it counts as both, and is
+never called. ``spark.sql.parser.escapedStringLiterals`` moves no end of a text.
 
 Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from delta_pyds.errors import ExpressionError
+from delta_pyds.expr.parser.lexer import tokenize
+from delta_pyds.expr.parser.recognizer import called_functions
 from delta_pyds.protocol.schema import StructType
+from delta_pyds.table.definition.allowed_functions import ALLOWED_FUNCTIONS
 from delta_pyds.tasks.write_state import SparkExpression
-
-_TOKEN = re.compile(
-    r"(?P<skip>\s+|--[^\r\n]*|/\*.*?\*/)"
-    r"|(?P<text>[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\")"
-    r"|(?P<name>`(?:``|[^`])*`|\w+)"
-    r"|(?P<other>.)",
-    re.DOTALL,
-)
-_QUOTED = re.compile(r"`((?:``|[^`])+)`|\"((?:\"\"|[^\"])+)\"")
-# whatever is called, also where Spark takes for code what the tokens take for a text
-_CALLED = re.compile(r"(?<!\w)(\w+)\s*\(|`((?:``|[^`])+)`\s*\(")
-
-# They call into the JVM, read what is outside of the row, or make other rows of it; one makes names of texts.
-_REFUSED = frozenset(
-    {"reflect", "java_method", "try_reflect", "try_java_method", "identifier"}
-    | {"input_file_name", "input_file_block_start", "input_file_block_length"}
-    | {"window", "session_window", "window_time"}
-    | {"from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf", "from_xml", "schema_of_xml"}
-)
 
 
 def spark_expression(text: str, schema: StructType, what: str) -> SparkExpression:
     """The expression, for a session to compute. ``schema``: of the table. ``what``: whose it is, for messages.
 
-    Raises: ExpressionError naming what no session is asked for: functions that do more than compute, ``*``, and
-        settings of the session in the text.
+    Raises: ExpressionError naming what no session is asked for: functions that are not known to see nothing but their
+        arguments, ``*``, what is no expression, and settings of the session in the text.
     """
     problem = _problem(text)
     if problem is not None:
         raise ExpressionError(
             f"nothing can be written: {what}, {text}, {problem}. An expression of a table computes a value of a "
-            "row, and may do no more.",
+            "row, and may do no more. Give the table another one (drop the constraint, set another default, replace "
+            "the column), and compute the rest in the rows that you write.",
             code="DELTA_UNSUPPORTED_EXPRESSION",
             expression=text,
         )
@@ -53,60 +40,46 @@ def spark_expression(text: str, schema: StructType, what: str) -> SparkExpressio
 
 
 def named_columns(text: str, schema: StructType) -> tuple[str, ...]:
-    """The columns that a text may name, in the table's order; also those that stand in a comment."""
+    """The columns that a text may name, in the table's order."""
     names = possible_names(text)
-    return tuple(name for name in schema.names if name.lower() in names)
+    return tuple(name for name in schema.names if names is None or name.lower() in names)
 
 
-def possible_names(text: str) -> frozenset[str]:
-    """All that could be the name of a column, a variable or a part of one, in lower case."""
-    tokens = {name for token in _tokens(text) for name in _unquoted(token)}
-    words = re.findall(r"\w+", text)
-    quoted = [(tick or double).replace("``", "`").replace('""', '"') for tick, double in _QUOTED.findall(text)]
-    return frozenset(name.lower() for name in (*tokens, *words, *quoted))
+def possible_names(text: str) -> frozenset[str] | None:
+    """All that could be the name of a column, a variable or a part of one, in lower case.
+
+    None where any name is possible: in a text that cannot be read, or in which Spark makes names of other texts.
+    """
+    try:
+        tokens = tokenize(text)
+    except ExpressionError:
+        return None
+    if "${" in text or any(token.is_word("IDENTIFIER") for token in tokens):
+        return None
+    names = {token.value for token in tokens if token.kind in ("word", "name")}
+    names |= {token.text[1:-1].replace('""', '"') for token in tokens if token.text.startswith('"')}
+    return frozenset(name.lower() for name in names if name)
 
 
-def called_functions(text: str) -> frozenset[tuple[str, ...]]:
-    """All that could be the name of a function that is called, its parts as they are written."""
-    found: set[tuple[str, ...]] = {(word or tick.replace("``", "`"),) for word, tick in _CALLED.findall(text)}
-    name: list[str] = []
-    for token in _tokens(text):
-        part = next(_unquoted(token), None)
-        if part is not None and (not name or name[-1] == "."):
-            name.append(part)
-        elif part is not None:
-            name = [part]
-        elif token == "." and name:
-            name.append(token)
-        else:
-            if token == "(" and name:
-                found.add(tuple(name[::2]))
-            name = []
-    return frozenset(found)
+def function_names(text: str) -> frozenset[str]:
+    """The names of the functions that an expression calls, in lower case, without what qualifies them.
+
+    Raises: ExpressionError for what is no expression of Spark's.
+    """
+    return frozenset(call.name[-1].lower() for call in called_functions(text))
 
 
 def _problem(text: str) -> str | None:
     if "${" in text:
         return "has ${...}, in place of which Spark puts settings of the session"
-    for function in sorted(called_functions(text)):
-        if function[-1].lower() in _REFUSED:
-            return f"calls {function[-1].lower()}"
-    before = "("
-    for token in _tokens(text):
-        if token == "*" and before in ("(", ",", "."):
-            return "has a * that stands for columns"
-        before = token
+    try:
+        calls = called_functions(text)
+    except ExpressionError as e:
+        return f"is no expression of a row: {e.message}"
+    for call in calls:
+        name = ".".join(call.name)
+        if len(call.name) > 1:
+            return f"calls {name}: functions are called by names without qualifiers"
+        if not (name.isascii() and name.lower() in ALLOWED_FUNCTIONS):
+            return f"calls {name}, which is no function of Spark's that is known to see nothing but its arguments"
     return None
-
-
-def _tokens(text: str) -> Iterator[str]:
-    for found in _TOKEN.finditer(text):
-        if found.lastgroup != "skip":
-            yield found[0]
-
-
-def _unquoted(token: str) -> Iterator[str]:
-    if token.startswith("`"):
-        yield token[1:-1].replace("``", "`")
-    elif re.fullmatch(r"\w+", token):
-        yield token

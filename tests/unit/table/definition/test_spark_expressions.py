@@ -13,13 +13,14 @@ from delta_pyds.errors import UNKNOWN_EXPRESSION, ConstraintViolationError, Delt
 from delta_pyds.protocol.schema import LONG, STRING, TIMESTAMP, ArrayType, StructField, StructType
 from delta_pyds.table.definition.ingest_plan import IngestPlan, plan_ingest
 from delta_pyds.table.definition.spark_expressions import (
-    called_functions,
+    function_names,
     named_columns,
     possible_names,
     spark_expression,
 )
 from delta_pyds.tasks.changed_rows import CHECK_PREFIX
 from delta_pyds.tasks.write_state import SessionExpression, SparkExpression, WriteState
+from tests.support.expressions import FAMILIES
 
 TABLE = "/tables/t"
 SCHEMA = StructType(
@@ -118,10 +119,50 @@ def test_the_rows_bring_what_was_computed_and_the_errors_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("REFLECT ('java.lang.Math', 'abs', 1)", "calls reflect"),
+        ("REFLECT ('java.lang.Math', 'abs', 1)", "calls REFLECT"),
         ("x + `java_method`('a', 'b')", "calls java_method"),
-        ("a.b.reflect(1)", "calls reflect"),
+        ("a.b.reflect(1)", "calls a.b.reflect"),
         ("identifier/* */('x')", "calls identifier"),
+        # spellings that a session's parser reads in the same way
+        ("reflect/*/**/*/('a', 'b')", "calls reflect"),
+        ("reflect -- \\\n ('a'\n ('a', 'b')", "calls reflect"),
+        ("try_reflect\u2003('a', 'b')", "calls try_reflect"),
+        ("builtin.reflect('a', 'b')", "calls builtin.reflect"),
+        ("system . builtin /**/ . `reflect`('a', 'b')", "calls system.builtin.reflect"),
+        ("IDENTIFIER/*/**/*/('reflect')('a', 'b')", "a call of what is not the name of a function"),
+        ("st.IDENTIFIER('a')", "calls st.IDENTIFIER"),
+        ("CAST(id AS STRUCT<IDENTIFIER('a'): INT>)", "is no expression of a row"),
+        ("\"reflect\"('a', 'b')", "a call of what is not the name of a function"),
+        ("'' || '\\'' || reflect('a', 'b') || ''", "calls reflect"),
+        ("r'\\' || reflect('a', 'b') || '\\''", "calls reflect"),
+        ("re\ufb02ect('a', 'b')", "calls re\ufb02ect"),
+        ("\u212aurtosis(id)", "calls \u212aurtosis"),
+        ("CASE WHEN(TRUE) WHEN TRUE THEN 1 END", "is no expression of a row"),
+        ("timestampadd(DAY, id)", "calls timestampadd"),
+        ("timestampadd(DAY, id, id AND id)", "calls timestampadd"),
+        ("when.then(id)", "calls when.then"),
+        ("secret()", "calls secret, which is no function of Spark's"),
+        ("from_xml(s, 'a INT', map('rowValidationXSDPath', '/etc/passwd'))", "calls from_xml"),
+        ("xpath_string('<!DOCTYPE a SYSTEM \"http://there/\"><a/>', 'a')", "calls xpath_string"),
+        ("input_file_name()", "calls input_file_name"),
+        ("raise_error('call this number')", "calls raise_error"),
+        ("monotonically_increasing_id()", "calls monotonically_increasing_id"),
+        ("(SELECT id FROM t)", "the word id behind a value"),
+        ("EXISTS (TABLE t)", "the word t behind a value"),
+        ("id IN (VALUES 1)", "a value stands behind a value"),
+        ("(FROM t |> SELECT id)", "the word t behind a value"),
+        ("(MAP(id) USING 'sh' FROM t)", "the word USING behind a value"),
+        ("(WITH t AS (SELECT 1) SELECT * FROM t)", "the word t behind a value"),
+        ("sum(id) OVER ()", "the word OVER behind a value"),
+        ("max(id)", "calls max"),
+        ("explode(xs)", "calls explode"),
+        ("id > :p", "a parameter marker"),
+        ("id > ?", "a parameter marker"),
+        ("id /*+ BROADCAST(t) */ + 1", "a hint stands in a query alone"),
+        ("id); DROP TABLE t", "is no expression of a row"),
+        ("id) OR (id", "is no expression of a row"),
+        ("id /* to the end", "the comment is not closed"),
+        ("", "the expression is not complete"),
         ("s = '${env:HOME}'", r"\$\{\.\.\.\}"),
         ("struct( /* all */ *)", r"a \* that stands"),
         ("coalesce(id, *)", r"a \* that stands"),
@@ -134,9 +175,47 @@ def test_what_no_session_is_asked_for(text: str, problem: str) -> None:
         spark_expression(text, SCHEMA, "the rule")
 
 
-def test_names_in_a_text_are_found_also_where_it_is_read_in_another_way() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "upper/*/**/*/(s)",
+        "`upper` -- reflect(\\\n reflect(\n (s)",
+        "'reflect(1)' || \"secret()\" || r'\\' || `reflect`",
+        "CAST(id AS STRUCT<a: INT NOT NULL COMMENT 'x', b: MAP<STRING, ARRAY<DECIMAL(10, 2)>>>).b['x'][0]",
+        "id::STRING COLLATE UTF8_LCASE || s",
+        "v:a.b[0]['c']::INT > 0",
+        "aggregate(xs, 0, (a, x) -> a + x) !> 3 AND exists(xs, x -> x IS NOT DISTINCT FROM id)",
+        "CASE id WHEN (1) THEN (2) ELSE CASE WHEN NOT (s = 'a') THEN - (3) END END >>> 1",
+        "EXTRACT(YEAR FROM ts) BETWEEN 1 AND (2) OR POSITION('a' IN s) NOT IN (1, (2)) OR (id, 1) IN ((1, 1))",
+        "TRIM(BOTH FROM s) || trim(LEADING 'x' FROM s) || substring(s FROM 1 FOR 2) || OVERLAY(s PLACING 'a' FROM 1)",
+        "s LIKE ANY ('a', 'b') AND s NOT ILIKE ALL ('c') AND s LIKE 'd' ESCAPE '!' AND s NOT RLIKE 'e'",
+        "INTERVAL '1-2' YEAR TO MONTH + INTERVAL -1 DAY 2 HOURS - INTERVAL '1' DAY > x",
+        "timestampadd(DAY, id + 1, ts) > current_timestamp AND dateadd(MONTH, 1, day) < current_date()",
+        "struct(id AS b, s).b = mask(s, upperChar => 'Q')",
+        "X'1F' || DATE '2020-01-01' || TIME '10:00:00' || 'a' 'b'",
+        "trim(both) || left(s, 1) || if(TRUE, a.case, b.end)",
+        "gs://bucket/day=1 || uuid()",
+    ],
+)
+def test_what_computes_a_value_from_a_row_is_for_a_session(text: str) -> None:
+    assert spark_expression(text, SCHEMA, "the rule").sql == text
+
+
+def test_the_names_that_could_be_columns() -> None:
     assert named_columns("Id * (s) -- two.words", SCHEMA) == ("id", "s")
-    assert named_columns("concat(`Two.Words`, 'id')", SCHEMA) == ("id", "two.words")
-    assert {"foo", "' || foo || '"} <= possible_names("'`' || foo || '`'")
-    assert {"a`b", "c d"} <= possible_names('`a``b` + "c d"')
-    assert called_functions("f (x) + a.`B`(y) - 'g(' || h -- i(") == {("f",), ("a", "B"), ("B",), ("g",), ("i",)}
+    assert named_columns("concat(`Two.Words`, 'id', \"S\")", SCHEMA) == ("s", "two.words")
+    assert {"a`b", "c d"} <= (possible_names('`a``b` + "c d"') or set())
+    assert function_names("Upper (x) + `B`(y) - 'g(' || h -- i(") == {"upper", "b"}
+
+
+@pytest.mark.parametrize("text", ["IDENTIFIER('i' || 'd')", "'${env:HOME}'", "id = '", "id /* s"])
+def test_a_text_that_may_name_anything_names_all(text: str) -> None:
+    assert possible_names(text) is None
+    assert named_columns(text, SCHEMA) == tuple(SCHEMA.names)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_our_own_evaluator_knows_may_be_computed_by_a_session_too(family: str) -> None:
+    assert FAMILIES[family]
+    for text in FAMILIES[family]:
+        assert spark_expression(text, SCHEMA, "the rule").sql == text

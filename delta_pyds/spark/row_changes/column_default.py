@@ -1,0 +1,37 @@
+"""The expression of a column's default in the place of the word DEFAULT, among what a user wrote.
+
+Invariant: what stands there is the table's text and not the user's, so it was tried as every expression of a table is,
+before it is put into a query: it is one expression, names no column and calls nothing that does more than compute.
+
+Protocol: "Default Columns".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_pyds.protocol.features import Feature
+from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType
+from delta_pyds.spark.planning.types import to_spark
+from delta_pyds.spark.row_changes.table_expression import Trial, try_expressions
+from delta_pyds.table.configuration import TableConfiguration
+from delta_pyds.table.definition.spark_expressions import spark_expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def column_default(spark: SparkSession, configuration: TableConfiguration, field: StructField) -> str | None:
+    """The text of a column's default; None where it has none. No comment at its end goes on behind it.
+
+    Raises: ExpressionError, ColumnNotFoundError for one that is refused (see ``table_expression``).
+    """
+    text = field.metadata.get(CURRENT_DEFAULT)
+    if text is None or not configuration.supports(Feature.ALLOW_COLUMN_DEFAULTS):
+        return None
+    none = StructType(())
+    what = f"the default of column '{field.name}' of table {configuration.table_root}"
+    sql = spark_expression(str(text), none, what).sql
+    try_expressions(spark, to_spark(none), [Trial(sql, what, lambda value: value)])
+    # a comment ends with its line, or with the next behind a backslash
+    return f"({sql}\n\n)" if "--" in sql else sql
