@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from delta_pyds.commands.maintain import checkpoint, compact_log
     from delta_pyds.commands.scan import TableScan, scan
     from delta_pyds.errors import (
+        CatalogAnswerError,
         CatalogError,
         ChecksumMismatchError,
         ColumnNotFoundError,
@@ -135,6 +136,7 @@ _EXPORTS = {
     "CommitRetriesExceededError": "delta_pyds.errors",
     "StorageError": "delta_pyds.errors",
     "CatalogError": "delta_pyds.errors",
+    "CatalogAnswerError": "delta_pyds.errors",
     "FileNotFoundInStorageError": "delta_pyds.errors",
     "FileExistsInStorageError": "delta_pyds.errors",
     "NothingWrittenError": "delta_pyds.errors",
@@ -142,6 +144,7 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "CatalogAnswerError",
     "CatalogError",
     "ChecksumMismatchError",
     "ColumnNotFoundError",

@@ -219,7 +219,7 @@ def test_staged_commits_go_when_what_was_published_of_them_is_there(machine: Mac
     published = staged.parents[1] / f"{1:020d}.json"
     shutil.copy(staged, published)  # by another engine
     with noting_syncs(machine.disk, lambda: machine.faults.extend(["lost"] * (not files_below(machine.cut())))):
-        assert clean_staged(LocalStorage(), str(machine.path), 1, needed=frozenset(), now_ms=10**12) == 1
+        clean_staged(LocalStorage(), str(machine.path), 1, needed=frozenset(), now_ms=10**12)
     assert not machine.faults
     assert not staged.exists()
 

@@ -79,13 +79,17 @@ def test_no_damage_gives_other_rows(tmp_path: Path, compression: str) -> None:
     assert wrong_without > 5
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_pages_of_checkpoints_and_sidecars_have_checksums_that_are_verified(tmp_path: Path, policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "files"), [("classic", "_delta_log/*.checkpoint.parquet"), ("v2", "_delta_log/_sidecars/*.parquet")]
+)
+def test_pages_of_checkpoints_and_sidecars_have_checksums_that_are_verified(
+    tmp_path: Path, policy: str, files: str
+) -> None:
     table = TableBuilder(tmp_path, {"id": "long"}, [], {"delta.checkpointPolicy": policy})
     table.create()
     table.append([{"id": 1}])
     checkpoint(str(tmp_path))
-    [path] = list(tmp_path.glob("_delta_log/**/*.parquet"))
+    [path] = list(tmp_path.glob(files))
     content = path.read_bytes()
     footer_begins = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     right = [add.path for add in _adds(path)]
