@@ -160,6 +160,8 @@ class Judge:
             try_expressions(self._spark, self._schema, [Trial(sql, "the rule", lambda value: value)])
         except DeltaError as e:
             return "refused in the session", str(e)
+        except Exception as e:
+            return "raised something that is no DeltaError", f"{type(e).__name__}: {e}"
         self._evaluate(sql)
         return "harmless", ""
 
@@ -172,10 +174,12 @@ class Judge:
         return self._ran()
 
     def _evaluate(self, text: str) -> None:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-        with suppress(PySparkException):
+        # what Spark's JVM throws is an error of py4j's where it is no exception of Spark's
+        with suppress(PySparkException, Py4JError):
             self._rows.select(F.expr(text)).collect()
 
     def _ran(self) -> bool:
