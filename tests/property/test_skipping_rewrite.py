@@ -548,7 +548,7 @@ def test_a_condition_names_every_fact_that_it_looks_at(spec: tuple[Any, ...]) ->
 
     keep(skip, Recorder())
     named = {("partition", name) for name in wanted.partition_columns}
-    named |= {("minimum", path) for path in wanted.minimum} | {("maximum", path) for path in wanted.maximum}
+    named |= {(bound, path) for bound in ("minimum", "maximum") for path in wanted.bounds}
     named |= {("null_count", path) for path in wanted.null_count}
     named |= {("num_records", None)} if wanted.num_records else set()
     assert looked <= named
