@@ -24,6 +24,7 @@ from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.partition_values import parse_partition_value
 from delta_pyds.protocol.paths import resolve_data_path
 from delta_pyds.protocol.schema import (
+    FLOAT,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_STEP,
@@ -33,6 +34,7 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
 )
 from delta_pyds.protocol.temporal import lacks_zone
+from delta_pyds.protocol.type_changes import recorded_changes
 from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import ROW_ID_COLUMN, RowIdColumns, ScanFile, ScanState
@@ -187,12 +189,11 @@ class FileChecks:
             return
         # without a zone a timestamp is one of the writer's session, which is not known
         zoned = field.data_type != TIMESTAMP or not text or not lacks_zone(text)
-        target = arrow_type(field.data_type)
-        wanted = pa.scalar(parse_partition_value(text, field.data_type), target)
+        wanted = _values(text, field)
         relaxed = StructField(field.name, field.data_type, True, field.metadata)
         for batch in read(self._scan(StructType((relaxed,)), (), None), ScanFile(path, size)):
             found = pc.unique(batch.column(0)).to_pylist() if zoned else []
-            if all(_equal(value, wanted.as_py()) for value in found):
+            if all(any(_equal(value, one) for one in wanted) for value in found):
                 continue
             self._findings.error(
                 "file.partition-value",
@@ -232,6 +233,13 @@ class FileChecks:
                     where,
                     f"the high water mark of {f.name} is {mark}, and there is {last}.",
                 )
+
+
+def _values(text: str | None, field: StructField) -> list[Any]:
+    """What a file may hold for the log's text: also the nearest float, where that was the column's type before."""
+    types = [field.data_type]
+    types += [FLOAT] if any(change.get("fromType") == "float" for change in recorded_changes(field)) else []
+    return [pa.scalar(parse_partition_value(text, one), arrow_type(one)).as_py() for one in types]
 
 
 def _equal(value: Any, wanted: Any) -> bool:

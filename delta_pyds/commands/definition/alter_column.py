@@ -1,4 +1,4 @@
-"""Columns or fields with another type, comment, nullability, default or place.
+"""Columns or fields with another type, comment, nullability, default or place; elements, keys and values with a type.
 
 Invariant: no file is read or written; every value that the table has is the same value of the new type. What an
 expression, the partitioning or the protocol of the table forbids is refused naming it.
@@ -46,9 +46,11 @@ from delta_pyds.table.definition.schema_paths import (
     change_field,
     change_struct,
     field_at,
+    owner_of,
     placed,
     spelled_path,
     struct_at,
+    with_inner_type,
 )
 from delta_pyds.table.definition.schema_rules import IDENTITY_KEYS
 from delta_pyds.table.definition.statistics_columns import show_path
@@ -78,7 +80,17 @@ def alter_column(snapshot: Snapshot, path: Path, change: ColumnChange) -> Defini
     """
     altered = _altered(snapshot.configuration, path, change)
     operation = Operation("CHANGE COLUMN", altered.parameters)
-    return DefinitionChange(operation, altered.metadata, depends_on_rows=altered.depends_on_rows)
+    return DefinitionChange(
+        operation,
+        altered.metadata,
+        depends_on_rows=altered.depends_on_rows,
+        nothing_to_do=_is_the_type_that_it_has(snapshot.configuration, change, altered.metadata),
+    )
+
+
+def _is_the_type_that_it_has(configuration: TableConfiguration, change: ColumnChange, after: Metadata) -> bool:
+    """As in the reference, another statement that changes nothing is a version of the table."""
+    return change == ColumnChange(change.field_type) and after == configuration.metadata
 
 
 def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange]]) -> DefinitionChange:
@@ -92,7 +104,7 @@ def alter_columns(snapshot: Snapshot, changes: Sequence[tuple[Path, ColumnChange
     seen: set[Path] = set()
     altered = []
     for path, change in changes:
-        spelled = spelled_path(snapshot.schema, path, table)
+        spelled = spelled_path(snapshot.schema, path, table, inner=True)
         if any(spelled[: len(other)] == other[: len(spelled)] for other in seen):
             raise UserError(
                 f"the column '{show_path(spelled)}' of table {table}, or a field in it, is changed twice.",
@@ -132,14 +144,16 @@ def _in_list(parameters: dict[str, Any]) -> dict[str, Any]:
 
 def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange) -> _Altered:
     table = configuration.table_root
-    spelled = spelled_path(configuration.schema, path, table)
+    spelled = spelled_path(configuration.schema, path, table, inner=True)
+    if owner_of(configuration.schema, spelled) != spelled:
+        return _inner_altered(configuration, spelled, change)
     before = field_at(configuration.schema, spelled)
     _check_no_identity(configuration, spelled, before, change)
     after = before
     if change.field_type is not None:
         after = _with_text_lengths(configuration, spelled, before, change.field_type)
     if change.field_type is not None and change.field_type.data_type != before.data_type:
-        after = _retyped(configuration, spelled, after, change.field_type)
+        after = _retyped(configuration, spelled, after, change.field_type.data_type)
     if change.comment is not None:
         after = replace(after, metadata={**after.metadata, "comment": change.comment})
     if change.nullable is not None:
@@ -160,6 +174,44 @@ def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange
         parameters |= logged_position(position)
     metadata = with_schema(configuration, schema)
     return _Altered(metadata, parameters, before.nullable and not after.nullable)
+
+
+def _inner_altered(configuration: TableConfiguration, path: Path, change: ColumnChange) -> _Altered:
+    """Another type for an element, a key or a value: the field around it has the type, and the record of its changes.
+
+    What else a change can say has no place in the schema; what says nothing new is let through, as the reference does.
+    """
+    before = field_at(configuration.schema, path)
+    problem = None
+    if change.comment is not None:
+        problem = "have a comment", "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY"
+    elif change.default is not None:
+        problem = "have a default", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    elif change.nullable not in (None, before.nullable):
+        wanted = "nullable" if change.nullable else "NOT NULL"
+        problem = f"become {wanted}", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    elif change.position is not None:
+        problem = "be moved", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+    if problem is not None:
+        what, code = problem
+        raise UserError(
+            f"'{show_path(path)}' of table {configuration.table_root} is what is in an array or a map, and cannot "
+            f"{what}: only its type can change. Name the column instead, or a field of a struct.",
+            code=code,
+            table=configuration.table_root,
+            column=show_path(path),
+        )
+    metadata, after = configuration.metadata, before
+    if change.field_type is not None:
+        _with_text_lengths(configuration, path, before, change.field_type)
+        if change.field_type.data_type != before.data_type:
+            after = replace(before, data_type=change.field_type.data_type)
+            owner = owner_of(configuration.schema, path)
+            field = field_at(configuration.schema, owner)
+            wanted = with_inner_type(field.data_type, path[len(owner) :], after.data_type)
+            changed = _retyped(configuration, owner, field, wanted)
+            metadata = with_schema(configuration, change_field(configuration.schema, owner, lambda _: changed))
+    return _Altered(metadata, {"column": logged(after, path)}, depends_on_rows=False)
 
 
 def _with_text_lengths(
@@ -224,24 +276,23 @@ def _may_become(old: Limits, new: Limits) -> bool:
     return old == new or (not new.padded and old.length <= new.length)
 
 
-def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: StructField) -> StructField:
+def _retyped(configuration: TableConfiguration, path: Path, before: StructField, wanted: DataType) -> StructField:
+    """The column with another type. A partition column may become wider too: the log has its values as texts, which
+    are read as the new type, by the reference as here.
+    """
     table = configuration.table_root
-    if before.data_type == VOID and wanted.data_type != VOID:
+    if before.data_type == VOID and wanted != VOID:
         # no file has it: it is null in every row, whatever its type
         check_nothing_depends(configuration, path, "change the type of")
-        return replace(before, data_type=wanted.data_type)
-    changed = f"from {display(before.data_type)} to {display(wanted.data_type)}"
+        return replace(before, data_type=wanted)
+    changed = f"from {display(before.data_type)} to {display(wanted)}"
     for_iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
-    wider = _widened(before.data_type, wanted.data_type, for_iceberg)
+    wider = _widened(before.data_type, wanted, for_iceberg)
     problem = None
     if wider is None:
-        problem = (
-            f"not every {display(before.data_type)} is a {display(wanted.data_type)} that files of the old type hold"
-        )
+        problem = f"not every {display(before.data_type)} is a {display(wanted)} that files of the old type hold"
     elif not (configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)):
         problem = "the table does not allow it: set delta.enableTypeWidening=true first"
-    elif path[0] in configuration.partition_columns:
-        problem = "the table is partitioned by it, and the log has its values as texts of the old type"
     elif GENERATION_EXPRESSION in before.metadata:
         problem = "it is a generated column, whose expression has the type"
     if problem is not None:

@@ -238,7 +238,7 @@ def position_of(position: Position | None, struct: StructType, path: Path, table
     if position is None or position.after is None:
         return position
     neighbour = struct.find(position.after)
-    if neighbour is None or neighbour.name == path[-1]:
+    if neighbour is None:
         placed(
             StructType(tuple(f for f in struct if f.name != path[-1])),
             StructField(path[-1], StructType(())),

@@ -164,7 +164,7 @@ class AlterMethods:
         def plan(snapshot: Snapshot) -> DefinitionChange:
             planned = alter_columns(snapshot, changes)
             for path, change in changes:
-                spelled = spelled_path(snapshot.schema, path, snapshot.table_root)
+                spelled = spelled_path(snapshot.schema, path, snapshot.table_root, inner=True)
                 before = field_at(snapshot.schema, spelled)
                 if change.default is not None:
                     check_default(handle.spark, _with_default(before, change.default))

@@ -81,7 +81,7 @@ def plan_merge(
 ) -> MergePlan:
     """Raises: what ``resolve_merge``, ``merged_schema`` and ``plan_ingest`` raise."""
     evolves = schema_evolution or (handle.spark.conf.get(_AUTO_MERGE, None) or "").lower() == "true"
-    after = _after(snapshot, source, clauses) if evolves else AfterMerge(snapshot.configuration)
+    after = _after(snapshot, source, clauses, handle.alias) if evolves else AfterMerge(snapshot.configuration)
     target, source = _named(handle, snapshot.schema, source)
     configuration = after.configuration
     kinds = {name: _names(configuration, *what) for name, what in _MADE.items()}
@@ -127,14 +127,16 @@ def _names(configuration: TableConfiguration, key: str, feature: str) -> frozens
     return frozenset(f.name for f in configuration.schema if key in f.metadata and configuration.supports(feature))
 
 
-def _after(snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause]) -> AfterMerge:
+def _after(
+    snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause], alias: str | None
+) -> AfterMerge:
     configuration = snapshot.configuration
     adding = [clause for clause in clauses if clause.kind != "not_matched_by_source"]
     schema = merged_schema(
         configuration,
         from_spark(source.schema),
         star=any(clause.is_star for clause in adding),
-        assigned=assigned_paths(adding),
+        assigned=assigned_paths(adding, configuration.schema, alias),
     )
     if schema == configuration.schema:
         return AfterMerge(configuration)

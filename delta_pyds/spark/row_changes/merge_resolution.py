@@ -85,10 +85,25 @@ class ResolvedMerge:
         return tuple(clause for clause in self.clauses if clause.kind == kind)
 
 
-def assigned_paths(clauses: Sequence[MergeClause]) -> list[tuple[str, ...]]:
-    """What the clauses that may add columns assign by name, as written."""
+def assigned_paths(clauses: Sequence[MergeClause], before: StructType, alias: str | None) -> list[tuple[str, ...]]:
+    """What the clauses that may add columns assign by name, without the target's ``alias`` before what it has.
+
+    With the alias before it, a name means nothing that the target lacks: so it is in the reference.
+    """
     adding = [clause for clause in clauses if clause.kind != "not_matched_by_source"]
-    return [parse_name(name) for clause in adding for name in clause.assignments or ()]
+    named = [parse_name(name) for clause in adding for name in clause.assignments or ()]
+    return [parts[1:] if _is_qualified(parts, alias) and _has(before, parts[1:]) else parts for parts in named]
+
+
+def _is_qualified(parts: tuple[str, ...], alias: str | None) -> bool:
+    return bool(alias) and len(parts) > 1 and parts[0].lower() == str(alias).lower()
+
+
+def _has(schema: StructType, path: tuple[str, ...]) -> bool:
+    found = schema.find(path[0])
+    if found is None or len(path) == 1:
+        return found is not None
+    return isinstance(found.data_type, StructType) and _has(found.data_type, path[1:])
 
 
 def parse_name(text: str) -> tuple[str, ...]:
@@ -248,8 +263,7 @@ class _Resolution:
         parts = parse_name(key)
         by_source = clause.kind == "not_matched_by_source"
         schema = tables.before if by_source else tables.after
-        alias = tables.target_alias
-        if alias and len(parts) > 1 and parts[0].lower() == alias.lower() and schema.find(parts[1]) is not None:
+        if _is_qualified(parts, tables.target_alias) and schema.find(parts[1]) is not None:
             parts = parts[1:]
         if len(parts) > 1 and clause.action == "insert" and schema.find(parts[0]) is not None:
             raise UserError(

@@ -104,9 +104,9 @@ class ChangeScan:
                     check_change_feed(current)
                     _check_readable(current, self.read, self.range)
             elif version > 0 and _sets_metadata(actions) and any(c.kind == "delete" for c in changes):
-                # rows that left with this commit are of the schema before it
+                # rows that left with this commit are of the schema before it, and are shown in the columns after it
                 before = open_snapshot(storage, root, version - 1).configuration
-                _check_readable(before, self.read, self.range)
+                _check_readable(before, self.read, self.range, removed=True)
             if changes:
                 info = next((a.commit_info for a in actions if a.commit_info is not None), None)
                 changes = with_partition_values(changes, storage, self.selection.relation, version)
@@ -306,8 +306,10 @@ def _sets_metadata(actions: Sequence[SingleAction]) -> bool:
     return any(a.meta_data is not None for a in actions)
 
 
-def _check_readable(found: TableConfiguration, read: TableConfiguration, versions: ChangeRange) -> None:
-    difference = table_incompatibility(found, read)
+def _check_readable(
+    found: TableConfiguration, read: TableConfiguration, versions: ChangeRange, *, removed: bool = False
+) -> None:
+    difference = table_incompatibility(found, read, removed=removed)
     if difference is None:
         return
     at_start = found.version <= versions.first

@@ -6,6 +6,8 @@ change feed. Protocol: "Column Mapping", "Type Widening".
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.schema import VOID, ArrayType, DataType, MapType, StructField, StructType, display
 from delta_pyds.protocol.type_changes import was_widened
@@ -24,18 +26,50 @@ def incompatibility(data: StructType, read: StructType, *, widening: bool) -> st
     return _fields(data, read, widening, "")
 
 
-def table_incompatibility(data: TableConfiguration, read: TableConfiguration) -> str | None:
-    """The same of two versions of one table, with how they are partitioned and how columns are found in files."""
-    found = incompatibility(data.schema, read.schema, widening=read.supports(Feature.TYPE_WIDENING))
+def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *, removed: bool = False) -> str | None:
+    """The same of two versions of one table, with how they are partitioned and how columns are found in files.
+
+    ``removed``: the rows left the table with the commit that made the columns of ``read``. They are shown in those
+    columns, whatever their names were, so what ``read`` does not have says nothing.
+    """
+    schema = _shared(data.schema, read.schema) if removed else data.schema
+    found = incompatibility(schema, read.schema, widening=read.supports(Feature.TYPE_WIDENING))
     if found is not None:
         return found
-    if _partitioning(data) != _partitioning(read):
+    partitions = _partitioning(data), _partitioning(read)
+    if removed:
+        # a column that has its values from the log in one of the two has none in the files of the other
+        both = {f.physical_name for f in data.schema} & {f.physical_name for f in read.schema}
+        partitions = partitions[0] & both, partitions[1] & both
+    if partitions[0] != partitions[1]:
         there, here = _listed(data.partition_columns), _listed(read.partition_columns)
         return f"it is partitioned by {there} there and by {here} here"
     # files written before the ids were given out have none, and every column would be null
     if read.column_mapping_mode == "id" != data.column_mapping_mode:
         return f"its column mapping mode is {data.column_mapping_mode} there and id here"
     return None
+
+
+def _shared(data: StructType, read: StructType) -> StructType:
+    """The fields of ``data`` that ``read`` has too, by their physical names, under its names."""
+    by_physical = {f.physical_name: f for f in read}
+    fields = []
+    for f in data:
+        found = by_physical.get(f.physical_name)
+        if found is not None:
+            fields.append(replace(f, name=found.name, data_type=_shared_type(f.data_type, found.data_type)))
+    return StructType(tuple(fields))
+
+
+def _shared_type(data: DataType, read: DataType) -> DataType:
+    if isinstance(data, StructType) and isinstance(read, StructType):
+        return _shared(data, read)
+    if isinstance(data, ArrayType) and isinstance(read, ArrayType):
+        return replace(data, element_type=_shared_type(data.element_type, read.element_type))
+    if isinstance(data, MapType) and isinstance(read, MapType):
+        key = _shared_type(data.key_type, read.key_type)
+        return replace(data, key_type=key, value_type=_shared_type(data.value_type, read.value_type))
+    return data
 
 
 def _partitioning(configuration: TableConfiguration) -> set[str]:

@@ -34,31 +34,27 @@ def merged_schema(
     brought = source if star else _only(source, assigned)
     widening = configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)
     iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
-    partitions = configuration.partition_columns
 
-    def with_type(old: DataType, new: DataType, may_widen: bool) -> DataType:
+    def with_type(old: DataType, new: DataType) -> DataType:
         if isinstance(old, StructType) and isinstance(new, StructType):
-            return with_fields(old, new, may_widen)
+            return with_fields(old, new)
         if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-            return replace(old, element_type=with_type(old.element_type, new.element_type, may_widen))
+            return replace(old, element_type=with_type(old.element_type, new.element_type))
         if isinstance(old, MapType) and isinstance(new, MapType):
-            key = with_type(old.key_type, new.key_type, may_widen)
-            return replace(old, key_type=key, value_type=with_type(old.value_type, new.value_type, may_widen))
-        return new if may_widen and can_widen(old, new, for_iceberg=iceberg) else old
+            key = with_type(old.key_type, new.key_type)
+            return replace(old, key_type=key, value_type=with_type(old.value_type, new.value_type))
+        return new if widening and can_widen(old, new, for_iceberg=iceberg) else old
 
-    def with_fields(old: StructType, new: StructType, may_widen: bool, top: bool = False) -> StructType:
+    def with_fields(old: StructType, new: StructType) -> StructType:
         fields = []
         for field in old:
             given = new.find(field.name)
-            widens = may_widen and not (top and field.name in partitions)
             fields.append(
-                field
-                if given is None
-                else replace(field, data_type=with_type(field.data_type, given.data_type, widens))
+                field if given is None else replace(field, data_type=with_type(field.data_type, given.data_type))
             )
         return StructType((*fields, *(f for f in new if old.find(f.name) is None)))
 
-    wanted = with_fields(configuration.schema, brought, widening, top=True)
+    wanted = with_fields(configuration.schema, brought)
     if wanted == configuration.schema:
         return configuration.schema
     return enforce_schema(configuration, wanted, merge_schema=True)

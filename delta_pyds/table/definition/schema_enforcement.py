@@ -123,17 +123,14 @@ class _Merge:
             # the column gets the type that it never had
             self.added[path] = column_to_add(StructField(path[-1], incoming))
             return self.added[path].data_type
-        if self._may_widen(table, incoming, path):
+        if self._may_widen(table, incoming):
             return incoming
         if is_lossless(incoming, table) or is_checked_narrowing(incoming, table):
             return table
         raise self._incompatible(table, incoming, path)
 
-    def _may_widen(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> bool:
-        # values of partition columns are texts in the log, which were written as the old type
-        is_partition = path[0] in self._configuration.partition_columns
-        possible = self._may_change and self._widens and not is_partition
-        return possible and can_widen(table, incoming, for_iceberg=self._for_iceberg)
+    def _may_widen(self, table: DataType, incoming: DataType) -> bool:
+        return self._may_change and self._widens and can_widen(table, incoming, for_iceberg=self._for_iceberg)
 
     def refuse_additions(self) -> None:
         """Refuse new columns, all of them in one error, unless they may be added."""
@@ -154,9 +151,7 @@ class _Merge:
     def _incompatible(self, table: DataType, incoming: DataType, path: tuple[str, ...]) -> UserError:
         column = ".".join(path)
         hint = "Cast the column before writing."
-        if can_widen(table, incoming, for_iceberg=self._for_iceberg) and path[0] not in (
-            self._configuration.partition_columns
-        ):
+        if can_widen(table, incoming, for_iceberg=self._for_iceberg):
             hint += (
                 " Or let the table's column become wider: with the table property delta.enableTypeWidening=true "
                 "and the option mergeSchema=true."

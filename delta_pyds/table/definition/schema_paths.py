@@ -32,10 +32,10 @@ def one_path(text: str) -> Path:
     return paths[0]
 
 
-def spelled_path(schema: StructType, path: Path, table: str) -> Path:
-    """The path of a field, in the schema's spelling.
+def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = False) -> Path:
+    """The path of a field, in the schema's spelling. ``inner``: it may end at an element, key or value.
 
-    Raises: ColumnNotFoundError naming the fields that are there, also where the path ends at an element, key or value.
+    Raises: ColumnNotFoundError naming the fields that are there, and for a path that ends where it may not.
     """
     found: list[str] = []
     data_type: DataType = schema
@@ -46,7 +46,7 @@ def spelled_path(schema: StructType, path: Path, table: str) -> Path:
             raise _not_found(path, tuple(found), data_type, table)
         spelled, data_type, is_field = step
         found.append(spelled)
-    if not is_field:
+    if not is_field and not inner:
         raise ColumnNotFoundError(
             f"'{show_path(path)}' of table {table} is what is in an array or a map, and has no name of its own: name "
             "the column, or a field of a struct.",
@@ -58,17 +58,46 @@ def spelled_path(schema: StructType, path: Path, table: str) -> Path:
 
 
 def field_at(schema: StructType, path: Path) -> StructField:
-    """The field at a path in the schema's own spelling."""
+    """The field at a path in the schema's own spelling.
+
+    What is in an array or a map comes as a field named ``element``, ``key`` or ``value``, without metadata.
+    """
     data_type: DataType = schema
     field: StructField | None = None
     for name in path:
         if isinstance(data_type, StructType):
             field = next(f for f in data_type if f.name == name)
-            data_type = field.data_type
         else:
-            data_type = _inside(data_type, name)
+            field = StructField(name, _inside(data_type, name), nullable=_holds_null(data_type, name))
+        data_type = field.data_type
     assert field is not None
     return field
+
+
+def owner_of(schema: StructType, path: Path) -> Path:
+    """The path of the field that a path in the schema's own spelling ends at, or of the nearest around it.
+
+    Protocol: "Type Change Metadata" names that field the one that records changes of elements, keys and values.
+    """
+    data_type: DataType = schema
+    count = 0
+    for number, name in enumerate(path, 1):
+        if isinstance(data_type, StructType):
+            data_type, count = next(f for f in data_type if f.name == name).data_type, number
+        else:
+            data_type = _inside(data_type, name)
+    return path[:count]
+
+
+def with_inner_type(outer: DataType, path: Path, data_type: DataType) -> DataType:
+    """A type with another type at a path of ``element``, ``key`` and ``value``; the other type itself at none."""
+    if not path:
+        return data_type
+    inner = with_inner_type(_inside(outer, path[0]), path[1:], data_type)
+    if isinstance(outer, ArrayType):
+        return replace(outer, element_type=inner)
+    assert isinstance(outer, MapType)
+    return replace(outer, key_type=inner) if path[0] == "key" else replace(outer, value_type=inner)
 
 
 def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructType]:
@@ -114,6 +143,7 @@ def change_struct(schema: StructType, path: Path, change: Callable[[StructType],
 def placed(struct: StructType, field: StructField, position: Position | None, table: str) -> StructType:
     """The struct with a field more, or with its own field of that name moved. ``position``: None for the end.
 
+    After itself a field stays where it is.
     Raises: ColumnNotFoundError for a neighbour that is not there.
     """
     others = [f for f in struct if f.name != field.name]
@@ -121,6 +151,8 @@ def placed(struct: StructType, field: StructField, position: Position | None, ta
         return StructType((*others, field))
     if position.after is None:
         return StructType((field, *others))
+    if position.after == field.name and len(others) < len(struct.fields):
+        return StructType(tuple(field if f.name == field.name else f for f in struct))
     neighbour = StructType(tuple(others)).find(position.after)
     if neighbour is None:
         raise ColumnNotFoundError(
@@ -152,6 +184,13 @@ def _inside(data_type: DataType, name: str) -> DataType:
         return data_type.element_type
     assert isinstance(data_type, MapType)
     return data_type.key_type if name == "key" else data_type.value_type
+
+
+def _holds_null(data_type: DataType, name: str) -> bool:
+    if isinstance(data_type, ArrayType):
+        return data_type.contains_null
+    assert isinstance(data_type, MapType)
+    return name == "value" and data_type.value_contains_null
 
 
 def _changed(data_type: DataType, path: Path, change: Callable[[StructType], StructType]) -> DataType:

@@ -182,6 +182,20 @@ def test_partition_columns_in_a_file_have_the_logs_value(
     assert rules(t) == ([] if clean else ["error file.partition-value"])
 
 
+@pytest.mark.parametrize(("stored", "clean"), [(1.1, True), (1.2, False)])
+def test_a_partition_column_that_was_a_float_is_the_nearest_one_in_the_files(
+    tmp_path: Path, stored: float, clean: bool
+) -> None:
+    """The log's text is read as the new type, and no double of the text is in a file of floats."""
+    features: Any = (["typeWidening"], ["typeWidening"])
+    change = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    schema = struct(field("id"), field("p", "double", **change))
+    t = make(tmp_path, schema, rows=(), partition_columns=["p"], features=features)
+    column = pa.array([stored, stored], pa.float32())
+    t.commit([t.write_file([{"id": 1}, {"id": 2}], {"p": "1.1"}, extra_columns={"p": column})])
+    assert rules(t) == ([] if clean else ["error file.partition-value"])
+
+
 # --- deletion vectors
 
 

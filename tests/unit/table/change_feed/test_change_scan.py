@@ -438,10 +438,28 @@ def test_a_schema_that_was_there_for_a_while_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
 
 
-def test_rows_that_leave_with_the_commit_that_changes_their_schema_are_refused(tmp_path: Path) -> None:
+def test_rows_that_leave_with_the_commit_that_changes_their_columns_are_shown_in_the_new_ones(tmp_path: Path) -> None:
+    """As the reference shows them, where the range begins there; what the columns were called says nothing."""
+    builder = table(tmp_path, {"id": "long", "v": "string"}, **MAPPED)
+    [old] = builder.append([{"id": 1, "v": "gone"}])
+    schema = builder.schema
+    schema["fields"] = [{**schema["fields"][0], "name": "number"}]
+    builder.commit([builder.metadata(schema), builder.remove(old)])
+    [row] = change_rows(tmp_path, 2)
+    assert (row["number"], row["_change_type"]) == (1, "delete") and "v" not in row
+    assert code_of(lambda: change_rows(tmp_path)) == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+
+
+@pytest.mark.parametrize(
+    ("schema", "partitions"), [({"id": "string"}, []), ({"id": "integer"}, []), ({"id": "long", "v": "string"}, ["v"])]
+)
+def test_rows_that_left_and_that_the_new_columns_cannot_hold_are_refused(
+    tmp_path: Path, schema: dict[str, str], partitions: list[str]
+) -> None:
+    """The reference shows nulls, or fails."""
     builder = table(tmp_path, {"id": "long", "v": "string"})
-    [old] = builder.append([{"id": 1, "v": "lost"}])
-    builder.commit([builder.metadata({"id": "long"}), builder.remove(old), builder.add("n", rows=ids(2))])
+    [old] = builder.append([{"id": 1, "v": "x"}])
+    builder.commit([builder.metadata(schema, partition_columns=partitions), builder.remove(old)])
     assert code_of(lambda: change_rows(tmp_path, 2)) == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
 
 

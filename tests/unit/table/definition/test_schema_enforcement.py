@@ -339,11 +339,11 @@ def test_without_all_that_it_takes_a_column_does_not_become_wider() -> None:
     assert enforce(enabled, struct(c=BYTE), True) is enabled.schema
 
 
-def test_partition_columns_do_not_become_wider() -> None:
+def test_partition_columns_become_wider_too() -> None:
     target = widening(struct(c=INTEGER, id=LONG), partitions=("c",))
-    error = refusal(target, struct(c=LONG, id=LONG), True)
-    assert error.code == "DELTA_FAILED_TO_MERGE_FIELDS"
-    assert "enableTypeWidening" not in error.message
+    c, _ = enforce(target, struct(c=LONG, id=LONG), True).fields
+    assert (c.data_type, c.metadata[TYPE_CHANGES]) == (LONG, [{"fromType": "integer", "toType": "long"}])
+    assert refusal(target, struct(c=LONG, id=LONG)).code == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 def test_iceberg_compatibility_limits_how_wide_columns_become() -> None:
