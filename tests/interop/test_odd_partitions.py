@@ -100,6 +100,7 @@ def test_deltalake_changes_our_table_with_odd_partition_values(engines: Engines,
         assert core_rows(path) == wanted, f"we, after {command.__name__}"
         assert rows(engines.reference(path)) == wanted, f"the reference, after {command.__name__}"
         assert their_rows(path) == wanted, f"deltalake, after {command.__name__}"
+    assert rows(delta_pyds.read(engines.spark, str(path))) == wanted
     _sound(path)
 
 

@@ -101,7 +101,7 @@ def target_frame(
     such conditions, bound, which only rule out files. ``columns``: names of the table's columns, all by default.
     ``row_ids``: of a table that tracks rows. The caller has made sure that the session sees the table at the same path.
 
-    Raises: what planning a scan raises; DeletionVectorError.
+    Raises: what planning a scan raises; DeletionVectorError; CorruptLogError for a file that is there twice.
     """
     scan = plan_scan(
         snapshot,
@@ -115,6 +115,13 @@ def target_frame(
     files = list(live_files(scan))
     require_all_allowed(snapshot.storage, (resolve_data_path(snapshot.table_root, file.path) for file in files))
     names = {file_name_of(snapshot, file): number for number, file in enumerate(files)}
+    if len(names) < len(files):
+        raise CorruptLogError(
+            f"a file is in the table {snapshot.table_root} twice, as by a relative path and by an absolute one, so a "
+            "row does not tell of which of the two it is: nothing was changed. Find the file with verify, and restore "
+            "a version of the table from before.",
+            table=snapshot.table_root,
+        )
     reasons: tuple[str, ...] = ("the other engine was asked for",)
     if engine != "arrow":
         frame, reasons = _native(spark, _with_row_ids(scan) if row_ids else scan, files, row_ids)

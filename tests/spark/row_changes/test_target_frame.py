@@ -138,3 +138,13 @@ def test_a_file_of_another_table_is_refused(spark: SparkSession, tmp_path: Path)
     table.append([{"id": 1}])
     with pytest.raises(CorruptLogError, match="nothing was changed"):
         opened(spark, table, "native").number_of(f"file:{tmp_path}/other.parquet")
+
+
+def test_a_file_that_is_in_the_table_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """By a relative and an absolute path, which are two keys: rows of both would be taken for those of one."""
+    table = TableBuilder(tmp_path / "t", {"id": "long"})
+    table.create()
+    [add] = table.append([{"id": 1}])
+    table.commit([{"add": {**add["add"], "path": f"file:{table.path}/{add['add']['path']}"}}])
+    with pytest.raises(CorruptLogError, match=r"is in the table .* twice"):
+        target_frame(spark, load_snapshot(table.path))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from delta_pyds.protocol.floating_text import java_double, java_float, shortest_float, to_float
 from delta_pyds.protocol.partition_values import format_partition_value, parse_partition_value
-from delta_pyds.protocol.schema import DOUBLE, FLOAT
+from delta_pyds.protocol.schema import DOUBLE, FLOAT, DataType
 
 _DOUBLES = {
     0.0: "0.0", 1.0: "1.0", 100.0: "100.0", 1234567.0: "1234567.0", 9999999.0: "9999999.0", 1e7: "1.0E7",
@@ -44,9 +44,9 @@ def test_floats_are_written_as_java_writes_them(value: float, text: str) -> None
 
 
 @pytest.mark.parametrize("data_type", [DOUBLE, FLOAT])
-def test_zeros_and_no_number(data_type: object) -> None:
-    assert format_partition_value(-0.0, data_type) == "-0.0"  # type: ignore[arg-type]
-    assert format_partition_value(math.nan, data_type) == "NaN"  # type: ignore[arg-type]
+def test_zeros_and_no_number(data_type: DataType) -> None:
+    assert format_partition_value(-0.0, data_type) == "-0.0"
+    assert format_partition_value(math.nan, data_type) == "NaN"
 
 
 @pytest.mark.parametrize("text", ["1e+10", "10000000000.0", "1E10", "1.0E10", "1.0e10", "+1.0E10"])
