@@ -154,15 +154,20 @@ READER_FEATURES = {
     "typeWidening": ("'delta.enableTypeWidening' = 'true'", ["ALTER TABLE {t} ALTER COLUMN v TYPE BIGINT"]),
     "v2Checkpoint": ("'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '2'", []),
     "vacuumProtocolCheck": ("'delta.feature.vacuumProtocolCheck' = 'supported'", []),
+    "vacuumProtocolCheck beside V2 checkpoints": (
+        "'delta.feature.vacuumProtocolCheck' = 'supported', 'delta.checkpointPolicy' = 'v2'",
+        [],
+    ),
 }
 
 
 @pytest.mark.cell("features of readers dropped", "ping-pong")
-@pytest.mark.parametrize("feature", READER_FEATURES)
-def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path, feature: str) -> None:
+@pytest.mark.parametrize("case", READER_FEATURES)
+def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path, case: str) -> None:
     """The same commits and checkpoints; the other engine reads, travels back, writes, and drops what is left."""
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-    properties, statements = READER_FEATURES[feature]
+    properties, statements = READER_FEATURES[case]
+    feature = case.partition(" ")[0]
     table = f"delta.`{theirs}`"
     engines.sql(f"CREATE TABLE {table} (id INT, v INT) USING delta TBLPROPERTIES ({properties})")
     first = f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, id FROM range(9)"
@@ -187,6 +192,50 @@ def test_features_of_readers_are_dropped_alike(engines: Engines, tmp_path: Path,
         engines.assert_sound(path)
         with pytest.raises(Exception, match="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"):
             DeltaTable.forPath(engines.spark, path).dropFeatureSupport(feature)
+
+
+@pytest.mark.cell("alter table", "us -> reference")
+@pytest.mark.parametrize("compatibility", ["V1", "V2"])
+def test_iceberg_compatibility_forbids_the_same(engines: Engines, tmp_path: Path, compatibility: str) -> None:
+    """What replaces a table, and what must stay out; then the reference goes on with what we turned it on for."""
+    on = f"delta.enableIcebergCompat{compatibility}"
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    columns = "(id INT, p INT, q INT, t TIMESTAMP)"
+    engines.sql(
+        f"CREATE TABLE delta.`{theirs}` {columns} USING delta PARTITIONED BY (p) TBLPROPERTIES ('{on}' = 'true')"
+    )
+    shutil.copytree(theirs, ours)
+    for partitions in ("PARTITIONED BY (q)", "", "PARTITIONED BY (p, q)"):
+        text = f"REPLACE TABLE delta.`%s` {columns} USING delta {partitions} TBLPROPERTIES ('{on}' = 'true')"
+        code = _code(lambda: engines.sql(text % theirs))  # noqa: B023 - called at once
+        builder = DeltaTable.replace(engines.spark).location(str(ours)).property(on, "true")
+        for name, kind in (("id", "INT"), ("p", "INT"), ("q", "INT"), ("t", "TIMESTAMP")):
+            builder = builder.addColumn(name, kind)
+        names = re.findall(r"[pq]", partitions.removeprefix("PARTITIONED BY"))
+        builder = builder.partitionedBy(*names) if names else builder
+        assert _code(builder.execute) == code == "REPLACE_TABLE_CHANGE_PARTITION_NAMES"
+    for key, value in (("delta.enableDeletionVectors", "true"), ("delta.columnMapping.mode", "none")):
+        code = _code(lambda: engines.sql(f"ALTER TABLE delta.`{theirs}` SET TBLPROPERTIES ('{key}' = '{value}')"))  # noqa: B023
+        assert _code(lambda: DeltaTable.forPath(engines.spark, ours).setProperties({key: value})) == code  # noqa: B023
+
+    table = tmp_path / "turned on"
+    engines.sql(
+        f"CREATE TABLE delta.`{table}` (id INT, d DATE, s STRUCT<x: INT>) USING delta TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name')"
+    )
+    engines.sql(f"INSERT INTO delta.`{table}` VALUES (1, DATE'2020-01-01', named_struct('x', 2))")
+    DeltaTable.forPath(engines.spark, table).setProperties({on: "true"})
+    engines.sql(f"INSERT INTO delta.`{table}` VALUES (2, NULL, NULL)")
+    DeltaTable.forPath(engines.spark, table).delete("id = 1")
+    engines.sql(f"OPTIMIZE delta.`{table}`")
+    assert len(engines.agree(table)) == 1
+    engines.assert_sound(table)
+
+
+def _code(action: Callable[[], object]) -> str:
+    with pytest.raises(Exception, match="DELTA_ICEBERG_COMPAT_VIOLATION") as caught:
+        action()
+    return str(re.findall(r"DELTA_ICEBERG_COMPAT_VIOLATION\.([A-Z_]+)", str(caught.value))[0])
 
 
 @pytest.mark.cell("history truncated", "ping-pong")

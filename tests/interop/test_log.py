@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -459,3 +461,49 @@ def test_either_engine_takes_the_others_hint_of_a_table_with_many_features(engin
     with pytest.raises(Py4JError):
         info.deserializeFromJson(other, True)
     engines.assert_sound(table.path)
+
+
+@pytest.mark.cell("log clean-up of V2 checkpoints", "ping-pong")
+def test_old_readers_find_a_checkpoint_of_the_classic_name(engines: Engines, tmp_path: Path) -> None:
+    """Each engine puts one before it cleans a log up; it holds the same, and the other engine reads the table by it."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    engines.sql(
+        f"CREATE TABLE delta.`{theirs}` (id BIGINT) USING delta TBLPROPERTIES ('delta.checkpointPolicy' = 'v2', "
+        "'delta.checkpointInterval' = '2', 'delta.logRetentionDuration' = 'interval 1 day', "
+        "'delta.deletedFileRetentionDuration' = 'interval 1 day')"
+    )
+    for n in range(4):
+        engines.sql(f"INSERT INTO delta.`{theirs}` VALUES {n}")
+    for number, file in enumerate(sorted((theirs / "_delta_log").rglob("0*"))):
+        when = time.time() - 72 * 3600 + number
+        os.utime(file, (when, when))
+    shutil.copytree(theirs, ours)
+    for n in (5, 6):
+        engines.sql(f"INSERT INTO delta.`{theirs}` VALUES {n}")
+        engines.append(engines.spark.range(n, n + 1, 1, 1), ours)
+    found = {}
+    late = {f"{_DSC}vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false"}
+    for path in (theirs, ours):
+        assert len(engines.agree(path)) == 6
+        [classic] = (path / "_delta_log").glob("*.checkpoint.parquet")
+        # the commits before are gone
+        assert not (path / "_delta_log" / f"{0:020}.json").exists()
+        rows = {name: [row for row in column.to_pylist() if row] for name, column in _columns(classic)}
+        [protocol], [metadata], [mark] = rows["protocol"], rows["metaData"], rows["checkpointMetadata"]
+        found[path] = (classic.name, sorted(protocol["readerFeatures"]), metadata["id"], mark["version"])
+        assert rows["sidecar"] and not rows.get("add")
+        # by it alone
+        for uuid_named in (path / "_delta_log").glob(f"{classic.name[:20]}.checkpoint.*-*"):
+            uuid_named.unlink()
+        _set(engines, late)
+        try:
+            assert engines.reference(path, versionAsOf=mark["version"]).count() == mark["version"]
+            assert len(core_rows(path, mark["version"])) == mark["version"]
+        finally:
+            _unset(engines, late)
+    assert found[ours] == found[theirs]
+
+
+def _columns(file: Path) -> Any:
+    table = pq.read_table(file)
+    return zip(table.column_names, table.columns, strict=True)

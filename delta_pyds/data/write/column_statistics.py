@@ -5,13 +5,14 @@ Protocol: "Per-file Statistics".
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_pyds.data.write.output_file import bounded_columns
+from delta_pyds.data.write.output_file import CountedOutput, bounded_columns
 from delta_pyds.data.write.parquet_schema import FileSchema
 from delta_pyds.data.write.statistics import StatisticsCollector, StatisticsPlan
 from delta_pyds.tasks.write_state import WriteState
@@ -44,33 +45,9 @@ def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> s
     return collector.json(footers[0])
 
 
-class _Nowhere:
+class _Nowhere(CountedOutput):
     """A file that keeps nothing."""
 
-    closed = False
-
     def __init__(self) -> None:
-        self._written = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def tell(self) -> int:
-        return self._written
-
-    def write(self, data: Any) -> int:
-        count = memoryview(data).nbytes
-        self._written += count
-        return count
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
+        super().__init__(io.BytesIO())
+        self._discarded = True

@@ -117,7 +117,7 @@ class OutputFile:
         self._statistics = StatisticsCollector(plan)
         self._footers: list[Any] = []
         with self._naming("created"):
-            self._stream = _Counted(storage.open_output(path))
+            self._stream = CountedOutput(storage.open_output(path))
             options: Mapping[str, Any] = {
                 "compression": codec.name,
                 "use_dictionary": list(dictionary) or False,
@@ -183,7 +183,7 @@ class OutputFile:
             ) from error
 
 
-class _Counted:
+class CountedOutput:
     """What the Parquet writer takes for a file: it counts the bytes that pass."""
 
     def __init__(self, stream: BinaryIO) -> None:
