@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
 from delta_pyds.protocol.features import Feature, supported_features
-from delta_pyds.protocol.schema import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.protocol.schema import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    StructField,
+)
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.statements.default_values import default_values, has_star, reads
 from delta_pyds.statements.kinds import SqlText
@@ -29,6 +35,28 @@ def default_text(snapshot: Snapshot, field: StructField | None, column: str) -> 
         )
     has_defaults = Feature.ALLOW_COLUMN_DEFAULTS in supported_features(snapshot.protocol)
     return str(field.metadata.get(CURRENT_DEFAULT, "NULL")) if has_defaults else "NULL"
+
+
+def _inserted(snapshot: Snapshot, field: StructField | None, column: str) -> str:
+    """The text that DEFAULT stands for in an INSERT.
+
+    Of an identity column it is a null that the row brings, as the reference has it: a number is given to rows that
+    leave the column out.
+    Raises: UserError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for one that is GENERATED ALWAYS; what
+        ``default_text`` raises.
+    """
+    if field is None or IDENTITY_START not in field.metadata:
+        return default_text(snapshot, field, column)
+    if field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT):
+        return "NULL"
+    raise UserError(
+        f"the column '{field.name}' of table {snapshot.table_root} is GENERATED ALWAYS AS IDENTITY, so no row can "
+        "bring a value for it, and DEFAULT is one. Leave the column out of the list of columns: the table "
+        "numbers its rows then.",
+        code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+        table=snapshot.table_root,
+        column=field.name,
+    )
 
 
 @dataclass(frozen=True)
@@ -63,7 +91,7 @@ def defaults_of(snapshot: Snapshot, query: SqlText, columns: Sequence[str] | Non
             value = "NULL"
         else:
             field = snapshot.schema.find(columns[one.column])
-            text = default_text(snapshot, field, columns[one.column])
+            text = _inserted(snapshot, field, columns[one.column])
             assert field is not None
             value = text if text == "NULL" else f"CAST(({text}) AS {spark_field(field).dataType.simpleString()})"
         pieces.append((one.start, one.end, value))
