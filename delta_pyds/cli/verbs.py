@@ -204,7 +204,14 @@ def restore(arguments: argparse.Namespace) -> int:
 
     options = RestoreOptions(arguments.version, arguments.timestamp, arguments.time_zone)
     snapshot = load_snapshot(arguments.path, storage_options=arguments.storage_options)
-    return _say(arguments, restored(snapshot, options))
+    result = restored(snapshot, options)
+    if result is not None:
+        return _say(arguments, result)
+    if arguments.json:
+        output.json_line({"version": snapshot.version, "numRestoredFiles": 0, "numRemovedFiles": 0})
+    else:
+        output.text_line(f"the table is at version {snapshot.version} already: nothing was restored")
+    return DONE
 
 
 def _say(arguments: argparse.Namespace, result: Any) -> int:

@@ -27,6 +27,7 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.table.scan.live_files import removal
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
 from delta_pyds.table.transaction.log_continuity import replaced_meanwhile
+from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
@@ -53,6 +54,7 @@ class FileChanges:
 
     ``written``: new files with new rows. ``rewritten``: new files with rows that were in the table before. ``marked``:
     files of the table with another deletion vector, which are in ``removes`` with the one that they had.
+    ``deleted_rows``: None where whole files leave whose rows the log does not count.
     """
 
     written: list[WrittenFile] = field(default_factory=list)
@@ -60,7 +62,7 @@ class FileChanges:
     marked: list[AddFile] = field(default_factory=list)
     removes: list[RemoveFile] = field(default_factory=list)
     change_files: list[AddCDCFile] = field(default_factory=list)
-    deleted_rows: int = 0
+    deleted_rows: int | None = 0
     copied_rows: int = 0
 
     def take(self, outputs: Sequence[TaskOutput], files: Sequence[AddFile], *, now_ms: int) -> None:
@@ -97,6 +99,17 @@ class FileChanges:
 
     def __bool__(self) -> bool:
         return bool(self.written or self.rewritten or self.marked or self.removes)
+
+
+def live_rows(files: Iterable[AddFile]) -> int | None:
+    """The rows that whole files hold, by the log; None where it does not tell."""
+    total = 0
+    for file in files:
+        count = row_counts(file.stats).num_records
+        if count is None:
+            return None
+        total += count - (0 if file.deletion_vector is None else file.deletion_vector.cardinality)
+    return total
 
 
 def require_visible(storage: Storage, table_root: str, paths: Iterable[str]) -> None:

@@ -188,8 +188,8 @@ def _inner_altered(configuration: TableConfiguration, path: Path, change: Column
     elif change.default is not None:
         problem = "have a default", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
     elif change.nullable not in (None, before.nullable):
-        wanted = "nullable" if change.nullable else "NOT NULL"
-        problem = f"become {wanted}", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+        kind = "nullable" if change.nullable else "NOT NULL"
+        problem = f"become {kind}", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
     elif change.position is not None:
         problem = "be moved", "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
     if problem is not None:

@@ -83,8 +83,8 @@ class RestoreResult(ShownAsTable):
         )
 
 
-def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
-    """Restore the table, which is at ``latest`` now.
+def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult | None:
+    """Restore the table, which is at ``latest`` now; None, and no commit, where that is the version asked for.
 
     Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION, DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER, …_GREATER) for what
         is no version of the table; UserError (DELTA_RESTORE_MISSING_FILES) naming files that are gone;
@@ -93,7 +93,11 @@ def restore(latest: Snapshot, options: RestoreOptions) -> RestoreResult:
     """
     started_s = time.monotonic()
     latest.configuration.check_writable()
-    target = open_snapshot(latest.storage, latest.table_root, _version(latest, options))
+    version = _version(latest, options)
+    if version == latest.version:
+        logger.info("The table %s is at version %d already: nothing is restored.", latest.table_root, version)
+        return None
+    target = open_snapshot(latest.storage, latest.table_root, version)
     _check_row_ids(target, latest)
     target_keys, latest_keys = FileKeys.of(target), FileKeys.of(latest)
     restored = [msgspec.structs.replace(file, data_change=True) for file in only_in(target, target_keys, latest_keys)]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from delta_pyds.commands.commit import FileChanges, discard_files
+from delta_pyds.commands.commit import FileChanges, discard_files, live_rows
 from delta_pyds.commands.row_changes.finish import Finish
 from delta_pyds.commands.row_changes.operation import Counted, operation_of
 from delta_pyds.commands.row_changes.plan import RowChangePlan
@@ -26,7 +26,6 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.table.definition.identity import furthest_marks, with_high_water_marks
 from delta_pyds.table.scan.partition_match import partition_part
 from delta_pyds.table.transaction.adoption import IDENTITY_TAG
-from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.table.transaction.row_tracking import PRESERVED_TAG
 from delta_pyds.table.transaction.transaction import Transaction
 from delta_pyds.tasks.changed_rows import Action
@@ -126,11 +125,11 @@ def _changes(
     if plan.whole_files:
         changes = FileChanges()
         changes.remove(plan.target.files, now_ms=now_ms)
-        return changes, Counted({}, live_rows(plan))
+        return changes, Counted({}, live_rows(plan.target.files))
     changes = finish.run(outputs, now_ms=now_ms)
     said = rows[Action.DELETE] + rows[Action.DELETE_NOT_MATCHED_BY_SOURCE] - finish.repeated_rows
     # updated rows leave and come back, but where their task has written the whole file anew
-    marked = changes.deleted_rows - (0 if any(output.replaced for output in outputs) else rows.updated)
+    marked = (changes.deleted_rows or 0) - (0 if any(output.replaced for output in outputs) else rows.updated)
     written = sum(file.num_records for file in (*changes.written, *changes.rewritten))
     told = sum(file.num_records for output in (*outputs, *finish.made) for file in output.change_files)
     expected = rows.updated + rows.inserted
@@ -165,17 +164,6 @@ def _without_change_files(plan: RowChangePlan, outputs: Sequence[TaskOutput]) ->
     if told:
         discard_files(write.table_root, write.storage_options, told)
     return [replace(output, change_files=()) for output in outputs]
-
-
-def live_rows(plan: RowChangePlan) -> int | None:
-    """The rows that leave with whole files, by the log; None where it does not tell."""
-    total = 0
-    for file in plan.target.files:
-        count = row_counts(file.stats).num_records
-        if count is None:
-            return None
-        total += count - (0 if file.deletion_vector is None else file.deletion_vector.cardinality)
-    return total
 
 
 def _transaction(plan: RowChangePlan, changes: FileChanges, outputs: Sequence[TaskOutput]) -> Transaction | None:

@@ -11,7 +11,7 @@ Protocol: "Deletion Vectors", "Add File and Remove File".
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, local_runner
 from delta_pyds.commands.row_changes.condition import bind_condition, scan_where
@@ -77,6 +77,12 @@ def plan_delete(
     )
     read = 0 if whole else sum(file.size or 0 for file in target.files)
     return DeletePlan(change, scan.state, read, timing)
+
+
+def plan_truncate(snapshot: Snapshot, options: CommandOptions) -> DeletePlan:
+    """All rows leave with their files, which are not read. Raises: as ``plan_delete``, but for conditions."""
+    plan = plan_delete(snapshot, None, options)
+    return replace(plan, change=replace(plan.change, kind="TRUNCATE", parameters={}))
 
 
 def run_delete(plan: DeletePlan, place: Place, runner: TaskRunner | None = None) -> RowChangeResult:

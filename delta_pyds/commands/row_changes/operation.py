@@ -106,7 +106,11 @@ def _merge(_: RowChangePlan, changes: FileChanges, rows: Counted, timing: Timing
     }
 
 
-_METRICS = {"DELETE": _delete, "UPDATE": _update, "MERGE": _merge}
+def _truncate(_: RowChangePlan, changes: FileChanges, __: Counted, timing: Timing) -> dict[str, int]:
+    return {"numRemovedFiles": len(changes.removes), "executionTimeMs": timing.execution_ms}
+
+
+_METRICS = {"DELETE": _delete, "UPDATE": _update, "MERGE": _merge, "TRUNCATE": _truncate}
 
 
 def _common(changes: FileChanges, timing: Timing) -> dict[str, int]:

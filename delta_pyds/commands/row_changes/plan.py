@@ -21,7 +21,7 @@ from delta_pyds.tasks.changed_rows import ChangeState
 from delta_pyds.tasks.scan_state import RowIdColumns, ScanState
 from delta_pyds.tasks.write_state import Check, ColumnSource, WriteState
 
-CommandKind = Literal["DELETE", "UPDATE", "MERGE"]
+CommandKind = Literal["DELETE", "UPDATE", "MERGE", "TRUNCATE"]
 
 # of narrow rows more than a query wants at once: nobody waits for the first of them, and each batch costs its share
 BATCH_ROWS = 1 << 18
@@ -131,9 +131,10 @@ def check_may_change(snapshot: Snapshot, kind: CommandKind) -> None:
     configuration.check_writable()
     snapshot.storage.require_put_if_absent(snapshot.table_root)
     if configuration.properties.append_only and kind != "MERGE":
+        done = "updated" if kind == "UPDATE" else "deleted"
         raise UserError(
             f"the table {snapshot.table_root} is append-only (delta.appendOnly=true), so no row of it can be "
-            f"{'deleted' if kind == 'DELETE' else 'updated'}. Change the property, or leave the rows as they are.",
+            f"{done}. Change the property, or leave the rows as they are.",
             code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
             table=snapshot.table_root,
         )

@@ -41,7 +41,10 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
         parameters["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
     if request.replaces_some:
         metrics["numAddedChangeFiles"] = len(changes.change_files)
-        if changes.deleted_rows:
+        if not (changes.written or changes.rewritten):
+            # the reference counts no rows of a write that makes no file
+            del metrics["numOutputRows"]
+        elif changes.deleted_rows is not None:
             metrics |= {"numDeletedRows": changes.deleted_rows, "numCopiedRows": changes.copied_rows}
     if request.dynamic:
         parameters["isDynamicPartitionOverwrite"] = True

@@ -7,12 +7,12 @@ meet it again; nothing else is shared between the two.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_pyds.catalog.opening import table_storage, task_options
-from delta_pyds.commands.commit import FileChanges, discard_files, reopen
+from delta_pyds.commands.commit import FileChanges, discard_files, live_rows, reopen
 from delta_pyds.commands.task_runner import LocalRunner, TaskRunner
 from delta_pyds.commands.write.micro_batch import MicroBatch
 from delta_pyds.commands.write.operation import write_operation
@@ -31,7 +31,7 @@ from delta_pyds.errors import (
 from delta_pyds.expr.nodes import TRUE, Expr
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.log.segment import LogSegment
-from delta_pyds.protocol.actions import Metadata, Protocol
+from delta_pyds.protocol.actions import AddFile, Metadata, Protocol
 from delta_pyds.protocol.features import Feature
 from delta_pyds.protocol.properties import parse_properties
 from delta_pyds.redaction import safe_logger
@@ -370,12 +370,17 @@ def _leaving(
     else:
         predicate = TRUE
         transaction.record_whole_table()
-    leaving = files_matching(
-        live_files(scan, REMOVAL_COLUMNS), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
+    columns = (*REMOVAL_COLUMNS, "stats") if request.replaces_some else REMOVAL_COLUMNS
+    leaving: Iterable[AddFile] = files_matching(
+        live_files(scan, columns), predicate, snapshot.schema, table=state.table_root, time_zone=state.time_zone
     )
-    removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
-    transaction.record_files(file.path for file in removes)
-    return FileChanges(removes=removes)
+    changes = FileChanges()
+    if request.replaces_some:
+        leaving = list(leaving)
+        changes.deleted_rows = live_rows(leaving)
+    changes.removes = [removal(f, deletion_timestamp_ms=now_ms, data_change=request.data_change) for f in leaving]
+    transaction.record_files(file.path for file in changes.removes)
+    return changes
 
 
 def _scan(snapshot: Snapshot, state: WriteState, where: str | None, *filters: Expr) -> Scan:

@@ -1,8 +1,8 @@
 """Texts in ``char(n)`` and ``varchar(n)`` columns, at any depth.
 
-Invariant: what is written has at most n characters (code points), and in a
-char exactly n. Spaces beyond the limit are cut off and missing ones added, as
-Spark does when it assigns to such a column; anything else beyond it fails.
+Invariant: a text is written as it came, if it has at most n characters (code points); a longer one fails, also where
+only spaces are beyond the limit. A ``char`` is not padded: so the reference writes it, by path and by name, and it is
+Spark that pads what it reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_pyds.protocol.schema import StructField
 
 
 def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "") -> MaybeConvert:
-    """How to make arrays of a column respect its lengths; None for a column without any.
+    """How to check arrays of a column for its lengths; None for a column without any.
 
     ``data_type``: of the arrays; it stays what it is. ``table``: for messages.
 
@@ -57,8 +57,8 @@ def _unless_empty(convert: Convert) -> Convert:
 
 def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
     try:
-        return _limited(texts, limit, where)
-    except pa.ArrowInvalid as e:
+        _check(texts, limit, where)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as e:
         raise ConstraintViolationError(
             f"a text for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
             "counted: correct it, or store it as BINARY.",
@@ -66,26 +66,25 @@ def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Arr
             table=where.file,
             column=where.column,
         ) from e
+    return texts
 
 
-def _limited(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Array:
+def _check(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> None:
     # a character has at least one byte: most columns are done after looking at the offsets
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest > limit.length and (pc.max(pc.utf8_length(texts)).as_py() or 0) > limit.length:
-        rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, limit.length, None), " ")
-        at = pc.index(pc.greater(pc.binary_length(rest), 0), True).as_py()
-        if at >= 0:
-            text = texts[at].as_py()
-            kind = f"{'CHAR' if limit.padded else 'VARCHAR'}({limit.length})"
-            raise ConstraintViolationError(
-                f"the text {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
-                f"{where.file} can hold.",
-                code="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-                table=where.file,
-                column=where.column,
-                value=text,
-                limit=limit.length,
-            )
-        texts = pc.utf8_slice_codeunits(texts, 0, limit.length)
-    shortest = pc.min(pc.utf8_length(texts)).as_py() if limit.padded else None
-    return texts if shortest is None or shortest >= limit.length else pc.utf8_rpad(texts, limit.length, " ")
+    if longest <= limit.length:
+        return
+    too_long = pc.index(pc.greater(pc.utf8_length(texts), limit.length), True).as_py()
+    if too_long < 0:
+        return
+    text = texts[too_long].as_py()
+    kind = f"{'CHAR' if limit.padded else 'VARCHAR'}({limit.length})"
+    raise ConstraintViolationError(
+        f"the text {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
+        f"{where.file} can hold.",
+        code="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        table=where.file,
+        column=where.column,
+        value=text,
+        limit=limit.length,
+    )

@@ -15,7 +15,7 @@ from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.generate import MODE, generate_manifests
 from delta_pyds.commands.maintenance.listing import INVENTORY_COLUMNS
-from delta_pyds.commands.maintenance.restore import RestoreOptions, RestoreResult, restore
+from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
 from delta_pyds.commands.row_changes.commit_rows import run_again
 from delta_pyds.errors import OptionError, UnsupportedOperationError
@@ -112,7 +112,8 @@ class MaintenanceMethods:
 
         >>> table.restoreToVersion(7).collect()[0].num_restored_files
 
-        Returns: one row with numbers and sizes of files, as the reference's.
+        Returns: one row with numbers and sizes of files, as the reference's. To the version that the table has nothing
+            is restored: no row, and no new version.
         Raises: UserError (DELTA_CANNOT_RESTORE_TABLE_VERSION), and (DELTA_RESTORE_MISSING_FILES) where files of the
             version are gone, unless the session's ``spark.sql.files.ignoreMissingFiles`` is true; a ConflictError.
         """
@@ -139,7 +140,10 @@ class MaintenanceMethods:
                 ignore_missing_files=bool(_flag(handle.spark, _IGNORE_MISSING, False)),
                 user_metadata=handle.user_metadata,
             )
-            result: RestoreResult = run_again(handle.max_runs, lambda: restore(handle.open(), options))
+            result = run_again(handle.max_runs, lambda: restore(handle.open(), options))
+            if result is None:
+                # the reference's frame has no columns either
+                return handle.spark.createDataFrame([], StructType())
             handle.followed()
             return numbers_frame(handle.spark, result, _RESTORED)
 

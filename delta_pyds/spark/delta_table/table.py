@@ -35,7 +35,7 @@ from delta_pyds.spark.named_tables.lookup import require
 from delta_pyds.spark.named_tables.naming import follow
 from delta_pyds.spark.named_tables.places import follower
 from delta_pyds.spark.named_tables.texts import NamedTable
-from delta_pyds.spark.row_changes.delete import delete_rows
+from delta_pyds.spark.row_changes.delete import delete_rows, truncate_rows
 from delta_pyds.spark.row_changes.handle import DEFAULT_PROCESS_BYTES, Engine, TableHandle
 from delta_pyds.spark.row_changes.same_columns import answering_to
 from delta_pyds.spark.row_changes.update import update_rows
@@ -256,6 +256,12 @@ class DeltaTable(CreateMethods, AlterMethods, MaintenanceMethods, LayoutMethods,
             if self._called is not None and checked is not None:
                 checked = renamed(checked, self._called)
             return affected_rows(handle.spark, once(handle, lambda: delete_rows(handle, checked)))
+
+    def _truncate(self) -> None:
+        """``TRUNCATE TABLE``, which the reference's class has no method for."""
+        with errors_of_spark():
+            handle = self._now()
+            once(handle, lambda: truncate_rows(handle))
 
     @overload
     def update(self, condition: ExpressionOrColumn, set: ColumnMapping) -> DataFrame: ...

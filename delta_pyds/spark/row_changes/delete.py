@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from delta_pyds.commands.row_changes.commit_rows import commit_rows, run_again
-from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import DeletePlan, plan_delete, plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import (
     CommandOptions,
     RowChangePlan,
@@ -52,6 +52,12 @@ def delete_rows(target: TableHandle, condition: Column | str | None) -> RowChang
     """
     with errors_as_they_were():
         return run_again(target.max_runs, lambda: _delete(target, condition))
+
+
+def truncate_rows(target: TableHandle) -> RowChangeResult:
+    """Delete all rows, which history calls by that name. Raises: what planning and the commit raise."""
+    place = Place("process", "whole files leave")
+    return run_again(target.max_runs, lambda: run_delete(plan_truncate(target.open(), command_options(target)), place))
 
 
 def _delete(target: TableHandle, condition: Column | str | None) -> RowChangeResult:

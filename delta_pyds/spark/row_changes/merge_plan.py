@@ -127,9 +127,7 @@ def _names(configuration: TableConfiguration, key: str, feature: str) -> frozens
     return frozenset(f.name for f in configuration.schema if key in f.metadata and configuration.supports(feature))
 
 
-def _after(
-    snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause], alias: str | None
-) -> AfterMerge:
+def _after(snapshot: Snapshot, source: DataFrame, clauses: Sequence[MergeClause], alias: str | None) -> AfterMerge:
     configuration = snapshot.configuration
     adding = [clause for clause in clauses if clause.kind != "not_matched_by_source"]
     schema = merged_schema(

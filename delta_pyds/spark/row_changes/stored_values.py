@@ -12,8 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from pyspark.sql import types as spark_types
 
-from delta_pyds.protocol.char_types import Limits, TextLimit, TextLimits, text_limits
-from delta_pyds.protocol.schema import ArrayType, DataType, MapType, StructField, StructType, nullable_throughout
+from delta_pyds.protocol.schema import StructField, StructType, nullable_throughout
 from delta_pyds.spark.planning.types import to_spark
 
 
@@ -24,8 +23,8 @@ def spark_field(field: StructField) -> spark_types.StructField:
 
 
 def stored(value: Column, source: spark_types.DataType, field: StructField) -> Column:
-    """The value as the table's column holds it: of its type, texts of ``char(n)``, ``varchar(n)`` of their length."""
-    return _limited(_as_type(value, source, spark_field(field).dataType), text_limits(field), field.data_type)
+    """The value as the table's column holds it: of its type. Texts of a ``char(n)`` are as they came."""
+    return _as_type(value, source, spark_field(field).dataType)
 
 
 def _as_type(value: Column, source: spark_types.DataType, target: spark_types.DataType) -> Column:
@@ -70,33 +69,3 @@ def _fits(source: spark_types.DataType, target: spark_types.DataType) -> bool:
     if isinstance(source, spark_types.StringType) and isinstance(target, spark_types.StringType):
         return True
     return isinstance(source, spark_types.DateType) and isinstance(target, spark_types.TimestampNTZType)
-
-
-def _limited(value: Column, limits: Limits, data_type: DataType) -> Column:
-    if limits is None:
-        return value
-    if isinstance(limits, TextLimit):
-        cut = F.substring(value, 1, limits.length)
-        return F.rpad(cut, limits.length, " ") if limits.padded else cut
-    return _limited_parts(value, limits, data_type)
-
-
-def _limited_parts(value: Column, limits: TextLimits, data_type: DataType) -> Column:
-    if isinstance(data_type, StructType):
-        fields = [
-            _limited(value.getField(field.name), part, field.data_type).alias(field.name)
-            for field, part in zip(data_type, limits.parts, strict=True)
-        ]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(data_type, ArrayType):
-        return F.transform(value, lambda element: _limited(element, limits.parts[0], data_type.element_type))
-    assert isinstance(data_type, MapType)
-    key, item = limits.parts
-
-    def entry(pair: Column) -> Column:
-        return F.struct(
-            _limited(pair.getField("key"), key, data_type.key_type).alias("key"),
-            _limited(pair.getField("value"), item, data_type.value_type).alias("value"),
-        )
-
-    return F.map_from_entries(F.transform(F.map_entries(value), entry))

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import UnsupportedOperationError
+from delta_pyds.errors import UnsupportedOperationError, UserError
 from delta_pyds.expr.parser.lexer import tokenize
-from delta_pyds.protocol.schema import GENERATION_EXPRESSION, IDENTITY_START, StructField
+from delta_pyds.protocol.schema import (
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    StructField,
+)
 from delta_pyds.spark.row_changes.column_default import column_default
 from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.statements.default_values import default_values, has_star, reads
@@ -33,6 +38,28 @@ def default_text(spark: SparkSession, snapshot: Snapshot, field: StructField | N
             column=column,
         )
     return column_default(spark, snapshot.configuration, field) or "NULL"
+
+
+def _inserted(spark: SparkSession, snapshot: Snapshot, field: StructField | None, column: str) -> str:
+    """The text that DEFAULT stands for in an INSERT.
+
+    Of an identity column it is a null that the row brings, as the reference has it: a number is given to rows that
+    leave the column out.
+    Raises: UserError (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED) for one that is GENERATED ALWAYS; what
+        ``default_text`` raises.
+    """
+    if field is None or IDENTITY_START not in field.metadata:
+        return default_text(spark, snapshot, field, column)
+    if field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT):
+        return "NULL"
+    raise UserError(
+        f"the column '{field.name}' of table {snapshot.table_root} is GENERATED ALWAYS AS IDENTITY, so no row can "
+        "bring a value for it, and DEFAULT is one. Leave the column out of the list of columns: the table "
+        "numbers its rows then.",
+        code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+        table=snapshot.table_root,
+        column=field.name,
+    )
 
 
 @dataclass(frozen=True)
@@ -67,7 +94,7 @@ def defaults_of(spark: SparkSession, snapshot: Snapshot, query: SqlText, columns
             value = "NULL"
         else:
             field = snapshot.schema.find(columns[one.column])
-            text = default_text(spark, snapshot, field, columns[one.column])
+            text = _inserted(spark, snapshot, field, columns[one.column])
             assert field is not None
             value = text if text == "NULL" else f"CAST(({text}) AS {spark_field(field).dataType.simpleString()})"
         pieces.append((one.start, one.end, value))

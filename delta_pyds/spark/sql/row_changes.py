@@ -32,7 +32,7 @@ def delete(context: StatementContext, statement: Delete) -> DataFrame:
 
 
 def truncate(context: StatementContext, statement: Truncate) -> DataFrame:
-    context.table(statement.target).delete()
+    context.table(statement.target)._truncate()
     return context.nothing()
 
 

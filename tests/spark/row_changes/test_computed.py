@@ -192,7 +192,7 @@ def test_defaults_come_first_then_generated_columns_then_rules(spark: SparkSessi
             generated("known", "long", "id + 1"),
         ],
         {
-            "all": "d || '|' || g || '|' || c || '|' = 'R163|1-6-3|ab  |' AND bit_count(known) < 3",
+            "all": "d || '|' || g || '|' || c || '|' = 'R163|1-6-3|ab|' AND bit_count(known) < 3",
             "clock": "at <= current_timestamp() AND forall(xs, x -> true)",
         },
     )

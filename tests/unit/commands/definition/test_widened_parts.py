@@ -157,6 +157,20 @@ def test_a_partition_column_widens(tmp_path: Path, old: DataType, new: DataType,
     assert _by_id(tmp_path) == {1: _value(new, after), 2: None, 3: _value(new, after)}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [ColumnChange(StructField("c", DOUBLE)), ColumnChange(nullable=False), ColumnChange(default="1")],
+    ids=["type", "nullability", "default"],
+)
+def test_an_identity_column_stays_what_it_is(tmp_path: Path, change: ColumnChange) -> None:
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+    columns = StructType((StructField("id", LONG, metadata=identity), StructField("v", STRING)))
+    define(tmp_path, columns, properties=WIDENING)
+    error = refusal(tmp_path, lambda s: alter_column(s, ("id",), change))
+    assert error.code == "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED"
+    alter(tmp_path, lambda s: alter_column(s, ("id",), ColumnChange(comment="the number")))
+
+
 def test_a_column_stays_after_itself(tmp_path: Path) -> None:
     """A version that changes nothing, as the reference makes one."""
     table(tmp_path)

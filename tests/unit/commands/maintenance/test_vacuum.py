@@ -286,8 +286,9 @@ def test_a_retention_below_the_tables_is_refused_and_nothing_goes(table: TableBu
 
 @pytest.mark.parametrize("hours", [-1, float("nan"), float("inf")])
 def test_a_retention_that_is_none_is_refused(table: TableBuilder, hours: float) -> None:
-    with pytest.raises(OptionError, match="0 or more"):
+    with pytest.raises(OptionError, match="0 or more") as caught:
         plan(table, retention_hours=hours, check_retention=False)
+    assert caught.value.code == "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE"
 
 
 @pytest.mark.parametrize("hours", [2e12, 1e20, 1e308])

@@ -52,6 +52,19 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.parametrize("properties", [{}, {"delta.enableDeletionVectors": "true"}], ids=["rewritten", "marked"])
+def test_rows_that_move_need_columns_that_keep_their_ids(tmp_path: Path, properties: dict[str, str]) -> None:
+    table = TableBuilder(tmp_path / "t", SCHEMA, properties={**properties, "delta.enableRowTracking": "true"})
+    table.create()
+    table.append([{"id": n, "v": "a", "p": 0} for n in range(3)])
+    version = load_snapshot(table.path).version
+    with pytest.raises(DeltaError) as caught:
+        plan = plan_update(load_snapshot(table.path), "id = 1", {"v": "'b'"}, CommandOptions())
+        run_update(plan, HERE)
+    assert caught.value.code == "DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING"
+    assert load_snapshot(table.path).version == version
+
+
 # --- lies: each changes the ``add`` of the second of three files, or the file itself. Not among them are sound bounds
 # of other rows: skipping believes them, but where a merge looks for its keys.
 

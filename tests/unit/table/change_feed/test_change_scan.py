@@ -584,3 +584,16 @@ def test_tables_that_deltalake_wrote(tmp_path: Path, partition_by: list[str] | N
     for version in (0, 1, 2, 3, 4, last):
         compare(path, version, version)
     assert applied([], change_rows(path)) == bag(rows.slice(3, 6).to_pylist())
+
+
+def test_a_file_whose_partition_nobody_knows_any_more_is_refused(tmp_path: Path) -> None:
+    """Early writers left partition values out of removes, and the version before, which knows them, was cleaned up."""
+    builder = table(tmp_path, {"id": "long", "p": "string"}, ["p"])
+    [add] = builder.append([{"id": 1, "p": "x"}])
+    remove = builder.remove(add)
+    del remove["remove"]["partitionValues"]
+    builder.commit([remove])
+    assert [row["p"] for row in change_rows(tmp_path, 2)] == ["x"]
+    builder.checkpoint()
+    builder.cleanup_log(2)
+    assert code_of(lambda: change_rows(tmp_path, 2)) == "DELTA_CHANGE_DATA_FILE_WITHOUT_PARTITION_VALUES"

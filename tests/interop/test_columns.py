@@ -1,0 +1,216 @@
+"""Columns that become wider, and what commands say of themselves: the same statement by both engines on two copies.
+
+Equal are schemas, rows (each copy read by each engine), the feed of the version where there is one, and what
+``commitInfo`` says, but for predicates' words and sizes. ``fails``: both refuse, with this code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import delta_pyds
+from delta_pyds.table.snapshot import load_snapshot
+from tests.interop.changed_alike import info, without_predicates
+from tests.interop.engines import Engines, rows
+
+_NESTED = (
+    """CREATE TABLE {t} (id INT, p SMALLINT, a ARRAY<INT>, m MAP<SMALLINT, INT>,
+    s STRUCT<x: INT, a: ARRAY<SMALLINT>>, n ARRAY<ARRAY<INT>>, e ARRAY<STRUCT<y: INT>>)
+    USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')""",
+    """INSERT INTO {t} VALUES (1, 1, array(1, 2), map(1S, 2), named_struct('x', 1, 'a', array(3S)), array(array(1)),
+    array(named_struct('y', 1))), (2, NULL, NULL, NULL, NULL, NULL, NULL)""",
+)
+_PLAIN = (
+    """CREATE TABLE {t} (id BIGINT, p INT, v STRING) USING delta PARTITIONED BY (p)
+    TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')""",
+    "INSERT INTO {t} VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')",
+    "INSERT INTO {t} VALUES (4, 2, 'd'), (5, 3, 'e')",
+)
+_STRUCTS = (
+    """CREATE TABLE {t} (id INT, s STRUCT<x: INT>, a ARRAY<STRUCT<x: INT>>, m MAP<STRING, STRUCT<x: INT>>, v INT)
+    USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')""",
+    "INSERT INTO {t} VALUES (1, named_struct('x', 1), array(named_struct('x', 1)), map('k', named_struct('x', 1)), 1)",
+    "INSERT INTO {t} VALUES (2, NULL, NULL, NULL, 2)",
+)
+_SOURCE = (
+    "(SELECT explode(array(1, 3)) id, named_struct('x', 10, 'y', 11) s, array(named_struct('x', 3, 'y', 4)) a, "
+    "map('k', named_struct('x', 6, 'y', 7)) m, 9 w)"
+)
+_CHARS = (
+    """CREATE TABLE {t} (id INT, c CHAR(5), v VARCHAR(5), s STRUCT<c: CHAR(3)>, p CHAR(3))
+    USING delta PARTITIONED BY (p)""",
+    "INSERT INTO {t} VALUES (1, 'ab', 'ab', named_struct('c', 'x'), 'p')",
+)
+_IDENTITY = (
+    "CREATE TABLE {t} (id BIGINT GENERATED {kind} AS IDENTITY, v STRING) USING delta",
+    "INSERT INTO {t} (v) VALUES ('a'), ('b')",
+)
+_BY_DEFAULT, _ALWAYS = (tuple(text.replace("{kind}", kind) for text in _IDENTITY) for kind in ("BY DEFAULT", "ALWAYS"))
+
+# what the layout of files decides: how many new ones, and what is copied into them
+_LAYOUT = (
+    r"TimeMs$|Bytes|Size|ChangeFiles|FilesAdded$|AddedFiles$|^numFiles$|^numSourceRows$|RowsCopied$|^numOutputRows$"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    before: tuple[str, ...]
+    statement: str
+    fails: str | None = None
+    also: tuple[str, ...] = ()
+
+
+def _altered(what: str, then: str) -> Case:
+    """``then``: of a row that only the wider type can hold."""
+    values = {
+        "id": "3", "p": "1", "a": "NULL", "m": "NULL", "s": "NULL", "n": "NULL", "e": "NULL",
+    } | dict([then.split("=")])  # fmt: skip
+    wide = f"INSERT INTO {{t}} VALUES ({', '.join(values.values())})"
+    return Case(_NESTED, f"ALTER TABLE {{t}} ALTER COLUMN {what}", also=(wide, "DELETE FROM {t} WHERE id = 1"))
+
+
+def _merged(clause: str) -> Case:
+    return Case(_STRUCTS, f"MERGE WITH SCHEMA EVOLUTION INTO {{t}} t USING {_SOURCE} s ON t.id = s.id {clause}")
+
+
+_CASES = {
+    "element": _altered("a.element TYPE BIGINT", "a=array(5000000000)"),
+    "key": _altered("m.key TYPE INT", "m=map(70000, 1)"),
+    "value": _altered("m.value TYPE DOUBLE", "m=map(1S, 1.5D)"),
+    "element in a struct": _altered("s.a.element TYPE INT", "s=named_struct('x', 1, 'a', array(70000))"),
+    "element of an element": _altered("n.element.element TYPE BIGINT", "n=array(array(5000000000))"),
+    "field of an element": _altered("e.element.y TYPE BIGINT", "e=array(named_struct('y', 5000000000))"),
+    "partition column": _altered("p TYPE BIGINT", "p=5000000000"),
+    "partition column to double": _altered("p TYPE DOUBLE", "p=1.0D"),
+    "the type it has": Case(_NESTED, "ALTER TABLE {t} ALTER COLUMN a.element TYPE INT"),
+    "comment of an element": Case(
+        _NESTED, "ALTER TABLE {t} ALTER COLUMN a.element COMMENT 'x'", "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY"
+    ),
+    "nested name with another expression": _merged("WHEN MATCHED THEN UPDATE SET t.s = named_struct('x', 7)"),
+    "nested name with its own": _merged("WHEN MATCHED THEN UPDATE SET t.s = named_struct('y', 8, 'x', 7)"),
+    "array of another expression": _merged("WHEN MATCHED THEN UPDATE SET T.a = array(named_struct('x', 1, 'y', 2))"),
+    "map of the source": _merged("WHEN MATCHED THEN UPDATE SET t.m = s.m"),
+    "nothing of the source": _merged("WHEN MATCHED THEN UPDATE SET t.s = t.s, t.v = 3"),
+    "insert of a struct": _merged("WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, named_struct('y', 8))"),
+    "columns and rows in one version": _merged(
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    ),
+    "restored columns": Case(
+        (*_PLAIN, "ALTER TABLE {t} ADD COLUMN n INT", "INSERT INTO {t} VALUES (7, 7, 'z', 8)"),
+        "RESTORE TABLE {t} TO VERSION AS OF 2",
+    ),
+    "restore to the current version": Case(_PLAIN, "RESTORE TABLE {t} TO VERSION AS OF 2"),
+    "truncate": Case(_PLAIN, "TRUNCATE TABLE {t}"),
+    "truncate of nothing": Case(_PLAIN[:1], "TRUNCATE TABLE {t}"),
+    "replaced partition": Case(_PLAIN, "INSERT INTO {t} REPLACE WHERE p = 1 SELECT 9L, 1, 'z'"),
+    "replaced partition without rows": Case(_PLAIN, "INSERT INTO {t} REPLACE WHERE p = 77 SELECT 9L, 77, 'z'"),
+    "replaced by nothing": Case(_PLAIN, "INSERT INTO {t} REPLACE WHERE p = 1 SELECT 9L, 1, 'z' WHERE false"),
+    "default of an identity column": Case(_BY_DEFAULT, "INSERT INTO {t} VALUES (DEFAULT, 'c'), (77, 'd')"),
+    "default of an identity column that is always given": Case(
+        _ALWAYS, "INSERT INTO {t} VALUES (DEFAULT, 'c')", "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+    ),
+    "texts as they came": Case(
+        _CHARS,
+        "INSERT INTO {t} VALUES (2, 'b', 'b ', named_struct('c', 'y '), 'q')",
+    ),
+    **{
+        f"text of too many characters, {column}": Case(
+            _CHARS,
+            f"INSERT INTO {{t}} SELECT 3, {', '.join(value if name == column else short for name, short in pairs)}",
+            "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+        )
+        for pairs in [(("c", "'c'"), ("v", "'v'"), ("s", "named_struct('c', 'x')"), ("p", "'p'"))]
+        for column, value in (
+            ("c", "'abc   '"), ("v", "'ab      '"), ("s", "named_struct('c', 'xyzz')"), ("p", "'pqrs'"),
+        )
+    },
+}  # fmt: skip
+_BOUNDED = ("element", "partition column", "nested name with another expression", "restored columns", "truncate")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[
+                pytest.mark.cell("columns and what is said of them", "us -> reference"),
+                *[pytest.mark.also_bounded] * (name in _BOUNDED),
+            ],
+        )
+        for name in _CASES
+    ],
+)
+def test_a_statement_does_the_same(engines: Engines, tmp_path: Path, name: str) -> None:
+    case = _CASES[name]
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for text in case.before:
+        engines.sql(text.replace("{t}", f"delta.`{theirs}`")).collect()
+    shutil.copytree(theirs, ours)
+    before = load_snapshot(str(theirs)).version
+    for text in (case.statement, *case.also):
+        answers = [_answer(engines, place, text, as_us=place == ours) for place in (theirs, ours)]
+        assert answers[0] == answers[1]
+        assert case.fails is None or answers[0] == case.fails
+    last = load_snapshot(str(theirs)).version
+    assert load_snapshot(str(ours)).version == last
+    for version in range(before + 1, last + 1):
+        assert _said(ours, version) == _said(theirs, version)
+        if "enableChangeDataFeed" in case.before[0]:
+            readers = (engines.reference, engines.ours)
+            feeds = [_feed(read, place, version) for read in readers for place in (theirs, ours)]
+            assert feeds[1:] == feeds[:1] * 3
+    assert _schema(ours) == _schema(theirs)
+    expected = rows(engines.reference(theirs))
+    assert rows(engines.reference(ours)) == expected
+    assert rows(engines.ours(theirs)) == rows(engines.ours(ours)) == expected
+    assert rows(delta_pyds.read(engines.spark, str(ours))) == expected
+    assert _stored(ours) == _stored(theirs)
+    engines.assert_sound(ours)
+
+
+def _answer(engines: Engines, place: Path, text: str, *, as_us: bool) -> Any:
+    """The rows of the answer, or the code of the refusal."""
+    try:
+        if as_us:
+            return delta_pyds.sql(engines.spark, text.replace("{t}", f"deltapy.`{place}`")).collect()
+        return engines.sql(text.replace("{t}", f"delta.`{place}`")).collect()
+    except Exception as error:
+        found = re.search(r"\[(DELTA_[A-Z_]+)", str(error))
+        if found is None:
+            raise
+        return found[1]
+
+
+def _said(place: Path, version: int) -> Any:
+    found = info(place, version)
+    metrics = {k: v for k, v in found.get("operationMetrics", {}).items() if not re.search(_LAYOUT, k)}
+    names = ("operation", "isBlindAppend", "isolationLevel", "readVersion")
+    return [found.get(name) for name in names], without_predicates(found["operationParameters"]), metrics
+
+
+_LAYOUT = (
+    r"TimeMs$|Bytes|Size|ChangeFiles|FilesAdded$|AddedFiles$|^numFiles$|^numSourceRows$|RowsCopied$|^numOutputRows$"
+)
+
+
+def _schema(place: Path) -> Any:
+    return json.loads(load_snapshot(str(place)).metadata.schema_string or "")
+
+
+def _feed(read: Any, place: Path, version: int) -> list[str]:
+    feed = {"readChangeFeed": "true", "startingVersion": str(version), "endingVersion": str(version)}
+    return rows(read(place, **feed).drop("_commit_timestamp"))
+
+
+def _stored(place: Path) -> list[str]:
+    """The texts of rows as the files have them: Spark pads what it reads of a ``char``."""
+    return sorted(map(repr, delta_pyds.scan(str(place)).to_table().to_pylist()))
