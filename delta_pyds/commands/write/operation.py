@@ -41,7 +41,7 @@ def write_operation(request: WriteRequest, target: Target, changes: FileChanges,
         parameters["replaceUsingCols"] = f"({', '.join(request.replace_using)})"
     if request.replaces_some:
         metrics["numAddedChangeFiles"] = len(changes.change_files)
-        if not (changes.written or changes.rewritten):
+        if not (changes.written or changes.rewritten or changes.marked):
             # the reference counts no rows of a write that makes no file
             del metrics["numOutputRows"]
         elif changes.deleted_rows is not None:
