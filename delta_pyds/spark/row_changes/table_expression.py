@@ -68,7 +68,8 @@ def try_expressions(
     _check_names(spark, of_table)
     try:
         return _tried(spark, schema, trials)
-    except PySparkException as e:
+    except Exception as e:
+        # an exception of Spark's, or py4j's where Spark's analyzer itself fails
         if len(trials) == 1:
             raise _refusal(e, trials[0], schema) from None
     # which of them it was is told by trying each alone
@@ -151,10 +152,11 @@ def _not_sparks(functions: str, trial: Trial) -> ExpressionError:
     )
 
 
-def _refusal(e: PySparkException, trial: Trial, schema: spark_types.StructType) -> DeltaError:
-    condition = (e.getCondition() or "").split(".")[0]
+def _refusal(e: Exception, trial: Trial, schema: spark_types.StructType) -> DeltaError:
+    condition, parameters, lines = "", {}, 2
+    if isinstance(e, PySparkException):
+        condition, parameters, lines = (e.getCondition() or "").split(".")[0], e.getMessageParameters() or {}, 1
     if condition in ("AMBIGUOUS_REFERENCE", "UNRESOLVED_COLUMN"):
-        parameters = e.getMessageParameters() or {}
         name = parameters.get("name") or parameters.get("objectName") or "a name"
         return ColumnNotFoundError(
             f"nothing can be written: {trial.what}, {trial.sql}, names {name}, which is none of the columns that it "
@@ -162,7 +164,7 @@ def _refusal(e: PySparkException, trial: Trial, schema: spark_types.StructType) 
             code="UNRESOLVED_COLUMN",
             expression=trial.sql,
         )
-    first = next(iter(str(e).strip().splitlines()), "")
+    first = " ".join(str(e).strip().splitlines()[:lines])
     return ExpressionError(
         f"nothing can be written: {trial.what}, {trial.sql}, cannot be computed by Spark for a row: {first}",
         code=condition or None,

@@ -143,6 +143,11 @@ def test_a_function_of_a_user_under_a_builtin_name_is_not_called(users: SparkSes
         users.sql("DROP TEMPORARY FUNCTION soundex")
 
 
+def test_what_sparks_analyzer_itself_fails_at_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ExpressionError, match=r"cannot be computed by Spark for a row: .*dataType"):
+        tried(spark, "exists(array(1), x -> s BETWEEN 'a' AND 'b' IS NULL)")
+
+
 def test_each_function_of_spark_was_judged(spark: SparkSession) -> None:
     """What a later Spark adds is refused until somebody has looked at it: then it stands in one of the two lists."""
     registry = spark._jsparkSession.sessionState().functionRegistry()
