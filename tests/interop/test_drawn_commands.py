@@ -17,7 +17,15 @@ from tests.interop.drawn_twins import Twins
 from tests.interop.engines import Engines
 from tests.support.row_model.programs import PAIRS_OF_FEATURES, drawn_programs
 from tests.support.row_model.steps import DELETES, MERGES, MERGES_IN_PROCESS, OTHERS, UPDATES, Layout
-from tests.support.row_model.upkeep import CLONES, DEFINITIONS_OF_BOTH, LAYOUT_STEPS, LIFE_STEPS, AddColumn, Convert
+from tests.support.row_model.upkeep import (
+    CLONES,
+    DEFINITIONS_OF_BOTH,
+    LAYOUT_STEPS,
+    LIFE_STEPS,
+    STATEMENTS,
+    AddColumn,
+    Convert,
+)
 from tests.support.sampling import seed
 
 _EVERYWHERE = ("process", "tasks", "spark")
@@ -74,6 +82,7 @@ def test_drawn_upkeep(engines: Engines, tmp_path: Path, name: str) -> None:
     """What keeps a table, between writes of our core: each step by both, and the table goes on as either's."""
     writes = st.one_of(UPDATES, DELETES)
     steps = [writes, LAYOUT_STEPS, st.builds(AddColumn), OTHERS, LAYOUT_STEPS, LIFE_STEPS, writes, DEFINITIONS_OF_BOTH]
+    steps += [STATEMENTS, OTHERS, STATEMENTS]
     steps += [OTHERS, CLONES, writes, LAYOUT_STEPS, LIFE_STEPS, st.builds(Convert), OTHERS]
     (program,) = drawn_programs(1, f"{seed()} upkeep {name}", st.just(_LIVES[name]), steps)
     Twins(engines, tmp_path, program, [()] * len(program.steps)).run()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_pyds.columnar.schema import arrow_schema
+from delta_pyds.commands.definition.alter_column import ColumnChange, alter_column
 from delta_pyds.commands.definition.change import DefinitionOptions, run_change
 from delta_pyds.commands.definition.columns import NewColumn, add_columns, drop_columns, rename_column
 from delta_pyds.commands.definition.constraints import drop_constraint
@@ -25,11 +26,13 @@ from delta_pyds.commands.maintenance.clone import CloneOptions, shallow_clone
 from delta_pyds.commands.maintenance.convert import ConvertOptions, convert
 from delta_pyds.commands.maintenance.restore import RestoreOptions, restore
 from delta_pyds.commands.maintenance.vacuum import VacuumOptions, plan_vacuum, run_vacuum
+from delta_pyds.commands.row_changes.delete import plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place
 from delta_pyds.commands.task_runner import LocalRunner
 from delta_pyds.protocol.schema import LONG, StructField
 from delta_pyds.storage.local import LocalStorage
+from delta_pyds.table.definition.schema_paths import Position
 from delta_pyds.table.snapshot import Snapshot, load_snapshot
 from tests.support.row_model.model import Model
 from tests.support.row_model.steps import Upkeep, next_column, schema_of
@@ -46,6 +49,8 @@ from tests.support.row_model.upkeep import (
     Purge,
     RenameColumn,
     Restore,
+    StayColumn,
+    Truncate,
     Turn,
     Vacuum,
     ZOrder,
@@ -125,6 +130,15 @@ def _restore(table: _Table, step: Restore, model: Model) -> None:
     restore(table.open(), RestoreOptions(version=step.target(model).version))
 
 
+def _truncate(table: _Table, _: Truncate, __: Model) -> None:
+    run_delete(plan_truncate(table.open(), _COMMAND), _HERE)
+
+
+def _stay(table: _Table, step: StayColumn, _: Model) -> None:
+    change = ColumnChange(position=Position(step.column))
+    table.change(lambda snapshot: alter_column(snapshot, (step.column,), change))
+
+
 def _clone(table: _Table, step: Clone, model: Model) -> None:
     source = load_snapshot(table.path, version=step.target(model).version)
     shallow_clone(source, LocalStorage(), str(moved(Path(table.path))), CloneOptions())
@@ -171,6 +185,8 @@ _STEPS: dict[type, Any] = {
     Cluster: _cluster,
     Vacuum: _vacuum,
     Restore: _restore,
+    Truncate: _truncate,
+    StayColumn: _stay,
     Clone: _clone,
     Convert: _convert,
     AddColumn: _add,

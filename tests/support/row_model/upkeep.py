@@ -200,6 +200,33 @@ def _moved_name(table: str) -> str:
 
 
 @dataclass(frozen=True)
+class Truncate(Upkeep):
+    """All rows leave, with their files."""
+
+    def effect(self, model: Model) -> Effect:
+        effect = Effect(list(model.columns), [])
+        for row in model.rows:
+            effect.deletes(row)
+        return effect
+
+    def statements(self, table: str, _: Model) -> list[str]:
+        return [f"TRUNCATE TABLE {table}"]
+
+
+@dataclass(frozen=True)
+class StayColumn(Upkeep):
+    """A column is put after itself: a version that changes nothing."""
+
+    column: str
+
+    def effect(self, model: Model) -> Effect:
+        return same(model)
+
+    def statements(self, table: str, _: Model) -> list[str]:
+        return [f"ALTER TABLE {table} ALTER COLUMN {self.column} AFTER {self.column}"]
+
+
+@dataclass(frozen=True)
 class AddColumn(Upkeep):
     def effect(self, model: Model) -> Effect:
         return Effect([*model.columns, next_column(model.columns)], list(model.rows))
@@ -326,6 +353,9 @@ LAYOUT_STEPS: st.SearchStrategy[Step] = st.one_of(
 )
 LIFE_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(Restore, st.integers(0, 9)), st.builds(Restore, st.integers(0, 9)), st.builds(Vacuum, st.booleans())
+)
+STATEMENTS: st.SearchStrategy[Step] = st.one_of(
+    st.builds(Truncate), st.builds(StayColumn, st.sampled_from(["k", "s"])), st.builds(Restore, st.just(0))
 )
 # those of which both engines make as many commits
 DEFINITIONS_OF_BOTH: st.SearchStrategy[Step] = st.one_of(
