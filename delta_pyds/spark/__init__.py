@@ -14,6 +14,7 @@
 - ``active_session``: the session of a thread, in which Spark looks a source up
 - ``reference``: whether the reference's JAR is in a session
 - ``query_context``: what an error of Spark quotes of a text
+- ``query_log``: what PySpark logs of errors while a call of this package runs
 - ``plain_calls``: calls of PySpark's methods that mean Spark's own
 - ``job_description``: what Spark's UI calls the jobs of a command
 - ``session_write``: ``delta_pyds.write`` by tasks of the session, where the format cannot do it

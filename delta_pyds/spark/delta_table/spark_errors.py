@@ -21,6 +21,7 @@ from pyspark.errors import (
 )
 
 from delta_pyds.errors import (
+    ColumnNotFoundError,
     ConflictError,
     ConstraintViolationError,
     DeltaError,
@@ -33,6 +34,7 @@ from delta_pyds.errors import (
     WorkerPythonError,
 )
 from delta_pyds.spark.query_context import fragment_of
+from delta_pyds.spark.query_log import OWN_COLUMNS, one_record_of_an_error
 from delta_pyds.spark.source.error_transport import error_of
 
 # the reference's exceptions for conflicts and broken rules are plain ones of Spark
@@ -71,8 +73,10 @@ _OF_VALUES: dict[str, type[PySparkException]] = {
 _CODE = re.compile(r"\[[A-Z0-9_.]+\]\s*")
 # behind the sentence come the place in what Spark was given, and a plan
 _BEHIND_SENTENCE = re.compile(r"\s*SQLSTATE: \w{5}.*|; line \d+ pos \d+.*", re.DOTALL)
-_PROPOSALS = re.compile(r" Did you mean one of the following\? \[([^\n]*)\]\.")
-_OWN_COLUMN = re.compile(r"(?:`[^`]*`\.)*`_deltapy_\w*`")
+_NO_PROPOSALS = re.compile(r" Did you mean one of the following\? \[\]\.")
+# one of a list, with the comma on one side of it, or alone in its brackets
+_OWN_COLUMN = r"(?:`[^`]*`\.)*[`\"]" + OWN_COLUMNS + r"\w*[`\"]"
+_OWN_OF_LIST = re.compile(rf"{_OWN_COLUMN}, |, {_OWN_COLUMN}|(?<=\[){_OWN_COLUMN}(?=\])|\A{_OWN_COLUMN}\Z")
 # arguments of a DeltaError
 _TAKEN = ("message", "code", "multiline")
 _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
@@ -80,17 +84,21 @@ _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 
 @contextmanager
 def errors_of_spark() -> Iterator[None]:
-    """What was a DeltaError, here or in a worker of Spark, leaves as one that Spark's classes catch too."""
-    try:
-        yield
-    except Exception as e:
-        error = e if isinstance(e, DeltaError) else error_of(e)
-        if error is None and isinstance(e, AnalysisException) and _OWN_COLUMN.search(str(e)):
-            error = explained(e)
-        if error is None or isinstance(error, PySparkException):
-            raise
-        same = as_spark_error(error)
-        raise same.with_traceback(error.__traceback__) from (error.__cause__ if error is e else None)
+    """What was a DeltaError, here or in a worker of Spark, leaves as one that Spark's classes catch too.
+
+    What Spark says of a frame of ours leaves without that frame's plan and columns, and is logged once.
+    """
+    with one_record_of_an_error():
+        try:
+            yield
+        except Exception as e:
+            error = e if isinstance(e, DeltaError) else error_of(e)
+            if error is None and isinstance(e, AnalysisException) and OWN_COLUMNS in str(e):
+                error = explained(e)
+            if error is None or isinstance(error, PySparkException):
+                raise
+            same = as_spark_error(error)
+            raise same.with_traceback(error.__traceback__) from (error.__cause__ if error is e else None)
 
 
 def explained(error: AnalysisException, place: str = "") -> UserError:
@@ -101,11 +109,8 @@ def explained(error: AnalysisException, place: str = "") -> UserError:
     """
     sentence = _BEHIND_SENTENCE.sub("", _CODE.sub("", str(error), count=1), count=1)
     named = error.getMessageParameters() or {}
-    if (given := named.get("proposal")) is not None:
-        named = {**named, "proposal": _without_own_columns(given)}
-    sentence = _PROPOSALS.sub(
-        lambda found: "" if not (left := _without_own_columns(found[1])) else found[0].replace(found[1], left), sentence
-    )
+    named = {key: _OWN_OF_LIST.sub("", value) for key, value in named.items()}
+    sentence = _NO_PROPOSALS.sub("", _OWN_OF_LIST.sub("", sentence))
     parameters: dict[str, Any] = {
         key: value for key, value in named.items() if key.isidentifier() and key not in _TAKEN
     }
@@ -113,11 +118,8 @@ def explained(error: AnalysisException, place: str = "") -> UserError:
     parameters["sqlState"] = error.getSqlState()
     if not place:
         parameters["fragment"] = fragment_of(error)
-    return UserError(f"{sentence} {place}".rstrip(), code=code, multiline=True, **parameters)
-
-
-def _without_own_columns(proposals: str) -> str:
-    return ", ".join(one for one in proposals.split(", ") if not _OWN_COLUMN.fullmatch(one))
+    kind = ColumnNotFoundError if (code or "").startswith("UNRESOLVED_COLUMN") else UserError
+    return kind(f"{sentence} {place}".rstrip(), code=code, multiline=True, **parameters)
 
 
 def as_spark_error(error: DeltaError) -> DeltaError:

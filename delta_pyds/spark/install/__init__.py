@@ -11,6 +11,7 @@ of ours is Spark's own, with its results and its errors.
 - ``table_writes``: ``df.writeTo``
 - ``row_ids``: ``df.select("_metadata.row_id")``
 - ``views``: ``df.createOrReplaceTempView``
+- ``actions``: ``df.collect`` and whatever else runs a query
 - ``merges``: ``df.mergeInto``
 - ``statements``: ``spark.sql``
 - ``streams``: ``spark.readStream`` and ``df.writeStream``

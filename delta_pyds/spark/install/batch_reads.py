@@ -67,7 +67,7 @@ def _load_method(original: Method) -> Method:
             try:
                 return load_followed(spark, shared_path(spark, root), said.options("path"))
             except TableNotFoundError as error:
-                raise _as_of_load(error) from error
+                raise _as_of_load(error) from error.__cause__
 
     return load
 

@@ -14,6 +14,7 @@ from delta_pyds.redaction import safe_logger
 from delta_pyds.spark.active_session import find_source_in_every_thread, is_remote
 from delta_pyds.spark.arguments import flag_argument
 from delta_pyds.spark.install import (
+    actions,
     batch_functions,
     batch_reads,
     batch_writes,
@@ -212,7 +213,8 @@ def _replacements(remote: bool) -> list[tuple[type, dict[str, patches.Replacemen
         (readwriter.DataFrameReader, batch_reads.READER),
         (readwriter.DataFrameWriter, batch_writes.WRITER),
         (readwriter.DataFrameWriterV2, table_writes.WRITER),
-        (frames.DataFrame, table_writes.FRAME | views.FRAME | row_ids.FRAME | merges.FRAME),
+        (frames.DataFrame, table_writes.FRAME | views.FRAME | row_ids.FRAME | actions.FRAME | merges.FRAME),
+        *([] if remote else [(import_module("pyspark.sql.pandas.conversion").PandasConversionMixin, actions.PANDAS)]),
         (streaming.DataStreamReader, streams.READER),
         (streaming.DataStreamWriter, streams.WRITER | functions),
         (import_module(f"{root}.catalog").Catalog, catalog.CATALOG),

@@ -65,7 +65,7 @@ _CHANGES = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
 
 
 def _sql_method(original: Method) -> Method:
-    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+    def run(self: Any, sqlQuery: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         prepare(self)
         if isinstance(sqlQuery, str):
             followed_views.forget_made_by(self, sqlQuery)
@@ -78,7 +78,7 @@ def _sql_method(original: Method) -> Method:
         if not is_ours:
             context = None
             try:
-                with errors_of_spark(), errors_about_relative_paths(text), errors_about_views(self, text, args):
+                with errors_about_relative_paths(text), errors_about_views(self, text, args):
                     frame = original(self, text, args, **kwargs)
             except AnalysisException as error:
                 if isinstance(error, DeltaError) or not _reads_behind(self, text):
@@ -91,6 +91,11 @@ def _sql_method(original: Method) -> Method:
             if kwargs:
                 return _formatted(self, text, args, kwargs)
             return run_sql(self, text, args, context=context)
+
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        # around all: Spark may be asked twice of one statement, and logs its error once
+        with errors_of_spark():
+            return run(self, sqlQuery, args, kwargs)
 
     return sql
 

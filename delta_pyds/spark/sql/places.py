@@ -39,12 +39,12 @@ def errors_with_places(parsed: ParsedStatement, text: str) -> Iterator[None]:
         placed = None if isinstance(e, DeltaError) else _placed(e, parsed, text)
         if placed is None:
             raise
-        raise placed from e
+        raise placed from None
     except AnalysisException as e:
         place = _place_of(fragment_of(e), parsed)
         if place is None:
             raise
-        raise explained(e, marked_place(text, place)) from e
+        raise explained(e, marked_place(text, place)) from None
 
 
 def _place_of(fragment: tuple[str, int] | None, parsed: ParsedStatement) -> int | None:

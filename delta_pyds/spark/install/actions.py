@@ -1,0 +1,30 @@
+"""What runs a query: ``df.collect()``, ``df.count()``, ``df.show()`` and their kin.
+
+Invariant: a DeltaError of a worker leaves as itself, without the tracebacks that Spark and PySpark put around it; the
+results, and every other error, are Spark's.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from delta_pyds.spark.delta_table.spark_errors import errors_of_spark
+from delta_pyds.spark.install.patches import Method, Replacement
+
+_ACTIONS = ("collect", "count", "show", "explain", "toPandas", "toArrow", "head", "first", "take", "tail", "isEmpty",
+            "foreach", "foreachPartition")  # fmt: skip
+
+
+def _action(original: Method) -> Method:
+    @wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with errors_of_spark():
+            return original(self, *args, **kwargs)
+
+    return run
+
+
+# toPandas warns of what this raises before it raises it again
+PANDAS: dict[str, Replacement] = {"_collect_as_arrow": _action}
+FRAME: dict[str, Replacement] = dict.fromkeys(_ACTIONS, _action)
