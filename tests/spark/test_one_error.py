@@ -162,3 +162,25 @@ def test_an_error_of_the_format_comes_alone(spark: SparkSession, path: str, form
     delta_pyds.uninstall()
     with pytest.raises(AnalysisException, match="Traceback"):
         spark.read.format("deltapy").options(**feed).load(path).collect()
+
+
+def test_a_column_of_a_commands_own_query_is_no_column_of_the_table(spark: SparkSession, path: str) -> None:
+    """It would delete rows by their place in a file."""
+    table = DeltaTable.forPath(spark, path)
+    inside: tuple[Column | str, ...] = (
+        "_deltapy_position < 3",
+        "soundex(name) = 'A300' OR `_DELTAPY_POSITION` = 0",
+        F.col("_deltapy_position") < 3,
+    )
+    commands: list[Callable[[], object]] = []
+    for condition in inside:
+        commands.append(lambda condition=condition: table.delete(condition))
+        commands.append(lambda condition=condition: table.update(condition, {"name": F.lit("x")}))
+    commands.append(lambda: table.update("id = 1", {"id": "_deltapy_position"}))
+    merge = table.alias("t").merge(spark.range(3).alias("s"), "t._deltapy_position = s.id")
+    commands.append(lambda: merge.whenMatchedDelete().execute())
+    for command in commands:
+        with pytest.raises(DeltaError, match=r"(?i)_deltapy_position"):
+            command()
+    assert delta_pyds.load_snapshot(path).version == 0
+    table.delete("name = '_deltapy_position' AND soundex(name) = 'x'")

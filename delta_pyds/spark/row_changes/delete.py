@@ -25,7 +25,7 @@ from delta_pyds.commands.row_changes.plan import (
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult, Timing
 from delta_pyds.errors import ColumnNotFoundError, ExpressionError
 from delta_pyds.spark.row_changes.apply import apply_rows
-from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, shown_text
+from delta_pyds.spark.row_changes.expressions import certain_text, mentioned, refuse_internal_names, shown_text
 from delta_pyds.spark.row_changes.found_rows import FoundRows, find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
@@ -92,6 +92,7 @@ def _by_spark(
     target: TableHandle, snapshot: Snapshot, condition: Column | str, options: CommandOptions, reason: str
 ) -> RowChangeResult:
     require_shared_files(target)
+    refuse_internal_names([condition], snapshot)
     timing = Timing(time.monotonic())
     # what becomes of the rows in the change feed depends on what becomes of their files: the commit says it
     state = ChangeState(files_state(snapshot, options))

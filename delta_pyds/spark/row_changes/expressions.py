@@ -8,17 +8,19 @@ there is none, and Spark evaluates the expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from delta_pyds.errors import DeltaError, ExpressionError
+from delta_pyds.errors import ColumnNotFoundError, DeltaError, ExpressionError
 from delta_pyds.expr.parse import parse_predicate
 from delta_pyds.expr.parser.lexer import Token, tokenize
 from delta_pyds.protocol.char_types import is_padded
 from delta_pyds.protocol.schema import StructType
 from delta_pyds.spark.active_session import is_remote
 from delta_pyds.spark.row_changes.column_text import conjuncts_of_column, text_of_column
+from delta_pyds.table.snapshot import Snapshot
+from delta_pyds.tasks.changed_rows import ACTION_COLUMN, FILE_COLUMN, POSITION_COLUMN, ROW_ID_COLUMN, SOURCE_ROW_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -43,6 +45,8 @@ _BUILT_IN = "org.apache.spark.sql.catalyst.expressions."
 # `${spark.app.name}`, `${env:HOME}`: Spark puts the value there before it parses, also inside of quotes
 _VARIABLE = "${"
 _NAMES = ("word", "name")
+# columns that a query of a command has beside the table's
+_INTERNAL = frozenset((FILE_COLUMN, POSITION_COLUMN, ACTION_COLUMN, SOURCE_ROW_COLUMN, ROW_ID_COLUMN))
 # what stands before a bracket and is no function
 _WORDS = frozenset(("AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "ILIKE", "BETWEEN", "CASE", "WHEN", "THEN", "ELSE", "IS",
                     "CAST", "TRY_CAST", "DECIMAL", "CHAR", "VARCHAR", "AS", "END", "ANY", "ALL", "SOME"))  # fmt: skip
@@ -171,6 +175,28 @@ def shown_text(expression: Column | str) -> str:
         return expression
     known = text_of_column(expression)
     return known if known is not None else re.sub(r"^Column<'(.*)'>$", r"\1", str(expression), flags=re.DOTALL)
+
+
+def refuse_internal_names(expressions: Iterable[Column | str | None], snapshot: Snapshot) -> None:
+    """Refuse a name that only the query of a command has, and no column of the table.
+
+    Raises: ColumnNotFoundError naming the columns that are there.
+    """
+    for expression in expressions:
+        text = "" if expression is None else shown_text(expression)
+        # most texts have no such name, and are not read for it
+        if not any(name in text.lower() for name in _INTERNAL):
+            continue
+        try:
+            names = {token.value.lower() for token in tokenize(text) if token.kind in _NAMES}
+        except ExpressionError:
+            continue  # Spark says what is wrong with it
+        for name in sorted(names & _INTERNAL):
+            raise ColumnNotFoundError(
+                f"the table {snapshot.table_root} has no column '{name}', only {', '.join(snapshot.schema.names)}.",
+                code="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                column=name,
+            )
 
 
 def mentioned(expressions: Sequence[Column | str], schema: StructType) -> list[str] | None:

@@ -38,7 +38,7 @@ from delta_pyds.expr.nodes import TRUE, And, Expr
 from delta_pyds.spark.planning.types import from_spark, to_spark
 from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.computed import complete_changes
-from delta_pyds.spark.row_changes.expressions import shown_text
+from delta_pyds.spark.row_changes.expressions import refuse_internal_names, shown_text
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.merge_clauses import ClauseKind, MergeClause, check_clauses
 from delta_pyds.spark.row_changes.merge_frame import CLAUSE_COLUMN, MergeRows, union
@@ -128,6 +128,8 @@ def _merge(
             return done
         require_known(target, reason)
     require_shared_files(target)
+    given = [value for clause in clauses for value in (clause.condition, *(clause.assignments or {}).values())]
+    refuse_internal_names([condition, *given], snapshot)
     plan = plan_merge(target, snapshot, source, condition, clauses, options, schema_evolution=schema_evolution)
     kept = keep_source(plan.source, level) if kept is None else kept.standing_in_for(plan.source)
     run = _Run(target, snapshot, options, plan, kept)

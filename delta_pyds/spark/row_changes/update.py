@@ -34,7 +34,7 @@ from delta_pyds.spark.row_changes.apply import apply_rows
 from delta_pyds.spark.row_changes.assignment import Assigned, StoreAssignment
 from delta_pyds.spark.row_changes.binding import require_values_of_one_row
 from delta_pyds.spark.row_changes.computed import complete_changes
-from delta_pyds.spark.row_changes.expressions import certain_text, shown_text
+from delta_pyds.spark.row_changes.expressions import certain_text, refuse_internal_names, shown_text
 from delta_pyds.spark.row_changes.found_rows import find
 from delta_pyds.spark.row_changes.handle import TableHandle
 from delta_pyds.spark.row_changes.place import (
@@ -124,6 +124,7 @@ def _by_spark(
     reason: str,
 ) -> RowChangeResult:
     require_shared_files(target)
+    refuse_internal_names([condition, *(one.value for one in setting)], snapshot)
     timing = Timing(time.monotonic())
     configuration = snapshot.configuration
     changed = _ChangedColumns(
