@@ -95,6 +95,23 @@ def test_structs_are_assigned_by_the_names_of_their_fields(spark: SparkSession, 
     assert rows_of(spark, path)[1]["arr"] == [{"x": 1, "y": 99}]
 
 
+def test_a_name_behind_the_targets_alias_brings_what_the_source_has_below_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Whatever is assigned; but no name that the target lacks stands behind its alias."""
+    path = made(spark, tmp_path / "t")
+    source = "SELECT 1 id, named_struct('a', 7, 'n', 8) st, array(named_struct('x', 1, 'y', 2, 'n', 3)) arr, 5 z"
+
+    value = "named_struct('a', 9, 'b', named_struct('c', 1, 'd', 2))"
+    assert merge(spark, path, source, update(t__st=value), evolve=True) == (1, 0, 0)
+    assert rows_of(spark, path)[1]["st"] == {"a": 9, "b": {"c": 1, "d": 2}, "n": None}
+    assert merge(spark, path, source, update(T__arr="s.arr"), evolve=True) == (1, 0, 0)
+    assert rows_of(spark, path)[1]["arr"] == [{"x": 1, "y": 2, "n": 3}]
+    for absent in ("t__z", "t__st__z"):
+        with pytest.raises(UserError, match="DELTA_MERGE_UNRESOLVED_EXPRESSION"):
+            merge(spark, path, source, update(**{absent: "s.z"}), evolve=True)
+
+
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_star_adds_the_columns_of_the_source(spark: SparkSession, tmp_path: Path, mapping: str) -> None:
     """What the source lacks is null in new rows, and stays in updated ones, inside of structs too."""

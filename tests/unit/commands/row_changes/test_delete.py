@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_pyds.commands.row_changes.commit_rows import local_runner, run_again
-from delta_pyds.commands.row_changes.delete import plan_delete, run_delete
+from delta_pyds.commands.row_changes.delete import plan_delete, plan_truncate, run_delete
 from delta_pyds.commands.row_changes.plan import CommandOptions
 from delta_pyds.commands.row_changes.result import Place, RowChangeResult
 from delta_pyds.errors import ConflictError, ExpressionError, StorageError, UserError
@@ -278,3 +278,15 @@ def test_statistics_that_lie_do_not_take_rows_away(tmp_path: Path) -> None:
     builder.append([{"id": n} for n in range(10)], stats={"numRecords": 2})
     delete(tmp_path, "id < 2")
     assert read_sorted(tmp_path, "id") == list(range(2, 10))
+
+
+def test_truncate_is_called_so_in_the_history(tmp_path: Path) -> None:
+    """It removes files, and counts no rows, as the reference."""
+    write_rows(tmp_path, {"id": "long"}, [{"id": 1}, {"id": 2}])
+    for committed in (True, False):
+        result = run_delete(plan_truncate(load_snapshot(str(tmp_path)), CommandOptions()), HERE)
+        assert (result.version is not None) is committed
+    said = last(tmp_path)
+    assert (said.operation, said.operation_parameters) == ("TRUNCATE", {})
+    assert set(said.operation_metrics or {}) == {"numRemovedFiles", "executionTimeMs"}
+    assert read_rows(tmp_path) == []

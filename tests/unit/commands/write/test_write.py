@@ -619,3 +619,15 @@ def test_files_on_the_disk_of_another_machine_are_not_committed(tmp_path: Path) 
     with pytest.raises(UserError, match=r"it is not: the path is another directory.*Nothing was committed"):
         commit_write(plan, outputs)
     assert load_snapshot(str(tmp_path)).version == 0 and len(data_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(("where", "rows", "deleted"), [("p = 1", 1, "2"), ("p = 7", 1, "0"), ("p = 1", 0, None)])
+def test_rows_of_replaced_partitions_are_counted(tmp_path: Path, where: str, rows: int, deleted: str | None) -> None:
+    """By the log; the reference counts none where nothing is written."""
+    columns = {"id": "long", "p": "long"}
+    write_rows(tmp_path, columns, [{"id": n, "p": n % 2} for n in range(4)], partition_by=(("p",),))
+    new = [{"id": 9, "p": int(where[-1])}] * rows
+    write_rows(tmp_path, columns, new, mode="overwrite", replace_where=where)
+    metrics = info(tmp_path, 1)["operationMetrics"]
+    assert (metrics.get("numDeletedRows"), metrics.get("numCopiedRows")) == (deleted, deleted and "0")
+    assert ("numOutputRows" in metrics) is bool(rows)
