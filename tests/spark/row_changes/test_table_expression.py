@@ -136,8 +136,9 @@ def test_a_function_of_a_user_under_a_builtin_name_is_not_called(users: SparkSes
         assert users.sql("SELECT soundex('x')").collect()[0][0] == "X000"
         users.conf.set(order, "first")
         assert users.sql("SELECT soundex('x')").collect()[0][0] == "xmine"
-        with pytest.raises(ExpressionError, match=r"system\.session,system\.builtin"):
+        with pytest.raises(ExpressionError, match=r"system\.session,system\.builtin") as caught:
             tried(users, "soundex(s)")
+        assert caught.value.code == "DELTA_UDF_IN_CHECK_CONSTRAINT"
     finally:
         users.conf.unset(order)
         users.sql("DROP TEMPORARY FUNCTION soundex")

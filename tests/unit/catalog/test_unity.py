@@ -456,10 +456,8 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 def test_a_server_that_gives_no_answer(server: UnityServer, catalog: UnityCatalog) -> None:
     """Nobody waits for ever, nor knows what became of the commit."""
     one = proposal(registered(catalog), 1)
-    http = UnityHttp(server.url, TOKEN)
-    impatient = UnityCatalog(http)
+    impatient = UnityCatalog(UnityHttp(server.url, TOKEN, read_s=2))
     impatient.load_table(NAME)
-    http._read_s = 0.05
     with server._lock, pytest.raises(CatalogError, match="gave no answer"):
         impatient.propose_commit(one)
     while not server.tables[NAME].commits:
