@@ -129,14 +129,14 @@ class CatalogCallError(Exception):
 
 
 def cause_of(error: BaseException) -> CatalogCallError:
-    """A cause for an error of ours. The catalog's own error may hold what nobody must see, and so may its lines."""
+    """A cause that is safe to show. The catalog's own error and its traceback may hold secrets."""
     frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[1:][-_PLACES:]]
     return CatalogCallError(shown(f"{type(error).__name__}: {error} (raised at {' < '.join(reversed(places))})"))
 
 
 def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
-    """What the method returns. Raises: CatalogError for whatever it raises that is none of ours."""
+    """What the method returns. Raises: CatalogError for an exception that is no DeltaError."""
     try:
         return getattr(catalog, method)(argument)
     except DeltaError:

@@ -151,7 +151,7 @@ def output_row(number: int, output: Any) -> pa.RecordBatch:
 def collected(frame: DataFrame, step: str) -> list[Any]:
     """Run the tasks, which Spark's UI calls by the step. Returns: their outputs, by number.
 
-    Raises: DeltaError for an answer that no task of ours gives, or two under one number: nothing is to be committed.
+    Raises: DeltaError for an invalid answer, or for two answers with one number. Nothing is committed then.
     """
     with described(frame.sparkSession, step):
         rows = frame.toArrow()

@@ -267,7 +267,7 @@ class FsspecStorage:
         """All objects last."""
 
     def make_directory(self, directory: str) -> None:
-        """There are none."""
+        """Do nothing: an object store has no directories."""
 
     def delete(self, path: str, *, below: str) -> None:
         parts_below(path, below)

@@ -33,7 +33,7 @@ from delta_pyds.table.transaction.row_counts import row_counts
 
 
 def require_compatible_files(snapshot: Snapshot, metadata: Metadata, version: int) -> None:
-    """Refuse to turn a version of Iceberg compatibility on where a file would have to be written anew.
+    """Refuse to turn a version of Iceberg compatibility on where a file would have to be rewritten.
 
     ``metadata``: of the table after the change, with ids. Reads the footer of each file.
 

@@ -2,7 +2,7 @@
 
 Invariants: two values never stand side by side in what is recognized. Queries over tables, windows and clauses of
 aggregates need a word behind a value or before one, so none of them is recognized. An opening bracket stands behind an
-operator, or behind the name of a function that is told.
+operator, or after the name of a function, which is reported.
 
 It knows all of an expression's grammar, also what our own ``grammar`` refuses, and builds no tree: brackets that are
 open are on a stack, so no depth of them is too deep.
@@ -55,7 +55,7 @@ class Call:
 class _Open:
     """What is open.
 
-    ``kind``: "(", "[", "case", "cast", "call", "unit" behind the word of a unit, or the name of a function that has
+    ``kind``: "(", "[", "case", "cast", "call", "unit" after the word of a unit, or the name of a function that has
     words between its arguments. ``part``: of a CASE, the last of its words; of a cast, whether its type has come.
     ``call``: what a "unit" calls, unless it is an operator, between two values (``commas``) that are no conditions.
     """
@@ -136,7 +136,7 @@ class _Recognizer(TokenReader):
         return self.path()
 
     def path(self) -> bool:
-        """A column with its fields, or a function's name and the bracket behind it."""
+        """A column with its fields, or a function's name and the bracket after it."""
         start = self.token.start
         parts = [self.take()]
         while self.token.is_symbol("."):
@@ -156,7 +156,7 @@ class _Recognizer(TokenReader):
             self.begin("unit")
             self.open[-1].call = call
             self.take()
-            return True  # at the comma behind the unit
+            return True  # at the comma after the unit
         self.calls.append(call)
         self.begin(lower if lower in _PARTED or lower == "struct" else "call")
         if lower == "trim" and self.at("BOTH", "LEADING", "TRAILING") and not self.following.is_symbol(",", ")", "."):

@@ -86,7 +86,7 @@ _classes: dict[tuple[type[DeltaError], type[PySparkException]], type[Any]] = {}
 def errors_of_spark() -> Iterator[None]:
     """What was a DeltaError, here or in a worker of Spark, leaves as one that Spark's classes catch too.
 
-    What Spark says of a frame of ours leaves without that frame's plan and columns, and is logged once.
+    Spark's errors about an internal frame lose that frame's plan and columns, and are logged once.
     """
     with one_record_of_an_error():
         try:

@@ -80,7 +80,7 @@ def parse_read_options(options: Mapping[str, str], *, quiet: bool = False) -> Re
 
     ``quiet``: unknown keys are not logged, for they may be a writer's.
 
-    Raises: OptionError for a value that is none of the option's, for a name that is nearly an option's, and for
+    Raises: OptionError for an invalid value of an option, for a name that is nearly an option's, and for
         options that contradict each other.
     """
     given = {k.lower(): v for k, v in options.items()}

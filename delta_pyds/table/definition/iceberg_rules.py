@@ -134,7 +134,7 @@ def _only_version(configuration: Mapping[str, str | None]) -> int | None:
 
 def _unmapped(version: int) -> UserError:
     what = (
-        f"needs column mapping, and {Property.COLUMN_MAPPING_MODE} is none: set it to name, or "
+        f"needs column mapping, and {Property.COLUMN_MAPPING_MODE} is 'none': set it to name, or "
         f"{ICEBERG_COMPAT_PROPERTIES[version]} to false"
     )
     return _violation(version, what, "WRONG_REQUIRED_TABLE_PROPERTY")

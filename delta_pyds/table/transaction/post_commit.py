@@ -161,7 +161,7 @@ def _brought_forward(storage: Storage, table_root: str, version: int) -> Version
 def _of_its_commit(
     storage: Storage, table_root: str, checksum: VersionChecksum | None, version: int
 ) -> VersionChecksum | None:
-    """The checksum, unless it contradicts itself, or its writer's commit is none of the table's.
+    """The checksum, unless it contradicts itself, or its writer's commit is not in the table.
 
     Beside a log whose commits a catalog ratifies, somebody may have written a version that never was one.
     """
