@@ -117,6 +117,20 @@ _CASES = {
     "default of an identity column that is always given": Case(
         _ALWAYS, "INSERT INTO {t} VALUES (DEFAULT, 'c')", "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
     ),
+    **{
+        f"insert of the table's own rows, {how}": Case(_PLAIN, f"INSERT {query}")
+        for how, query in (
+            ("all", "INTO {t} SELECT id + 10, p, v FROM {t}"),
+            ("some", "INTO {t} SELECT id + 10, p, v FROM {t} WHERE p = 1"),
+            ("none of them", "INTO {t} SELECT 10L, 1, 'x' WHERE 1 NOT IN (SELECT id FROM {t})"),
+            ("in a subquery", "INTO {t} SELECT 10L, 1, 'x' WHERE 10 NOT IN (SELECT id FROM {t})"),
+            ("in WITH", "INTO {t} WITH w AS (SELECT * FROM {t}) SELECT id + 10, p, v FROM w"),
+            ("of a version", "INTO {t} SELECT id + 10, p, v FROM {t} VERSION AS OF 1"),
+            ("by name", "INTO {t} BY NAME SELECT v, id FROM {t}"),
+            ("in their place", "OVERWRITE {t} SELECT id + 10, p, v FROM {t}"),
+            ("in a partition's place", "INTO {t} REPLACE WHERE p = 1 SELECT id + 10, 1, v FROM {t}"),
+        )
+    },
     "texts as they came": Case(
         _CHARS,
         "INSERT INTO {t} VALUES (2, 'b', 'b ', named_struct('c', 'y '), 'q')",
@@ -133,7 +147,14 @@ _CASES = {
         )
     },
 }  # fmt: skip
-_BOUNDED = ("element", "partition column", "nested name with another expression", "restored columns", "truncate")
+_BOUNDED = (
+    "element",
+    "partition column",
+    "nested name with another expression",
+    "restored columns",
+    "truncate",
+    "insert of the table's own rows, in a subquery",
+)
 
 
 @pytest.mark.parametrize(

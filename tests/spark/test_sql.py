@@ -6,6 +6,7 @@ What a statement says is tested without Spark in ``tests/unit/statements``.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,22 @@ from pyspark.errors import AnalysisException, ParseException
 
 import delta_pyds
 from delta_pyds import DeltaTable
-from delta_pyds.errors import ColumnNotFoundError, DeltaError, SqlSyntaxError, UnsupportedOperationError, UserError
+from delta_pyds.errors import (
+    ColumnNotFoundError,
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConflictError,
+    DeltaError,
+    SqlSyntaxError,
+    UnsupportedOperationError,
+    UserError,
+)
+from delta_pyds.spark.sql import insert
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.frames import Frames
 from delta_pyds.statements.kinds import SqlText, TableReference, TableSpan
 from delta_pyds.statements.parse import parse_statement
+from delta_pyds.table.snapshot import load_snapshot
 from tests.spark.test_frames_are_only_read import contents
 
 if TYPE_CHECKING:
@@ -51,6 +63,72 @@ def people(sql: Callable[..., DataFrame]) -> None:
         "'delta.feature.allowColumnDefaults' = 'supported')"
     )
     sql("INSERT INTO <T> VALUES (1, 'a', 0), (2, 'b', 1), (3, 'c', 1)")
+
+
+@pytest.mark.parametrize(
+    ("level", "other", "conflict"),
+    [
+        ("WriteSerializable", "INSERT INTO <T> VALUES (9, 'z', 9)", None),
+        ("Serializable", "INSERT INTO <T> VALUES (9, 'z', 9)", ConcurrentAppendError),
+        ("WriteSerializable", "INSERT INTO <T> SELECT id + 5, name, p FROM <T>", ConcurrentAppendError),
+        ("WriteSerializable", "DELETE FROM <T> WHERE id = 1", ConcurrentDeleteReadError),
+    ],
+)
+def test_an_insert_that_reads_its_table_fails_if_others_change_it_meanwhile(
+    sql: Callable[..., DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+    level: str,
+    other: str,
+    conflict: type[ConflictError] | None,
+) -> None:
+    people(sql)
+    sql(f"ALTER TABLE <T> SET TBLPROPERTIES (delta.isolationLevel = '{level}')")
+    write = insert.write
+
+    def late(*args: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        sql(other)
+        return write(*args, **options)
+
+    monkeypatch.setattr(insert, "write", late)
+    new = "INSERT INTO <T> SELECT 4, 'd', 4 WHERE 9 NOT IN (SELECT id FROM <T>)"
+    if conflict is None:
+        sql(new)
+        assert (4, "d", 4) in rows(sql("SELECT * FROM <T>"))
+        return
+    with pytest.raises(conflict):
+        sql(new)
+    assert (4, "d", 4) not in rows(sql("SELECT * FROM <T>"))
+
+
+def is_blind(table: Path, version: int) -> object:
+    log = table / "_delta_log" / f"{version:020}.json"
+    return next(e["commitInfo"]["isBlindAppend"] for e in map(json.loads, log.open()) if "commitInfo" in e)
+
+
+def test_an_insert_that_reads_its_table_through_views_is_no_blind_append(
+    sql: Callable[..., DataFrame], spark: SparkSession, tmp_path: Path
+) -> None:
+    people(sql)
+    table = tmp_path / "t"
+    spark.sql("CREATE SCHEMA own_rows")
+    try:
+        spark.sql("CREATE TABLE own_rows.other (id BIGINT) USING parquet")
+        delta_pyds.create_table(spark, "own_rows.t", str(table))
+        spark.sql("CREATE VIEW own_rows.of_name AS SELECT id + 1 AS id FROM own_rows.t")
+        spark.sql("CREATE VIEW own_rows.of_view AS SELECT id FROM own_rows.of_name")
+        spark.sql("CREATE VIEW own_rows.of_other AS SELECT id FROM own_rows.other")
+        sql("CREATE VIEW own_rows.of_path AS SELECT id FROM <T>")
+        found = {}
+        for source in ("t", "of_name", "of_view", "of_path", "other", "of_other"):
+            sql(f"INSERT INTO own_rows.t (id) SELECT id + 100 FROM own_rows.{source} WHERE id < 0 UNION ALL SELECT 1")
+            version = load_snapshot(str(table)).version
+            sql(f"INSERT INTO <T> (id) SELECT id + 100 FROM own_rows.{source} WHERE id < 0 UNION ALL SELECT 2")
+            found[source] = [is_blind(table, version), is_blind(table, version + 1)]
+    finally:
+        spark.sql("DROP SCHEMA own_rows CASCADE")
+    blind = {"other": [True] * 2, "of_other": [True] * 2}
+    assert found == {"t": [False] * 2, "of_name": [False] * 2, "of_view": [False] * 2, "of_path": [False] * 2, **blind}
 
 
 def test_rows_are_inserted_changed_and_read_at_every_version(sql: Callable[..., DataFrame], tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The idioms of ``idioms.txt`` stay out of messages, docstrings, comments and pages.
 
-``python tests/unit/test_plain_words.py delta_pyds/log README.md`` prints what it finds below the paths that it is given.
+``python tests/unit/test_plain_words.py delta_pyds/log README.md`` prints what it finds below its arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SUFFIXES = (".py", ".md")
 
 
 def idioms() -> list[tuple[re.Pattern[str], str]]:
-    """Each pattern with what to write instead. A space in a pattern stands for any space, comment sign or line break."""
+    """Each pattern with what to write instead. A space in a pattern matches any white space."""
     found = []
     for line in IDIOMS.read_text().splitlines():
         if line and not line.startswith("#"):

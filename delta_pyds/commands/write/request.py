@@ -27,6 +27,9 @@ class WriteRequest(Concealing):
     ``application``: id and version of an
     idempotent write. ``replace_using``: columns whose values say which rows are replaced; a query of Spark finds them.
     ``target_file_bytes``: None leaves it to the table.
+    ``read_version``: the version of this table from which the rows were computed. The commit then depends on all files
+    of that version: it is not a blind append, and a change by others since then is a conflict. None: the rows do not
+    depend on the table.
     ``max_backoff_ms``: the longest pause between two attempts to commit. ``task_parallelism``: tasks that replace rows
     at once, where the session's executors do; None leaves it to the session.
     """
@@ -56,6 +59,7 @@ class WriteRequest(Concealing):
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     max_backoff_ms: int = DEFAULT_MAX_BACKOFF_MS
     task_parallelism: int | None = None
+    read_version: int | None = None
 
     @property
     def dynamic(self) -> bool:

@@ -43,14 +43,14 @@ class Target:
 
 
 def open_target(request: WriteRequest) -> Snapshot | None:
-    """The table that is at the path now, None where there is none.
+    """The table that is at the path now, or at ``request.read_version``; None where there is none.
 
     Raises: UserError where ``create_mode`` forbids that, and where the directory holds data of another format;
         whatever a damaged log raises.
     """
     storage = table_storage(request.table_root, request.storage_options)
     try:
-        snapshot = open_snapshot(storage, request.table_root)
+        snapshot = open_snapshot(storage, request.table_root, request.read_version)
     except TableNotFoundError:
         if request.create_mode == "errorIfNotExists":
             raise

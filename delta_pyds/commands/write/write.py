@@ -303,6 +303,8 @@ def _commit(
         discard_write(plan, made)
         return None
     transaction = Transaction(storage, state.table_root, snapshot)
+    if request.read_version is not None:
+        transaction.record_whole_table()
     now_ms = int(time.time() * 1000)
     changes = _leaving(plan, state, snapshot, transaction, written, runner, made, replaced, now_ms)
     changes.take(outputs, (), now_ms=now_ms)

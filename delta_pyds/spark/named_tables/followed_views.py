@@ -165,6 +165,14 @@ def whole_table(spark: SparkSession, name: str) -> Source | None:
     return view.origin.sources[0]
 
 
+def sources_of(spark: SparkSession, name: str) -> tuple[Source, ...]:
+    """The tables that the view reads as they are now; empty for any other name."""
+    if not _follows_any():
+        return ()
+    view = _views.get((_session(spark), name.lower()))
+    return () if view is None or not _is_there(spark, view) else view.origin.sources
+
+
 def refresh(spark: SparkSession, text: Any) -> None:
     """Have the views that a statement or a name may read show their tables as they are now.
 

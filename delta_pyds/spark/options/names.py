@@ -14,7 +14,7 @@ WRITE_NAMES = (
     "path", "createMode", "replaceWhere", "partitionOverwriteMode", "mergeSchema", "overwriteSchema", "partitionBy",
     "clusterBy", "comment", "userMetadata", "txnAppId", "txnVersion", "dataChange", "maxRecordsPerFile",
     "targetFileSize", "compression", "timeZone", "isolationLevel", "maxCommitAttempts", "maxCommitBackoffMs",
-    "taskParallelism", "storageOptions", "allowedRoots", "writeResult",
+    "taskParallelism", "readVersion", "storageOptions", "allowedRoots", "writeResult",
     "tableProperties",
 )  # fmt: skip
 # of Spark's sources and queries, and of the reference: programs give them whatever the format

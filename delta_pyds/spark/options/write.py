@@ -55,6 +55,7 @@ _NOT_FOR_STREAMS = {
     "replaceWhere": _APPENDS_OR_REPLACES,
     "replaceOn": _APPENDS_OR_REPLACES,
     "replaceUsing": _APPENDS_OR_REPLACES,
+    "readVersion": "each batch appends to the version that it finds",
     "versionAsOf": _AT_THE_LATEST,
     "timestampAsOf": _AT_THE_LATEST,
 }
@@ -122,6 +123,7 @@ def parse_write_options(
         max_attempts=count_option(given, "maxCommitAttempts") or DEFAULT_MAX_ATTEMPTS,
         max_backoff_ms=count_option(given, "maxCommitBackoffMs") or DEFAULT_MAX_BACKOFF_MS,
         task_parallelism=count_option(given, "taskParallelism"),
+        read_version=count_option(given, "readVersion", least=0),
     )
     request.check()
     return request

@@ -13,6 +13,7 @@
 - ``called_tables``: the tables of MERGE, UPDATE and DELETE, and the names that expressions call them by
 - ``row_changes``: MERGE, UPDATE, DELETE, TRUNCATE
 - ``insert``: INSERT in its forms
+- ``target_reads``: whether an INSERT reads the table that it inserts into
 - ``default_values``: the word DEFAULT as the value of a column
 - ``create``: CREATE and REPLACE TABLE, clones, temporary views
 - ``persistent_views``: CREATE VIEW over tables by path

@@ -23,6 +23,7 @@ from delta_pyds.spark.row_changes.stored_values import spark_field
 from delta_pyds.spark.session import write
 from delta_pyds.spark.sql.context import StatementContext
 from delta_pyds.spark.sql.default_values import defaults_of
+from delta_pyds.spark.sql.target_reads import reads_target
 from delta_pyds.statements.arguments import sql_literal
 from delta_pyds.statements.kinds import Insert, SqlText
 
@@ -40,7 +41,7 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
     snapshot = context.snapshot(statement.target)
     static = {} if statement.partition is None else _static(context, snapshot, statement.partition)
     wanted = None if statement.by_name else _by_position(snapshot, statement, static)
-    rows = _rows(context, snapshot, statement.query, wanted)
+    rows = found = _rows(context, snapshot, statement.query, wanted)
     evolves = statement.evolves or merges_schema(context.spark)
     if wanted is not None and evolves and statement.columns is None:
         # what the query has behind the table's columns is new, under its own names
@@ -65,6 +66,8 @@ def insert(context: StatementContext, statement: Insert) -> DataFrame:
         arguments |= {"mode": "overwrite", **_overwritten(context, snapshot, static)}
     else:
         arguments["mode"] = "append"
+    if reads_target(context, statement.query, found, snapshot.table_root):
+        arguments["options"] = {**arguments.get("options", {}), "readVersion": snapshot.version}
     path = statement.target.path or ""
     write(rows, _shared(table, path), storage_options=statement.target.storage_options, **arguments)
     if evolves:
