@@ -57,6 +57,7 @@ def main(server: str, directory: str, which: str, *pages: str) -> None:
     try:
         tables(spark, schema, directory)
         reads(spark, schema)
+        inserts_of_own_rows(spark, directory)
         rows_that_are_kept(spark, directory)
         documented = f"file://{directory}/documented"
         make(lambda text: delta_pyds.sql(spark, text), "documented", documented)
@@ -127,6 +128,16 @@ def reads(spark: Any, schema: str) -> None:
             spark.catalog.dropTempView(name)
     report: Any = delta_pyds.explain(delta_pyds.read(spark, table="t"))
     assert report.engine == "native", report
+
+
+def inserts_of_own_rows(spark: Any, directory: str) -> None:
+    """An INSERT that reads its table by its name, or through a view of Spark's, is not a blind append."""
+    delta_pyds.sql(spark, f"CREATE TABLE own USING deltapy LOCATION '{directory}/own' AS SELECT 1L AS id")
+    spark.sql("CREATE VIEW of_own AS SELECT id + 1 AS id FROM own")
+    for source, blind in (("own", False), ("of_own", False), ("plain", True)):
+        delta_pyds.sql(spark, f"INSERT INTO own SELECT id + 10 FROM {source}")
+        log = max(Path(directory, "own", "_delta_log").glob("*.json")).read_text()
+        assert f'"isBlindAppend":{str(blind).lower()}' in log, (source, log)
 
 
 def rows_that_are_kept(spark: Any, directory: str) -> None:
