@@ -6,9 +6,9 @@ Invariants: a failure is one sentence on the standard error, never a stack trace
 |---|---|
 | 0 | done |
 | 1 | ``verify`` found an error in the table |
-| 2 | the arguments are none |
-| 3 | no table is there, or not that version |
-| 4 | the table or the request does not allow it |
+| 2 | invalid arguments |
+| 3 | the table or the version does not exist |
+| 4 | the table does not allow the request |
 | 5 | another commit was first |
 | 6 | the table is damaged, or its store failed |
 """
@@ -49,26 +49,28 @@ _STATUSES: tuple[tuple[type[DeltaError], int], ...] = (
 _STATUSES_BY_CODE = {"DELTA_CANNOT_RESTORE_TABLE_VERSION": 3}
 _BROKEN = 6
 _WRONG = 2
-# what a count of Arrow's may be
+# the largest number of rows that Arrow counts
 _MOST = 2**63 - 1
 _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns: its status.
+    """Run one command.
+
+    Returns: Its status, as listed above.
 
     >>> main(["history", "/data/events", "--limit", "3"])
     """
     given = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # a terminal of another encoding than the table's texts
+        # the terminal may have another encoding than the table's texts
         sys.stdout.reconfigure(errors="backslashreplace")
     given.storage_options = dict(given.storage_options or ())
     try:
         if given.catalog is None:
             absolute_table_path(given.path)
     except DeltaError as e:
-        # no store was asked yet
+        # the path is invalid: no store was asked
         print(f"deltapy: {e}", file=sys.stderr)
         return _WRONG
     try:
@@ -82,13 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"deltapy: {e}", file=sys.stderr)
         return _STATUSES_BY_CODE.get(e.code or "") or next(status for kind, status in _STATUSES if isinstance(e, kind))
     except BrokenPipeError:
-        # `deltapy cat t | head`: nobody reads on, and nothing is wrong
+        # `deltapy cat t | head` closes the pipe early: this is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return verbs.DONE
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as e:
-        # a value of the table, or a fault of ours: status 1 would say that verify found something
+        # a value of the table, or a bug in delta_pyds: status 1 would mean that verify found errors
         print(f"deltapy: {given.path}: {type(e).__name__}: {shown(str(e))}", file=sys.stderr)
         return _BROKEN
 
@@ -96,73 +98,94 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="deltapy",
-        description="Looks at Delta tables and keeps them well, without Spark.",
-        epilog="Status: 0 done; 1 verify found errors; 2 wrong arguments; 3 no such table or version; 4 not allowed; "
+        description="Inspect and maintain Delta tables, without Spark.",
+        epilog="Status: 0 done; 1 verify found errors; 2 invalid arguments; 3 no such table or version; 4 not allowed; "
         "5 another commit was first; 6 damaged table or failing store.",
     )
-    # looked at, not imported: the package is loaded by now, and its own module names Spark
+    # read from the loaded package: an import of its version would load Spark
     parser.add_argument("--version", action="version", version=f"deltapy {sys.modules['delta_pyds'].__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(verb: str, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(verb, help=text, description=f"{text}.")
-        added.add_argument("path", metavar="PATH", help="of the table: a directory or a URL; its name with --catalog")
-        added.add_argument("--catalog", metavar="NAME", help="that manages the table: its name, or sqlite:///FILE")
-        added.add_argument("--json", action="store_true", help="JSON values, one in a line")
+        added.add_argument("path", metavar="PATH", help="the table: a directory or a URL; with --catalog its name")
+        added.add_argument(
+            "--catalog", metavar="NAME", help="the catalog that manages the table: its name, or sqlite:///FILE"
+        )
+        added.add_argument("--json", action="store_true", help="print JSON, one value a line")
         added.add_argument(
             "--storage-option",
             dest="storage_options",
             metavar="KEY=VALUE",
             type=_key_and_value,
             action="append",
-            help="for the store; secrets belong into the environment",
+            help="an option of the store; put secrets into the environment",
         )
         added.set_defaults(verb=getattr(verbs, verb))
         return added
 
     command("history", "The commits of the table, newest first").add_argument("--limit", type=_number, metavar="N")
-    command("detail", "What the table is: identity, size, layout, properties, protocol")
-    _selection(command("explain", "Which files a read would open, and why not the others"))
-    verify = command("verify", "Hold the table against every rule of the protocol")
-    verify.add_argument("--log-only", action="store_true", help="leave the data files unread")
-    verify.add_argument("--time-zone", metavar="ZONE", type=_zone, help="of the sessions that wrote the table")
-    report = command("report", "One HTML page: files, partitions, clustering, growth, findings, what upkeep would gain")
-    report.add_argument("-o", "--output", metavar="FILE", help="write the page here, and not to the standard output")
+    command("detail", "Identity, size, layout, properties and protocol of the table")
+    _selection(command("explain", "The files that a read would open, and why it skips the others"))
+    verify = command("verify", "Check the table against every rule of the protocol")
+    verify.add_argument("--log-only", action="store_true", help="do not read data files")
+    verify.add_argument(
+        "--time-zone", metavar="ZONE", type=_zone, help="the time zone of the sessions that wrote the table"
+    )
+    report = command("report", "One HTML page: files, partitions, clustering, growth, findings, gains of maintenance")
+    report.add_argument(
+        "-o", "--to", "--output", metavar="FILE", help="write the page to FILE, not to the standard output"
+    )
     checks = report.add_mutually_exclusive_group()
-    checks.add_argument("--no-verify", action="store_true", help="leave the findings of verify out")
-    checks.add_argument("--verify", choices=("log", "data"), help="what verify reads, whatever the number of files")
+    checks.add_argument("--no-verify", action="store_true", help="leave out the findings of verify")
+    checks.add_argument(
+        "--verify", choices=("log", "data"), help="read the log only, or the data too, for any number of files"
+    )
     command("checkpoint", "Write a checkpoint of the newest version")
     vacuum = command("vacuum", "Delete the files that no version within the retention needs")
-    vacuum.add_argument("--dry-run", action="store_true", help="print the paths, and delete nothing")
-    vacuum.add_argument("--hours", type=float, metavar="H", help="the retention; by default the table's own, a week")
-    vacuum.add_argument("--lite", action="store_true", help="look at what the log removed, and list nothing")
-    vacuum.add_argument("--unsafe-retention", action="store_true", help="take less hours than the table's own")
-    optimize = command("optimize", "Make few files of many small ones; cluster a clustered table")
-    optimize.add_argument("--where", metavar="PREDICATE", action="append", default=[], help="of partition columns")
-    zone_help = "of the sessions that wrote timestamps as partitions"
+    vacuum.add_argument("--dry-run", action="store_true", help="print the paths and delete nothing")
+    vacuum.add_argument(
+        "--hours",
+        type=float,
+        metavar="H",
+        help="the retention in hours; the default is the table's own, a week if it has none",
+    )
+    vacuum.add_argument("--lite", action="store_true", help="delete only files that the log removed, without a listing")
+    vacuum.add_argument(
+        "--unsafe-retention", action="store_true", help="allow fewer hours than the table's own retention"
+    )
+    optimize = command("optimize", "Compact small files into few; cluster a clustered table")
+    optimize.add_argument(
+        "--where", metavar="PREDICATE", action="append", default=[], help="optimize only the partitions that match"
+    )
+    zone_help = "the time zone of the sessions that wrote timestamp partitions"
     optimize.add_argument("--time-zone", metavar="ZONE", type=_zone, help=zone_help)
     way = optimize.add_mutually_exclusive_group()
-    way.add_argument("--zorder-by", metavar="NAMES", type=_names, help="write all files anew, along these columns")
-    way.add_argument("--purge", action="store_true", help="write files anew that have deleted rows")
+    way.add_argument("--zorder-by", metavar="NAMES", type=_names, help="rewrite all files in Z-order of these columns")
+    way.add_argument("--purge", action="store_true", help="rewrite the files that have deleted rows")
     way.add_argument("--full", action="store_true", help="cluster all files of a clustered table")
-    restore = command("restore", "Make the table again what it was, by a new version")
+    restore = command("restore", "Restore an earlier version of the table, as a new version")
     which = restore.add_mutually_exclusive_group(required=True)
     which.add_argument("--version", metavar="N", type=_number)
-    which.add_argument("--timestamp", metavar="TIME", help="the last version that is not after it")
-    restore.add_argument("--time-zone", metavar="ZONE", type=_zone, default="UTC", help="of a time without one (UTC)")
-    cat = command("cat", "The rows, as CSV or as JSON")
+    which.add_argument("--timestamp", metavar="TIME", help="the last version at or before TIME")
+    restore.add_argument(
+        "--time-zone", metavar="ZONE", type=_zone, default="UTC", help="the time zone of a time that names none (UTC)"
+    )
+    cat = command("cat", "Print the rows, as CSV or JSON")
     _selection(cat)
-    cat.add_argument("--limit", type=_number, metavar="N", help="at most so many rows")
+    cat.add_argument("--limit", type=_number, metavar="N", help="at most N rows")
     return parser
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--where", metavar="PREDICATE", help="in Spark SQL")
-    parser.add_argument("--columns", metavar="NAMES", help="with commas between them", type=_names)
+    parser.add_argument("--where", metavar="PREDICATE", help="a predicate in Spark SQL")
+    parser.add_argument("--columns", metavar="NAMES", help="names, separated by commas", type=_names)
     version = parser.add_mutually_exclusive_group()
     version.add_argument("--version", metavar="N", type=_number)
-    version.add_argument("--timestamp", metavar="TIME", help="the last version that is not after it")
-    parser.add_argument("--time-zone", metavar="ZONE", type=_zone, default="UTC", help="of times that name none (UTC)")
+    version.add_argument("--timestamp", metavar="TIME", help="the last version at or before TIME")
+    parser.add_argument(
+        "--time-zone", metavar="ZONE", type=_zone, default="UTC", help="the time zone of times that name none (UTC)"
+    )
 
 
 def _names(text: str) -> list[str]:
@@ -177,7 +200,7 @@ def _number(text: str) -> int:
 
 
 def _zone(text: str) -> str:
-    """Checked before anything is done: a table without a time would never ask for it."""
+    """Check the zone before any work: a table without timestamps would never ask for it."""
     try:
         TimeZone(text)
     except DeltaError as e:

@@ -1,8 +1,8 @@
 """Results as text for people, or as JSON for scripts.
 
-Invariant: each line of ``--json`` is one JSON value, and nothing else goes to the standard output with it. Decimals are
-texts, binary values are in base 64, and numbers that JSON lacks (NaN, infinities) are null. Nothing that is printed
-holds a character that a terminal obeys: JSON has the same text by an escape, CSV shows one.
+Invariants: with ``--json`` each line of the standard output is one JSON value, and nothing else is printed there.
+Decimals are texts, binary values are in base 64, and numbers that JSON lacks (NaN, infinities) are null. No character
+that controls a terminal is printed: JSON and CSV have an escape instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_pyds.redaction import shown
 
 _WIDEST = 60
-# Controls but tab and line end; what turns the direction of writing around, or ends a line for some.
+# Control characters but tab and line end; characters that change the direction of text or end a line.
 _OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
@@ -30,7 +30,7 @@ def json_line(value: Any) -> None:
 
 
 def text_line(text: str) -> None:
-    """A sentence, or a path out of a store, which may hold anything."""
+    """Print a sentence or a path; a path of a store may hold any character."""
     sys.stdout.write(shown(text) + "\n")
 
 

@@ -1,6 +1,6 @@
-"""What each command does: a function of its arguments, which prints a result and says how it went.
+"""The commands: each is a function of its arguments that prints a result and returns a status.
 
-Invariant: nothing that is printed comes from a table or its log unescaped.
+Invariant: text of a table or its log is printed escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from delta_pyds.cli import output
 DONE = 0
 FOUND = 1
 
-# of a commit, for people
+# the columns of a commit that text output shows
 _SHOWN = (
     "version", "timestamp", "operation", "operationParameters", "operationMetrics", "userMetadata", "engineInfo",
 )  # fmt: skip
@@ -46,16 +46,7 @@ def history(arguments: argparse.Namespace) -> int:
         for row in rows:
             output.json_line(row)
         return DONE
-    names = (
-        "version",
-        "timestamp",
-        "operation",
-        "operationParameters",
-        "operationMetrics",
-        "userMetadata",
-        "engineInfo",
-    )
-    output.columns_of_text(names, [[row[name] for name in names] for row in rows])
+    output.columns_of_text(_SHOWN, [[row[name] for name in _SHOWN] for row in rows])
     return DONE
 
 
@@ -116,18 +107,20 @@ def report(arguments: argparse.Namespace) -> int:
     from delta_pyds.errors import OptionError
 
     how = False if arguments.no_verify else arguments.verify or True
-    if arguments.json and arguments.output is None:
-        raise OptionError("a page is no JSON: give --output FILE with --json, or leave --json out.", option="json")
+    if arguments.json and arguments.to is None:
+        raise OptionError(
+            "the report is an HTML page, not JSON: give --to FILE with --json, or leave --json out.", option="json"
+        )
     try:
-        page = made(arguments.path, to=arguments.output, verify=how, storage_options=arguments.storage_options)
+        page = made(arguments.path, to=arguments.to, verify=how, storage_options=arguments.storage_options)
     except OSError as error:
-        raise OptionError(f"the page cannot be written to {arguments.output}: {error}.", option="output") from error
-    if arguments.output is None:
+        raise OptionError(f"the page cannot be written to {arguments.to}: {error}.", option="to") from error
+    if arguments.to is None:
         sys.stdout.buffer.write(page.encode(errors="backslashreplace"))
     elif arguments.json:
-        output.json_line({"output": arguments.output, "bytes": len(page.encode(errors="backslashreplace"))})
+        output.json_line({"output": arguments.to, "bytes": len(page.encode(errors="backslashreplace"))})
     else:
-        output.text_line(f"The report is in {arguments.output}.")
+        output.text_line(f"The report is in {arguments.to}.")
     return DONE
 
 
@@ -153,13 +146,16 @@ def vacuum(arguments: argparse.Namespace) -> int:
     )
     plan = plan_vacuum(table_storage(root, arguments.storage_options), root, options)
     if arguments.dry_run:
-        # directories, which come last, have no size
+        # directories come last and have no size
         sizes = plan.files.column("size").to_pylist()
         for path, size in zip_longest(plan.paths.to_pylist(), sizes):
             if arguments.json:
                 output.json_line({"path": path, "size": size})
             else:
                 output.text_line(path)
+        if not len(plan.paths) and not arguments.json:
+            # not on the standard output, which holds paths alone
+            print("Nothing would be deleted.", file=sys.stderr)
         return DONE
     return _say(arguments, run_vacuum(plan))
 
@@ -176,7 +172,7 @@ def optimize(arguments: argparse.Namespace) -> int:
     snapshot = load_snapshot(arguments.path, storage_options=arguments.storage_options)
     columns = snapshot.configuration.partition_columns
     if arguments.time_zone is None and any(f.name in columns and f.data_type == TIMESTAMP for f in snapshot.schema):
-        # a value that names no zone would mean another time after it was written anew
+        # a value without a zone could mean another time after the rewrite
         raise OptionError(
             f"the table {snapshot.table_root} is partitioned by a timestamp: give --time-zone, the one of the sessions "
             "that wrote it.",
@@ -223,7 +219,7 @@ def _say(arguments: argparse.Namespace, result: Any) -> int:
 
 
 def _camel(name: str) -> str:
-    """As the reference's history has its names, so all of ``--json`` is of one spelling."""
+    """The name in camel case, as the reference's history spells names: all of ``--json`` does."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 

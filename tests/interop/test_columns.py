@@ -6,19 +6,13 @@ Equal are schemas, rows (each copy read by each engine), the feed of the version
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import delta_pyds
-from delta_pyds.table.snapshot import load_snapshot
-from tests.interop.changed_alike import info, without_predicates
-from tests.interop.engines import Engines, rows
+from tests.interop.engines import Engines
+from tests.interop.statement_twins import run_on_both
 
 _NESTED = (
     """CREATE TABLE {t} (id INT, p SMALLINT, a ARRAY<INT>, m MAP<SMALLINT, INT>,
@@ -53,11 +47,6 @@ _IDENTITY = (
     "INSERT INTO {t} (v) VALUES ('a'), ('b')",
 )
 _BY_DEFAULT, _ALWAYS = (tuple(text.replace("{kind}", kind) for text in _IDENTITY) for kind in ("BY DEFAULT", "ALWAYS"))
-
-# what the layout of files decides: how many new ones, and what is copied into them
-_LAYOUT = (
-    r"TimeMs$|Bytes|Size|ChangeFiles|FilesAdded$|AddedFiles$|^numFiles$|^numSourceRows$|RowsCopied$|^numOutputRows$"
-)
 
 
 @dataclass(frozen=True)
@@ -172,66 +161,5 @@ _BOUNDED = (
 )
 def test_a_statement_does_the_same(engines: Engines, tmp_path: Path, name: str) -> None:
     case = _CASES[name]
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-    for text in case.before:
-        engines.sql(text.replace("{t}", f"delta.`{theirs}`")).collect()
-    shutil.copytree(theirs, ours)
-    before = load_snapshot(str(theirs)).version
-    for text in (case.statement, *case.also):
-        answers = [_answer(engines, place, text, as_us=place == ours) for place in (theirs, ours)]
-        assert answers[0] == answers[1]
-        assert case.fails is None or answers[0] == case.fails
-    last = load_snapshot(str(theirs)).version
-    assert load_snapshot(str(ours)).version == last
-    for version in range(before + 1, last + 1):
-        assert _said(ours, version) == _said(theirs, version)
-        if "enableChangeDataFeed" in case.before[0]:
-            readers = (engines.reference, engines.ours)
-            feeds = [_feed(read, place, version) for read in readers for place in (theirs, ours)]
-            assert feeds[1:] == feeds[:1] * 3
-    assert _schema(ours) == _schema(theirs)
-    expected = rows(engines.reference(theirs))
-    assert rows(engines.reference(ours)) == expected
-    assert rows(engines.ours(theirs)) == rows(engines.ours(ours)) == expected
-    assert rows(delta_pyds.read(engines.spark, str(ours))) == expected
-    assert _stored(ours) == _stored(theirs)
-    engines.assert_sound(ours)
-
-
-def _answer(engines: Engines, place: Path, text: str, *, as_us: bool) -> Any:
-    """The rows of the answer, or the code of the refusal."""
-    try:
-        if as_us:
-            return delta_pyds.sql(engines.spark, text.replace("{t}", f"deltapy.`{place}`")).collect()
-        return engines.sql(text.replace("{t}", f"delta.`{place}`")).collect()
-    except Exception as error:
-        found = re.search(r"\[(DELTA_[A-Z_]+)", str(error))
-        if found is None:
-            raise
-        return found[1]
-
-
-def _said(place: Path, version: int) -> Any:
-    found = info(place, version)
-    metrics = {k: v for k, v in found.get("operationMetrics", {}).items() if not re.search(_LAYOUT, k)}
-    names = ("operation", "isBlindAppend", "isolationLevel", "readVersion")
-    return [found.get(name) for name in names], without_predicates(found["operationParameters"]), metrics
-
-
-_LAYOUT = (
-    r"TimeMs$|Bytes|Size|ChangeFiles|FilesAdded$|AddedFiles$|^numFiles$|^numSourceRows$|RowsCopied$|^numOutputRows$"
-)
-
-
-def _schema(place: Path) -> Any:
-    return json.loads(load_snapshot(str(place)).metadata.schema_string or "")
-
-
-def _feed(read: Any, place: Path, version: int) -> list[str]:
-    feed = {"readChangeFeed": "true", "startingVersion": str(version), "endingVersion": str(version)}
-    return rows(read(place, **feed).drop("_commit_timestamp"))
-
-
-def _stored(place: Path) -> list[str]:
-    """The texts of rows as the files have them: Spark pads what it reads of a ``char``."""
-    return sorted(map(repr, delta_pyds.scan(str(place)).to_table().to_pylist()))
+    answers = run_on_both(engines, tmp_path, case.before, (case.statement, *case.also))
+    assert case.fails is None or answers[0] == case.fails

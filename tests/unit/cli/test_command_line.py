@@ -185,7 +185,9 @@ def test_optimize_restore_and_vacuum(table: Path, capsys: pytest.CaptureFixture[
     assert main(["cat", str(table), "--columns", "id", "--json"]) == 0
     assert len(_json_lines(capsys)) == 4
     assert main(["vacuum", str(table), "--dry-run"]) == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "Nothing would be deleted.\n")
+    assert main(["vacuum", str(table), "--dry-run", "--json"]) == 0
+    assert capsys.readouterr() == ("", "")
     assert main(["vacuum", str(table), "--hours", "0"]) == 2
     error = capsys.readouterr().err
     assert "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT" in error and "--unsafe-retention" in error
@@ -295,7 +297,7 @@ def test_a_table_by_its_name_in_a_catalog(
     assert printed("vacuum", "--dry-run") == ""
     assert "restoredFilesSize" in json.loads(printed("restore", "--version", "1", "--json"))
     page = tmp_path / "page.html"
-    printed("report", "-o", str(page))
+    printed("report", "--to", str(page))
     assert made.table_root in page.read_text()
     assert printed("cat").split() == ["id", "1", "2", "3"]
 
