@@ -107,21 +107,30 @@ def report(
     verify: Literal["log", "data"] | bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """One HTML file that shows what a table looks like, and what maintenance would gain. Nothing is changed.
+    """Describe a table in one HTML page, with the gains of maintenance. Nothing is changed.
 
-    Sizes and ages of files, partitions, deleted rows, clustering depth, growth and operations, properties and
-    features, findings of ``verify``, and what vacuum and optimize would do. The page asks nobody for anything, is light
-    or dark as the reader's system is, and can be read on a phone. The log is read, and files are listed for vacuum; no
-    data file is opened, but with ``verify="data"``.
+    The page has sizes and ages of files, partitions, deleted rows, clustering depth, growth and operations, properties
+    and features, findings of ``verify``, and the gains of vacuum and optimize. It loads nothing else, is light or dark
+    as the reader's system is, fits a phone, and shows itself in a notebook. The log is read, and files are listed for
+    vacuum; data files are read with ``verify="data"`` only.
 
-    ``table``, ``catalog``: as ``load_snapshot`` takes them. ``to``: a local file to write the page to. ``verify``: True
-    (or ``"log"``) holds the log against the protocol, unless the table has more than 200,000 files; ``"log"`` does so
-    whatever the number, ``"data"`` reads all data too.
+    Args:
+        path: The table.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table, as ``load_snapshot`` takes it.
+        to: A local file to write the page to.
+        verify: True and ``"log"`` check the log against the protocol, True only for at most 200,000 files. ``"data"``
+            reads all data too. False checks nothing.
+        storage_options: Options of the store.
 
     >>> html = delta_pyds.report("/data/events", to="events.html")
 
-    Returns: the page.
-    Raises: what ``load_snapshot`` raises; OSError where ``to`` cannot be written.
+    Returns: The page, a text.
+
+    Raises:
+        DeltaError: The table cannot be opened; see ``load_snapshot``.
+        OptionError: An argument is invalid.
+        OSError: ``to`` cannot be written.
     """
     from delta_pyds.commands.report.measure import measure
     from delta_pyds.commands.report.page import page
@@ -132,12 +141,12 @@ def report(
     root, options = address.table_root, address.storage_options
     measures = measure(load_snapshot(root, storage_options=options))
     checks = _checks(root, verify, measures.files.num_files, options)
-    # looked at, not imported: the package's own module names Spark
-    text = page(measures, checks, f"delta_pyds {sys.modules['delta_pyds'].__version__}")
+    # read from the loaded package: an import of its version would load Spark
+    html = page(measures, checks, f"delta_pyds {sys.modules['delta_pyds'].__version__}")
     if to is not None:
         # a name out of a log may hold half of a surrogate pair
-        Path(to).write_text(text, encoding="utf-8", errors="backslashreplace")
-    return text
+        Path(to).write_text(html, encoding="utf-8", errors="backslashreplace")
+    return html
 
 
 def _checks(
@@ -147,13 +156,15 @@ def _checks(
     from delta_pyds.verification.verify import verify
 
     if how is False:
-        return Checks(reason="Verify was left out, as it was asked for.")
+        return Checks(reason="verify was not asked for.")
     if how is True and num_files > _MOST_FILES_VERIFIED:
         return Checks(
-            reason=f"Verify was left out, for the table has {num_files:,} files: run deltapy verify --log-only, or ask "
-            "for a report with verify='log'."
+            reason=f"verify did not run, because the table has {num_files:,} files: run deltapy verify --log-only, or "
+            "ask for a report with verify='log'."
         )
     found = verify(path, data=how == "data", storage_options=storage_options)
     _, checked, *_ = str(found).splitlines()
+    if how != "data":
+        checked = f"{checked.rpartition(', ')[0]}. No data file was read"
     findings = tuple((f.severity, f.rule, f.where, f.message) for f in found.findings)
-    return Checks(findings, f"{checked.capitalize()}.")
+    return Checks(findings, f"{checked[:1].upper()}{checked[1:]}.", data=how == "data")

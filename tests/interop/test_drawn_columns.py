@@ -103,4 +103,4 @@ def test_drawn_statements(engines: Engines, tmp_path: Path, kind: str, pytestcon
     draw = Random(f"{seed()} {kind}")
     rounds = 1 if pytestconfig.getoption("bounded") else _LONG
     statements = [make(draw) for _ in range(rounds) for make in draw.sample(_STATEMENTS, len(_STATEMENTS))]
-    run_on_both(engines, tmp_path, (_TABLE % _KINDS[kind], _ROW), statements, repeated_ids=True)
+    run_on_both(engines, tmp_path, (_TABLE % _KINDS[kind], _ROW), statements, drawn=True)

@@ -42,12 +42,13 @@ _EXEC = (
 class View:
     """``requests``: URLs that the page asked for, itself too. ``complaints``: of the console and of the policy.
 
-    ``widths``: of the content and of the window. ``picture``: a PNG. ``text``: what a reader sees.
+    ``widths``: of the content and of the window. ``clipped``: tables that are wider than the room for them. ``picture``: a PNG. ``text``: what a reader sees.
     """
 
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     widths: tuple[int, int] = (0, 0)
+    clipped: list[str] = field(default_factory=list)
     picture: bytes = b""
     text: str = ""
     elements: int = 0
@@ -109,10 +110,11 @@ class Chromium:
         view = View()
         script = (
             "JSON.stringify([document.documentElement.scrollWidth, window.innerWidth, document.body.innerText,"
-            " document.querySelectorAll('svg *').length])"
+            " document.querySelectorAll('svg *').length, [...document.querySelectorAll('table')].filter("
+            "t => t.offsetWidth > t.parentElement.clientWidth).map(t => t.innerText.slice(0, 80))])"
         )
         value = self._call("Runtime.evaluate", session, expression=script)["result"]["value"]
-        content, window, view.text, view.elements = json.loads(value)
+        content, window, view.text, view.elements, view.clipped = json.loads(value)
         view.widths = content, window
         picture = self._call("Page.captureScreenshot", session, captureBeyondViewport=True)
         view.picture = base64.b64decode(picture["data"])

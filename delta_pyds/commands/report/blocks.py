@@ -1,6 +1,6 @@
-"""Parts of a page: numbers as people read them, figures with their tables, cards.
+"""Parts of a page: numbers for people, figures with their tables, cards.
 
-Invariant: each function takes plain values and escapes them; what it returns is HTML.
+Invariant: each function takes plain values, escapes them and returns HTML.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def size(value: float) -> Quantity:
 
 
 def count(value: float) -> str:
-    """A number of things, in few characters."""
+    """A number of things, abbreviated."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             divided = value / (limit if unit != "k" else 1e3)
@@ -32,13 +32,13 @@ def count(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A part of 1 in percent."""
+    """A fraction in percent."""
     percent = 100 * value
     return f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.2g} %"
 
 
 def moment(time_ms: int | None) -> str:
-    """In UTC, to the second; at any distance from today."""
+    """A time in UTC, to the second. Times outside of Python's years are given in milliseconds."""
     if time_ms is None:
         return "unknown"
     try:
@@ -72,13 +72,19 @@ def figure(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequen
 
 
 def beside(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A picture that stands alone in its card, with its table on the right, or below where there is no room."""
+    """The only picture of a card, with its table on the right, or below on narrow screens."""
     drawn = f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
     return grid(drawn, scrolling(title, table(names, rows)))
 
 
+def above(title: str, picture: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A picture above its table, which has too many columns for half of the card."""
+    drawn = f"<figure><figcaption>{text(title)}</figcaption>{picture}</figure>"
+    return drawn + scrolling(title, table(names, rows))
+
+
 def scrolling(title: str, inner: str) -> str:
-    """What may be wider than a phone, and can be reached with the keyboard."""
+    """A part that scrolls sideways where it is wider than the screen, also by the keyboard."""
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{text(title)}">{inner}</div>'
 
 

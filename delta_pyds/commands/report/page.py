@@ -1,17 +1,19 @@
-"""The page of a report: one file, which asks nobody for anything.
+"""The page of a report: one HTML file that loads nothing else.
 
-Invariants: no script, font or picture from anywhere, and a policy in the page that forbids them; whatever comes out of
-the table is text. The page has the same length for a thousand files as for a million.
+Invariants: the page has no script, font or picture from elsewhere, and its policy forbids them. All content of the
+table is escaped text. The page is as long for a thousand files as for a million.
 """
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from delta_pyds.commands.report import pictures
 from delta_pyds.commands.report.blocks import (
+    above,
     advice,
     beside,
     card,
@@ -41,20 +43,37 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 class Checks:
     """What ``verify`` found.
 
-    ``findings``: severity, rule, place and message of each. ``reason``: why it did not run.
+    ``findings``: severity, rule, position and message of each. ``reason``: why it did not run. ``data``: whether it read
+    data files, or the log alone.
     """
 
     findings: tuple[tuple[str, str, str, str], ...] = ()
     checked: str = ""
     reason: str = ""
+    data: bool = False
 
     @property
     def num_errors(self) -> int:
         return sum(severity == "error" for severity, *_ in self.findings)
 
 
-def page(measures: TableMeasures, checks: Checks, writer: str) -> str:
-    """The HTML. ``writer``: what made it, with its version."""
+class ReportPage(str):
+    """The HTML of a report, which a notebook shows.
+
+    The page is shown in a frame of its own, because its style and its policy are for a whole document.
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self)}" sandbox="" loading="lazy" title="Report of a Delta table" '
+            'style="width: 100%; height: 48rem; border: 0"></iframe>'
+        )
+
+
+def page(measures: TableMeasures, checks: Checks, writer: str) -> ReportPage:
+    """The HTML. ``writer``: the program that made it, with its version."""
     detail = measures.detail
     location = shown(without_credentials(detail.location))
     name = detail.name or location.rstrip("/").rpartition("/")[2] or location
@@ -63,14 +82,14 @@ def page(measures: TableMeasures, checks: Checks, writer: str) -> str:
         _gains(measures), _findings(checks), _files(measures), _deletions(measures), _partitions(measures),
         _clustering(measures), _history(measures), _definition(measures),
     )  # fmt: skip
-    return (
+    return ReportPage(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">'
         f"<title>{text(name, 100)}: a table report</title><style>{STYLE}</style></head><body>"
         f'<header><h1>{text(name, 100)}</h1><p class="path soft">{text(location, 1000)}</p>{description}'
-        f'<p class="soft">Version {measures.version}, {_last(measures)}. Looked at on {moment(measures.now_ms)}.</p>'
+        f'<p class="soft">Version {measures.version}, {_last(measures)}. Read on {moment(measures.now_ms)}.</p>'
         f"</header><main>{_tiles(measures, checks)}{''.join(sections)}</main>"
         f"<footer>Made by {text(writer)} from the table's log.</footer></body></html>\n"
     )
@@ -91,7 +110,9 @@ def _tiles(measures: TableMeasures, checks: Checks) -> str:
         state = (f"{errors} error{'s' if errors > 1 else ''}", "found by verify", "bad")
     else:
         warnings = len(checks.findings)
-        state = ("sound", f"{warnings} warning{'' if warnings == 1 else 's'}", "warn" if warnings else "good")
+        counted = f"{warnings} warning{'' if warnings == 1 else 's'}"
+        note = counted if checks.data else f"{counted}; data files were not read"
+        state = ("sound" if checks.data else "sound log", note, "warn" if warnings else "good")
     tiles = [
         tile("Size", size(files.size_bytes)),
         tile("Files", f"{files.num_files:,}", f"median {size(files.median_bytes)}" if files.num_files else ""),
@@ -114,7 +135,7 @@ def _gains(measures: TableMeasures) -> str:
         headline, note = "Nothing to do", f"No file needs {optimize.verb}."
     first = advice("optimize", headline, note)
     if vacuum.reason:
-        second = advice("vacuum", "Cannot be told", vacuum.reason)
+        second = advice("vacuum", "Unknown", vacuum.reason)
     else:
         second = advice(
             "vacuum",
@@ -128,7 +149,7 @@ def _gains(measures: TableMeasures) -> str:
         optimize.reason
         or (f"It would rewrite {size(purge.taken_bytes)}." if purge.taken else "No file has a deletion vector."),
     )
-    return card("What maintenance would gain", "Planned, not done: nothing was changed.", grid(first, second, third))
+    return card("What maintenance would gain", "A plan: nothing was changed.", grid(first, second, third))
 
 
 def _findings(checks: Checks) -> str:
@@ -160,16 +181,16 @@ def _deletions(measures: TableMeasures) -> str:
         return card("Deleted rows", "No file has a deletion vector.")
     bars = files.deletions
     notes = [f"{n:,} files, {rows:,} deleted rows" for n, rows in zip(bars.counts, bars.weights, strict=True)]
-    title = "Files by the part of their rows that is deleted"
+    title = "Files by the share of deleted rows"
     drawn = pictures.upright(title, bars.labels, bars.counts, notes, count)
     rows = zip(bars.labels, bars.counts, bars.weights, strict=True)
     counted, uncounted = files.num_deleted_counted, files.num_deleted - files.num_deleted_counted
     sentence = (
-        f"{counted:,} of {files.num_rows + counted:,} rows ({share(files.deletion_ratio)}) are deleted, and in "
-        f"the files still; there are {files.num_vectors:,} deletion vectors."
+        f"{counted:,} of {files.num_rows + counted:,} rows ({share(files.deletion_ratio)}) are deleted but "
+        f"still in the files. There are {files.num_vectors:,} deletion vectors."
     )
     if uncounted:
-        sentence += f" {uncounted:,} more are deleted in files of which nobody has counted the rows."
+        sentence += f" {uncounted:,} more are deleted in files whose number of rows is unknown."
     return card("Deleted rows", sentence, beside(title, drawn, ("deleted", "files", "deleted rows"), rows))
 
 
@@ -178,7 +199,7 @@ def _partitions(measures: TableMeasures) -> str:
     if parts is None:
         return card("Partitions", "The table is not partitioned.")
     if not parts.number:
-        return card("Partitions", f"By {', '.join(parts.columns)}; there is none yet.")
+        return card("Partitions", f"By {', '.join(parts.columns)}; it has no partition yet.")
     title = "Largest partitions" if parts.number > len(parts.largest) else "Partitions by size"
     drawn = pictures.lying(title, [(p.name, p.size_bytes, size(p.size_bytes)) for p in parts.largest], "bar2")
     rows = [
@@ -198,7 +219,7 @@ def _clustering(measures: TableMeasures) -> str:
     by = ", ".join(measures.detail.clustering_columns)
     about = f"The table is clustered by {by}. " if by else ""
     if not known:
-        return card("Clustering depth", f"{about}No file has the smallest and greatest values of a column.")
+        return card("Clustering depth", f"{about}No file has minima and maxima of a column.")
     shown = [
         (f"{d.column}{' (clustered by)' if d.clustering else ''}", d.average or 0.0, f"{d.average:,.1f} files")
         for d in known
@@ -217,25 +238,25 @@ def _clustering(measures: TableMeasures) -> str:
     ]
     names = ("column", "clustered by", "on average", "at worst", "files with statistics", "without")
     note = (
-        f"{about}By the smallest and greatest values in the statistics, within a partition: 1 is best, and the number "
-        "of files means that nothing can be left out."
+        f"{about}Measured by the minima and maxima in the statistics, within a partition. 1 is best; the number of files "
+        "means that no file can be skipped."
     )
     drawn = pictures.lying(title, shown)
     return card(
         "Clustering depth",
         note,
-        beside(title, drawn, names, rows),
+        above(title, drawn, names, rows),
     )
 
 
 def _history(measures: TableMeasures) -> str:
     versions = measures.versions.shown
     if not versions:
-        return card("Versions", "The log has no commits that can be read.")
+        return card("Versions", "The log has no readable commits.")
     first, last = f"v{versions[0].version}", f"v{versions[-1].version}"
     note = f"{len(versions):,} commits from version {versions[0].version} to {versions[-1].version}"
-    note += "; older ones are in the log, too." if measures.versions.more else "."
-    note += " Earlier sizes are counted by what commits say that they add and remove."
+    note += "; the log has older ones, too." if measures.versions.more else "."
+    note += " Earlier sizes are computed from the files that commits add and remove."
     names = ("version", "time", "operation", "files added", "removed", "files", "size", "by")
     rows = [_version_row(v) for v in reversed(versions[-_LAST_COMMITS:])]
     left = len(versions) - len(rows)
@@ -261,7 +282,7 @@ def _growth(versions: Sequence[Version]) -> Iterator[str]:
 
 
 def _operations(versions: Sequence[Version], operations: Sequence[tuple[str, int]], ends: tuple[str, str]) -> str:
-    """How many of each there were, over the versions."""
+    """The number of commits of each operation, over the versions."""
     named = [name for name, _ in operations[: pictures.MOST_SERIES - 1]]
     has_others = len(operations) > len(named)
     width = -(-len(versions) // _BUCKETS)
@@ -316,7 +337,7 @@ def _definition(measures: TableMeasures) -> str:
             scrolling("What the table is", pairs(identity, caption="What it is")),
             scrolling("Properties", table(("property", "value"), properties, caption="Properties"))
             if properties
-            else "<h3>Properties</h3><p>None is set.</p>",
+            else "<h3>Properties</h3><p>No property is set.</p>",
             f"<h3>Features</h3>{tags(detail.features)}",
         ),
         f"<details><summary>{len(columns):,} columns</summary>"

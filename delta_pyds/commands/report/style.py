@@ -31,7 +31,7 @@ p { margin: .2rem 0 .6rem; }
 section { padding: 1rem 1.1rem 1.1rem; margin: 0 0 1rem; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1.1rem 1.6rem; }
 .grid > * { min-width: 0; }
-figure { margin: 0; }
+figure { margin: 0; } figure + .scroll { margin-top: .8rem; }
 figcaption { font-weight: 600; font-size: .92rem; margin-bottom: .3rem; }
 svg { display: block; width: 100%; max-width: 38rem; height: auto; }
 svg text { fill: var(--soft); font-size: 11px; font-family: inherit; }
@@ -52,7 +52,7 @@ th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px soli
 th.n { text-align: right; }
 thead th { color: var(--soft); font-weight: 600; white-space: nowrap; }
 td { overflow-wrap: anywhere; min-width: 7rem; }
-td:last-child { min-width: 9rem; } td:first-child { min-width: 4.2rem; }
+td:last-child { min-width: 9rem; } td:first-child { min-width: 7rem; }
 td.n { min-width: 0; text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tbody th { font-weight: 500; }
 details { margin-top: .5rem; font-size: .86rem; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -69,7 +70,21 @@ def test_markup_of_others_is_text(hostile: Path) -> None:
     assert len(page) < 60_000
 
 
-@pytest.mark.parametrize(("how", "text"), [(False, "left out"), ("data", "4 files with 31 rows"), (True, "0 files")])
+@pytest.mark.parametrize(("how", "state"), [("data", ">sound<"), (True, ">sound log<")])
+def test_a_table_is_sound_only_if_its_data_were_read(many_sided: TableBuilder, how: Any, state: str) -> None:
+    assert state in delta_pyds.report(many_sided.path, verify=how)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_without_scripts(hostile: Path) -> None:
+    page = delta_pyds.report(hostile)
+    shown = page._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!DOCTYPE') and 'sandbox=""' in shown and "<script" not in shown
+    assert html.unescape(shown.partition('srcdoc="')[2].partition('"')[0]) == page
+
+
+@pytest.mark.parametrize(
+    ("how", "text"), [(False, "not asked for"), ("data", "4 files with 31 rows"), (True, "No data file")]
+)
 def test_what_verify_reads_is_the_callers_choice(many_sided: TableBuilder, how: bool, text: str) -> None:
     page = delta_pyds.report(many_sided.path, verify=how)
     assert text in page.partition("Findings of verify")[2].partition("</section>")[0]
