@@ -42,7 +42,8 @@ _EXEC = (
 class View:
     """``requests``: URLs that the page asked for, itself too. ``complaints``: of the console and of the policy.
 
-    ``widths``: of the content and of the window. ``clipped``: tables that are wider than the room for them. ``picture``: a PNG. ``text``: what a reader sees.
+    ``widths``: of the content and of the window. ``clipped``: tables that are wider than the room for them.
+    ``picture``: a PNG. ``text``: what a reader sees.
     """
 
     requests: list[str] = field(default_factory=list)

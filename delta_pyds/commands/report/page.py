@@ -41,10 +41,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 @dataclass(frozen=True)
 class Checks:
-    """What ``verify`` found.
+    """The findings of ``verify``.
 
-    ``findings``: severity, rule, position and message of each. ``reason``: why it did not run. ``data``: whether it read
-    data files, or the log alone.
+    ``findings``: severity, rule, position and message of each. ``reason``: why it did not run. ``data``: whether it
+    read data files, or the log alone.
     """
 
     findings: tuple[tuple[str, str, str, str], ...] = ()
@@ -238,8 +238,8 @@ def _clustering(measures: TableMeasures) -> str:
     ]
     names = ("column", "clustered by", "on average", "at worst", "files with statistics", "without")
     note = (
-        f"{about}Measured by the minima and maxima in the statistics, within a partition. 1 is best; the number of files "
-        "means that no file can be skipped."
+        f"{about}Measured by the minima and maxima in the statistics, within a partition. 1 is best; the number of "
+        "files means that no file can be skipped."
     )
     drawn = pictures.lying(title, shown)
     return card(
