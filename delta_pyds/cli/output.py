@@ -82,7 +82,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterable[dict[str, Any]]:
-    """Rows as JSON has them: a map is an object where the type of its keys is text, else a list of pairs."""
+    """Rows for JSON: a map with keys of text is an object, another one a list of pairs."""
     names = batch.schema.names
     columns = [_values(column) for column in batch.columns]
     return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
@@ -92,14 +92,14 @@ def _values(column: pa.Array) -> list[Any]:
     try:
         values = column.to_pylist()
     except (ValueError, OverflowError):
-        # Python has no day after the year 9999, Arrow writes it
+        # Arrow can write days after the year 9999, which Python does not have
         values = column.cast(pa.string()).to_pylist()
     convert = _conversion(column.type)
     return values if convert is None else [convert(value) for value in values]
 
 
 def _conversion(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """What makes dicts of the maps in a value; None where its type has none."""
+    """A function that converts the maps in a value; None for a type without maps."""
     if pa.types.is_map(kind):
         inner = _conversion(kind.item_type) or _same
         pairs = dict if pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type) else list
@@ -131,7 +131,7 @@ def _cell(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    # they stand within texts alone, where their escape means the same
+    # such characters occur within JSON strings only, where the escape means the same
     text = msgspec.json.encode(value, enc_hook=str).decode()
     return re.sub(_OBEYED, lambda match: _escape(match, "\\u{:04x}"), text)
 

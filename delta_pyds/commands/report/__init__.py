@@ -1,16 +1,16 @@
-"""A report: what a table looks like, measured from its log, as one HTML file.
+"""A report: one HTML page that describes a table, measured from its log.
 
-Invariants: a million files are columns of Arrow, never objects; what a page shows is bounded in number and length
-whatever the table holds; nothing is changed.
+Invariants: a million files are columns of Arrow, never objects. The content of a page is bounded in number and length
+for any table. Nothing is changed.
 
-- ``files``: what the log says of the live files, as columns; histograms of size, age and deleted rows
-- ``partitions``: how files, bytes and rows lie in partitions
-- ``depth``: how many files a search for one value has to open
-- ``versions``: what each commit did, and how large the table was after it
-- ``gains``: what vacuum and optimize would bring, without doing it
+- ``files``: the live files as columns; histograms of size, age and deleted rows
+- ``partitions``: files, bytes and rows by partition
+- ``depth``: the number of files that a search for one value opens
+- ``versions``: the changes of each commit, and the size of the table after it
+- ``gains``: the gains of vacuum and optimize, without running them
 - ``measure``: all numbers of a report
 - ``pictures``: SVG
 - ``blocks``: parts of HTML
-- ``page``: the file
+- ``page``: the page
 - ``style``: its CSS
 """

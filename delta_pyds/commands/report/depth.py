@@ -1,8 +1,7 @@
-"""How many files a search for one value of a column has to open: what clustering is worth.
+"""The number of files that a search for one value of a column opens: the effect of clustering.
 
-Invariant: a file is opened for a value where it lies between the file's smallest and greatest value, as its statistics
-have them (cut texts are wider). Files of different partitions are never opened for one another's values. A file whose
-statistics do not say is left out, and counted.
+Invariant: a file is opened for a value between the minimum and the maximum of its statistics (truncated texts have
+wider bounds). A search stays in one partition. Files without these statistics are left out and counted.
 
 Protocol: "Per-file Statistics", "Clustered Table".
 """
@@ -28,16 +27,17 @@ from delta_pyds.table.definition.statistics_columns import (
 )
 from delta_pyds.table.snapshot import Snapshot
 
-# so many columns are looked at: those of the clustering, then in the table's order
+# the most columns that are measured: clustering columns first, then in the table's order
 MOST_COLUMNS = 8
 _GROUP = 1 << 32
 
 
 @dataclass(frozen=True)
 class Depth:
-    """``average`` and ``worst``: files opened for one value, over the smallest and greatest values of all files.
+    """The depth of one column.
 
-    None where no file has both. ``num_files``: with both; ``num_unknown``: without.
+    ``average`` and ``worst``: files opened for one value, over the minima and maxima of all files. None
+    where no file has both. ``num_files``: files with both; ``num_unknown``: files without.
     """
 
     column: str
@@ -49,7 +49,7 @@ class Depth:
 
 
 def depth_columns(snapshot: Snapshot) -> tuple[tuple[Path, DataType, bool], ...]:
-    """The columns to look at, their types, and whether the table is clustered by them."""
+    """The columns to measure, their types, and whether the table is clustered by them."""
     configuration = snapshot.configuration
     clustering = logical_clustering_columns(snapshot.schema, snapshot.domain_metadata)
     others = statistics_columns(snapshot.schema, configuration.properties, configuration.partition_columns)
@@ -62,14 +62,14 @@ def depth_columns(snapshot: Snapshot) -> tuple[tuple[Path, DataType, bool], ...]
 
 
 def read_together(columns: Sequence[tuple[Path, DataType, bool]]) -> list[list[Path]]:
-    """Which columns to read at once: numbers together, each text alone, so that one column of texts is in memory."""
+    """Columns in groups to read at once: all numbers, then each text alone, to hold one column of texts in memory."""
     texts = [path for path, data_type, _ in columns if data_type == PrimitiveType("string")]
     numbers = [path for path, _, _ in columns if path not in texts]
     return [numbers, *([path] for path in texts)]
 
 
 def depth(path: Path, ranges: Ranges, partition: pa.ChunkedArray, *, clustering: bool) -> Depth:
-    """``partition``: of each file, dictionary encoded with one dictionary."""
+    """The depth of one column. ``partition``: the partition of each file, encoded with one dictionary."""
     name, number = show_path(path), len(partition)
     if ranges.low is None or ranges.high is None:
         return Depth(name, clustering, 0, number, None, None)
@@ -97,18 +97,18 @@ def _keys(low: pa.ChunkedArray, high: pa.ChunkedArray, codes: pa.ChunkedArray) -
 
 
 def _opened(values: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
-    """For each value, the ranges that begin at it or before, without those that end before it."""
+    """For each value, the number of ranges that hold it: those that begin by then, minus those that end before it."""
     return pc.subtract(_at_most(values, first), _below(values, last))
 
 
 def _at_most(values: pa.Array, others: pa.Array) -> pa.Array:
-    """For each value, how many others are not greater."""
+    """For each value, the number of others that are less or equal."""
     both = _rank(pa.concat_arrays([values, others]), "max").slice(0, len(values))
     return pc.subtract(both.cast(pa.int64()), _rank(values, "max").cast(pa.int64()))
 
 
 def _below(values: pa.Array, others: pa.Array) -> pa.Array:
-    """For each value, how many others are less."""
+    """For each value, the number of others that are less."""
     both = _rank(pa.concat_arrays([values, others]), "min").slice(0, len(values))
     return pc.subtract(both.cast(pa.int64()), _rank(values, "min").cast(pa.int64()))
 
@@ -117,12 +117,12 @@ def _rank(values: pa.Array | pa.ChunkedArray, tiebreaker: str) -> pa.Array:
     try:
         rank = pc.rank(values, tiebreaker=tiebreaker)
     except pa.ArrowNotImplementedError:
-        # decimals, in older versions of Arrow: what is equal as a double opens the same files but for rounding
+        # older versions of Arrow do not rank decimals: doubles give the same order but for rounding
         rank = pc.rank(values.cast(pa.float64()), tiebreaker=tiebreaker)
     return rank.combine_chunks() if isinstance(rank, pa.ChunkedArray) else rank
 
 
 def average_depth(depths: Sequence[Depth]) -> float | None:
-    """Over the columns that the table is clustered by; None without one that has statistics."""
+    """The mean over the clustering columns; None if none of them has statistics."""
     known = [d.average for d in depths if d.clustering and d.average is not None]
     return reduce(float.__add__, known) / len(known) if known else None

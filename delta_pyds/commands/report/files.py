@@ -1,7 +1,7 @@
-"""What the log says of the live files, as columns, and histograms of it.
+"""The live files as columns, and histograms of them.
 
-Invariant: one row for each live file, in the order of the log; a number that the log lacks is null, and one that it
-cannot mean (less than 0, more than a pebibyte) is cut to what a file can be, so that sums stay in their type.
+Invariant: one row for each live file, in the order of the log. A number that the log lacks is null. An impossible one
+(less than 0, more than a pebibyte) is clamped, so that sums stay in their type.
 
 Protocol: "Add File and Remove File", "Per-file Statistics", "Deletion Vectors".
 """
@@ -51,7 +51,7 @@ FILE_FIELDS = pa.schema(
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: ``counts`` of files, and something else of them (``weights``), by ``labels``."""
+    """A histogram: by ``labels`` the ``counts`` of files, and the sum of another of their numbers (``weights``)."""
 
     labels: tuple[str, ...]
     counts: tuple[int, ...]
@@ -60,7 +60,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Ranges:
-    """The smallest and the greatest value of a column in each file, null where unknown; None where nothing is known."""
+    """The minimum and the maximum of a column in each file: null where unknown, None if unknown for all files."""
 
     low: pa.ChunkedArray | None
     high: pa.ChunkedArray | None
@@ -69,10 +69,10 @@ class Ranges:
 def read_files(
     snapshot: Snapshot, ranges: Collection[Path] = (), *, tags: bool = False
 ) -> tuple[pa.Table, dict[Path, Ranges]]:
-    """The live files with ``FILE_FIELDS``, and what statistics say of these columns.
+    """The live files with ``FILE_FIELDS``, and the ranges of these columns.
 
-    ``deleted`` is 0 without a deletion vector; ``rows`` counts deleted ones too. ``partition``: the values as JSON, so
-    that no value looks like two. ``tags``: read those of clustering; else ``cube`` and ``cube_columns`` are null.
+    ``deleted`` is 0 without a deletion vector; ``rows`` includes deleted rows. ``partition``: the values as JSON, which
+    is unambiguous. ``tags``: read the tags of clustering; else ``cube`` and ``cube_columns`` are null.
 
     Raises: what reading the log raises.
     """
@@ -104,7 +104,7 @@ def read_files(
 
 
 def partition_names(text: str, columns: Sequence[str]) -> str:
-    """A value of ``partition`` as it is shown: ``day=2026-01-31, city=Bern``."""
+    """A value of ``partition`` for people: ``day=2026-01-31, city=Bern``."""
     values = json.loads(text)
     return ", ".join(f"{name}={'null' if v is None else v}" for name, v in zip(columns, values, strict=True))
 
@@ -127,9 +127,9 @@ def ages(files: pa.Table, now_ms: int) -> Bars:
 
 
 def deletions(files: pa.Table) -> Bars:
-    """Files by the part of their rows that a deletion vector marks; ``weights``: rows that it marks.
+    """Files by their share of deleted rows; ``weights``: the deleted rows.
 
-    Files with a vector and an unknown number of rows are in a bin of their own, which is there where it has some.
+    Files with a deletion vector and an unknown number of rows are in a bin of their own, which is left out when empty.
     """
     deleted, rows = files.column("deleted"), files.column("rows")
     at_least_one = pc.max_element_wise(rows.cast(pa.float64()), 1.0, skip_nulls=False)
@@ -143,7 +143,7 @@ def deletions(files: pa.Table) -> Bars:
 
 
 def total(values: pa.ChunkedArray | pa.Array) -> int:
-    """The sum, 0 of nothing: as a double, which what a log claims cannot wrap around."""
+    """The sum, 0 for no values. It is computed as a double, which no number of a log can overflow."""
     return int(pc.sum(values.cast(pa.float64())).as_py() or 0)
 
 
@@ -209,7 +209,7 @@ def _joined(arrays: list[pa.Array]) -> pa.ChunkedArray | None:
 
 
 def _place(values: pa.ChunkedArray, edges: Sequence[int]) -> pa.ChunkedArray:
-    """How many edges each value has reached."""
+    """The number of edges that each value has reached."""
     place = pc.multiply(values, 0)
     for edge in edges:
         place = pc.add(place, pc.greater_equal(values, edge).cast(pa.int64()))

@@ -1,7 +1,7 @@
-"""What vacuum and optimize would bring, counted without doing anything.
+"""The gains of vacuum and optimize, computed without running them.
 
-Invariant: the files that optimize would take are those of ``layout.bins`` and ``layout.cubes`` with their default
-sizes, counted on columns; a table that may not be changed has no gain, but a reason.
+Invariant: the files are those that ``layout.bins`` and ``layout.cubes`` choose with their default sizes, counted on
+columns. A table that must not be changed has a reason instead of a gain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from delta_pyds.table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class VacuumGain:
-    """``reason``: why it cannot be told; then the numbers are 0."""
+    """The files that vacuum would delete. ``reason``: why they are unknown; then the numbers are 0."""
 
     num_files: int
     size_bytes: int
@@ -39,10 +39,11 @@ class VacuumGain:
 
 @dataclass(frozen=True)
 class OptimizeGain:
-    """``verb``: compaction, clustering or purge. ``taken``, ``taken_bytes``: what would be read and written anew.
+    """The files that optimize would rewrite.
 
-    ``after``: live files then, of ``before``; for clustering an estimate by the size of new files. ``reason``: why the
-    table may not be laid out anew; then nothing is taken.
+    ``verb``: compaction, clustering or purge. ``taken``, ``taken_bytes``: the files to rewrite. ``before``, ``after``:
+    live files; for clustering ``after`` is an estimate. ``reason``: why the table must not be rewritten; then
+    ``taken`` is 0.
     """
 
     verb: str
@@ -55,7 +56,7 @@ class OptimizeGain:
 
 
 def vacuum_gain(snapshot: Snapshot) -> VacuumGain:
-    """A dry run with the table's own retention: it lists the table's files."""
+    """The result of a dry run with the table's own retention, which lists the table's files."""
     hours = snapshot.configuration.properties.deleted_file_retention_ms / 3_600_000
     try:
         plan = plan_vacuum(snapshot.storage, snapshot.table_root, VacuumOptions())
@@ -65,7 +66,7 @@ def vacuum_gain(snapshot: Snapshot) -> VacuumGain:
 
 
 def optimize_gain(snapshot: Snapshot, files: pa.Table, sizes: Sizes | None = None) -> OptimizeGain:
-    """What ``optimize`` without arguments would do."""
+    """The gain of ``optimize`` without arguments."""
     sizes = sizes or Sizes()
     try:
         check_allowed(snapshot.storage, "OPTIMIZE")
@@ -80,14 +81,14 @@ def optimize_gain(snapshot: Snapshot, files: pa.Table, sizes: Sizes | None = Non
 
 
 def purge_gain(files: pa.Table) -> OptimizeGain:
-    """What a rewrite of the files with deleted rows would take; as many files, of fewer rows."""
+    """The gain of a rewrite of all files with deleted rows, which keeps the number of files."""
     marked = files.filter(files.column("vector"))
     number = marked.num_rows
     return OptimizeGain("purge", files.num_rows, files.num_rows, number, total(marked.column("size")), number)
 
 
 def is_clustered(snapshot: Snapshot) -> bool:
-    """Whether ``optimize_gain`` looks at tags."""
+    """Whether ``optimize_gain`` needs the tags of files."""
     return snapshot.configuration.supports(Feature.CLUSTERING)
 
 
@@ -109,7 +110,7 @@ def _compaction(files: pa.Table, sizes: Sizes) -> OptimizeGain:
 
 
 def _filled(table: pa.Table, room: int) -> Iterator[tuple[int, int]]:
-    """Number and bytes of each bin, one filled after the other, of one partition each."""
+    """The number and bytes of each bin. Bins are filled one after the other; each holds files of one partition."""
     number = size = 0
     current = None
     for codes, values in zip(chunks(table.column("code")), chunks(table.column("size")), strict=True):

@@ -1,7 +1,7 @@
-"""All numbers of a report, of one version of a table.
+"""All numbers of a report, for one version of a table.
 
-Invariants: the log is read a bounded number of times, the data files never; memory is some 40 bytes for each live file,
-and 16 for each column of numbers whose ranges are compared, or one column of texts at a time.
+Invariants: the log is read a bounded number of times, data files never. Each live file takes some 40 bytes of memory,
+and 16 for each measured column of numbers; one column of texts is in memory at a time.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True)
 class FileNumbers:
-    """Of the live files. ``num_rows``: without deleted ones, of the files that say how many they have.
+    """The numbers of the live files.
 
-    ``num_uncounted``: files that do not. ``num_deleted``: rows that ``num_vectors`` deletion vectors mark;
-    ``num_deleted_counted``: those in files that say how many rows they have.
+    ``num_rows``: rows that are not deleted, of the files whose number of rows is known; ``num_uncounted``: the other
+    files. ``num_deleted``: rows that ``num_vectors`` deletion vectors mark. ``num_deleted_counted``: those in files
+    whose number of rows is known.
     """
 
     num_files: int
@@ -54,14 +55,14 @@ class FileNumbers:
 
     @property
     def deletion_ratio(self) -> float:
-        """Deleted rows over all rows of the files that say how many they have; 0 where none does."""
+        """Deleted rows over all rows, in the files whose number of rows is known; 0 without such files."""
         rows = self.num_rows + self.num_deleted_counted
         return self.num_deleted_counted / rows if rows else 0.0
 
 
 @dataclass(frozen=True)
 class TableMeasures:
-    """``columns``: name, type and whether it may be null, of each. ``partitions``: None without partition columns."""
+    """The numbers of a report. ``columns``: name, type, nullability. ``partitions``: None without partition columns."""
 
     detail: TableDetail
     version: int
@@ -77,9 +78,9 @@ class TableMeasures:
 
 
 def measure(snapshot: Snapshot, *, now_ms: int | None = None) -> TableMeasures:
-    """Measure a version. Nothing is changed; for what vacuum would delete the table's files are listed.
+    """Measure a version. Nothing is changed. The table's files are listed, for the gain of vacuum.
 
-    Raises: what reading the log raises.
+    Raises: DeltaError for a log that cannot be read.
     """
     started = time.monotonic()
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
@@ -113,7 +114,7 @@ def measure(snapshot: Snapshot, *, now_ms: int | None = None) -> TableMeasures:
 
 
 def file_numbers(files: pa.Table, now_ms: int) -> FileNumbers:
-    """``files``: as ``read_files`` gives them."""
+    """The numbers of the files that ``read_files`` returned."""
     rows, deleted = files.column("rows"), files.column("deleted")
     median = pc.quantile(files.column("size"), 0.5)[0].as_py() if files.num_rows else 0
     return FileNumbers(

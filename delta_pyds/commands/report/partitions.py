@@ -1,6 +1,6 @@
-"""How files, bytes and rows lie in partitions.
+"""Files, bytes and rows by partition.
 
-Invariant: partitions are those that the log spells differently; the numbers are of all of them, the list is short.
+Invariant: partition values are compared as the log spells them. The numbers cover all partitions, the list the largest.
 
 Protocol: "Partition Value Serialization".
 """
@@ -20,7 +20,7 @@ MOST_SHOWN = 15
 
 @dataclass(frozen=True)
 class Partition:
-    """``num_rows``: without deleted ones; None where a file does not say."""
+    """One partition. ``num_rows``: rows that are not deleted; None if the number of a file is unknown."""
 
     name: str
     num_files: int
@@ -30,7 +30,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """``largest``: by bytes, descending. ``skew``: the largest over the mean; ``median_bytes`` of one partition."""
+    """``largest``: by bytes, descending. ``skew``: the largest over the mean. ``median_bytes``: of one partition."""
 
     columns: tuple[str, ...]
     number: int
@@ -41,7 +41,7 @@ class Partitions:
 
 
 def partitions(files: pa.Table, columns: Sequence[str]) -> Partitions | None:
-    """None for a table without partition columns."""
+    """Count files by partition. Returns: None for a table without partition columns."""
     if not columns:
         return None
     if not files.num_rows:

@@ -1,8 +1,7 @@
-"""Pictures in SVG, drawn by hand: bars, a curve, stacked bars.
+"""Pictures in SVG: bars, a curve, stacked bars.
 
-Invariants: the number of elements depends on the number of bins and series alone, of which there are at most
-``MOST_BINS`` and ``MOST_SERIES``; texts are escaped; colours are classes, so that the page decides them. Each picture
-has a title, and each part of it one of its own.
+Invariants: a picture has at most ``MOST_BINS`` bins and ``MOST_SERIES`` series, which alone decide the number of
+elements. Texts are escaped. Colours are classes, which the page defines. Each picture and each part has a title.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _numbers = itertools.count(1)
 
 
 def upright(title: str, labels: Sequence[str], values: Sequence[int], notes: Sequence[str], form: Format) -> str:
-    """A histogram. ``notes``: of each bar. ``form``: of the numbers at the axis."""
+    """A histogram. ``notes``: the title of each bar. ``form``: formats the numbers at the axis."""
     return stacked(title, labels, [("", values)], form, notes=notes)
 
 
@@ -39,7 +38,7 @@ def stacked(
     *,
     notes: Sequence[str] = (),
 ) -> str:
-    """Upright bars, one above the other of each bin."""
+    """Stacked upright bars."""
     labels, series = labels[:MOST_BINS], series[:MOST_SERIES]
     totals = [sum(values[n] for _, values in series) for n in range(len(labels))]
     highest, ticks = _scale(max(totals, default=0))
@@ -82,7 +81,7 @@ def lying(title: str, rows: Sequence[tuple[str, float, str]], kind: str = "bar")
 
 
 def curve(title: str, ends: tuple[str, str], values: Sequence[float], form: Format, thousand: int = 1000) -> str:
-    """What was so large until the next point; from left to right, evenly. ``ends``: what the first and last are."""
+    """A step curve with points at equal distances. ``ends``: the labels of the first and the last point."""
     values = _thinned(values)
     highest, ticks = _scale(max(values, default=0), thousand)
     step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(values))
@@ -133,7 +132,7 @@ def _axis(ticks: Sequence[float], highest: float, form: Format) -> str:
 
 
 def _below(labels: Sequence[str], step: float) -> list[str]:
-    """As many labels as there is room for."""
+    """The labels below the bars, as many as fit."""
     longest = max((min(len(label), 20) for label in labels), default=1)
     each = max(1, math.ceil(len(labels) / _LABELS), math.ceil(longest * 5.6 / step) if step else 1)
     return [
@@ -144,7 +143,7 @@ def _below(labels: Sequence[str], step: float) -> list[str]:
 
 
 def _scale(highest: float, thousand: int = 1000) -> tuple[float, list[float]]:
-    """The top of an axis and some round numbers up to it: never less than 1. ``thousand``: 1024 of bytes."""
+    """The top of an axis, at least 1, and round numbers up to it. ``thousand``: 1024 for bytes."""
     highest = max(1.0, float(highest))
     unit = float(thousand) ** math.floor(math.log(highest, thousand)) if thousand != 1000 else 1.0
     raw = highest / unit / 4
@@ -156,7 +155,7 @@ def _scale(highest: float, thousand: int = 1000) -> tuple[float, list[float]]:
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
-    """At most ``MOST_BINS`` of them: the first, the last and some between."""
+    """At most ``MOST_BINS`` of the values: the first, the last and some between."""
     number = len(values)
     if number <= MOST_BINS:
         return list(values)
@@ -164,6 +163,6 @@ def _thinned(values: Sequence[float]) -> list[float]:
 
 
 def _short(label: str, most: int) -> str:
-    # what is secret goes before anything is cut: half a URL is not seen as one
+    # secrets are removed before the text is cut: half a URL is not recognized as one
     label = shown(label)
     return html.escape(label if len(label) <= most else label[: most - 1] + "…")

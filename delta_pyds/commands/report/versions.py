@@ -1,8 +1,8 @@
-"""What each commit did, and how large the table was after it, as the commits that are still in the log say.
+"""The changes of each commit that is still in the log, and the size of the table after it.
 
-Invariant: sizes are counted backwards from the newest version, whose size is known, by what commits add and remove;
-where a commit cannot be read or does not say, what is older is unknown (None). Where the count does not end at nothing
-before version 0, some commit added a file again or removed one that was not there: then none of it is shown.
+Invariant: sizes are computed backwards from the newest version, whose size is known, by the files that commits add and
+remove. Before a commit that cannot be read, or lacks a size, they are unknown (None). If the count is not 0 before
+version 0, some commit added a file again or removed one that did not exist: then no earlier size is shown.
 
 Protocol: "Delta Log Entries", "Commit Provenance Information".
 """
@@ -25,16 +25,16 @@ from delta_pyds.table.history import CommitRecord, history
 from delta_pyds.table.snapshot import Snapshot
 
 MOST_VERSIONS = 1_000
-# a commit of more bytes is not opened, and all of them together are not more than so many
+# limits of bytes: of one commit that is read, and of all of them
 _MOST_COMMIT_BYTES = 32 << 20
 _MOST_BYTES = 128 << 20
-# a size that is none makes its commit one that cannot be read
+# an invalid size makes its commit unreadable
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 @dataclass(frozen=True)
 class Version:
-    """``num_files``, ``size_bytes``: of the table as this version left it; None where that cannot be told."""
+    """One version. ``num_files``, ``size_bytes``: of the table after it; None where unknown."""
 
     version: int
     timestamp_ms: int
@@ -48,7 +48,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Versions:
-    """``shown``: the newest, ascending. ``more``: whether the log has older ones. ``operations``: number by name."""
+    """``shown``: the newest, ascending. ``more``: whether the log has older ones. ``operations``: commits by name."""
 
     shown: tuple[Version, ...]
     more: bool
@@ -75,7 +75,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True)
 class _Change:
-    """``bytes``, ``files``: by how many the table grew; None where the commit does not tell."""
+    """The changes of one commit. ``bytes``, ``files``: the growth of the table; None where unknown."""
 
     added: int
     removed: int
@@ -84,18 +84,18 @@ class _Change:
 
 
 def versions(snapshot: Snapshot, num_files: int, size_bytes: int) -> Versions:
-    """The newest ``MOST_VERSIONS`` up to the snapshot, of which the last has these files and bytes.
+    """The newest ``MOST_VERSIONS`` versions up to the snapshot's, which has these files and bytes.
 
-    Raises: what listing the log raises.
+    Raises: DeltaError for a log that cannot be listed.
     """
     records = _records(snapshot)
     listing = list_log(snapshot.storage, snapshot.table_root, 0, snapshot.version)
     files = {file.version: file for file in listing.commits}
     changes = _changes(snapshot, [files[record.version] for record in records if record.version in files])
-    shown, count, size = [], _Known(num_files), _Known(size_bytes)
+    shown, count, size = [], _Backwards(num_files), _Backwards(size_bytes)
     expected = snapshot.version
     for record in records:
-        if record.version != expected:  # what was between is gone
+        if record.version != expected:  # the versions between are gone
             count.value = size.value = None
         change = changes.get(record.version)
         shown.append(
@@ -120,8 +120,8 @@ def versions(snapshot: Snapshot, num_files: int, size_bytes: int) -> Versions:
     return Versions(tuple(reversed(shown)), len(files) > len(records), tuple(operations))
 
 
-class _Known:
-    """A number on its way back through the versions."""
+class _Backwards:
+    """A number that is computed backwards through the versions."""
 
     def __init__(self, value: int | None) -> None:
         self.value = value
@@ -134,7 +134,7 @@ class _Known:
 
 
 def _records(snapshot: Snapshot) -> list[CommitRecord]:
-    """Newest first; those that a damaged commit lets us have."""
+    """The commits, newest first, down to a damaged one."""
     found = []
     try:
         for record in history(
@@ -146,12 +146,12 @@ def _records(snapshot: Snapshot) -> list[CommitRecord]:
             if record.version <= snapshot.version:
                 found.append(record)
     except DeltaError:
-        pass  # verify names what is damaged; the newer versions are shown
+        pass  # verify names the damage; the newer versions are shown
     return found
 
 
 def _changes(snapshot: Snapshot, newest_first: Sequence[LogFile]) -> dict[int, _Change]:
-    """Of the commits from the newest back to the first that is too long, or cannot be read."""
+    """The changes of the commits, from the newest back to the first that is too long or unreadable."""
     chosen, room = [], _MOST_BYTES
     for file in newest_first:
         room -= file.size_bytes
@@ -168,7 +168,7 @@ def _changes(snapshot: Snapshot, newest_first: Sequence[LogFile]) -> dict[int, _
 
 
 def _change(data: bytes) -> _Change:
-    """Line by line: a commit may have very many.
+    """Read a commit line by line, because it may have very many.
 
     Raises: InvalidJSONError.
     """
@@ -189,7 +189,7 @@ def _change(data: bytes) -> _Change:
             grown -= action.remove.size or 0
             unknown |= action.remove.size is None
     if rearranged and not gone:
-        # files that were there are told of anew, as with row ids; which of them, where there are others, nobody says
+        # files are added again with other metadata, such as row ids; beside other adds they cannot be told apart
         return _Change(added, removed, *((0, 0) if rearranged == added and not removed else (None, None)))
     return _Change(added, removed, None if unknown else grown, added - removed)
 
