@@ -1,7 +1,7 @@
 """Lines of the log as actions, checked field by field against the protocol's schemas.
 
-Invariant: nothing is forgiven here that the tolerant reader forgives: a
-required field that is missing, or one of another type, is a finding.
+Invariant: this parser is strict where the reader is tolerant. A required field that is missing, and a field of another
+type, is a finding.
 
 Protocol: "Actions".
 """
@@ -112,7 +112,7 @@ _CLASSES: dict[str, type[Action]] = {
     "sidecar": Sidecar,
     "checkpointMetadata": CheckpointMetadata,
 }
-# what a file written by the protocol's text lacks, but no reader misses
+# fields that the protocol's text omits and no reader needs
 _BARELY_REQUIRED = {("domainMetadata", "configuration"), ("metaData", "configuration"), ("add", "modificationTime")}
 
 
@@ -120,8 +120,8 @@ _BARELY_REQUIRED = {("domainMetadata", "configuration"), ("metaData", "configura
 class Actions:
     """The actions of one file of the log, in its order, by kind.
 
-    ``commit_infos``: as they are, for they are free-form. ``first_kind``: of
-    the first line. ``damaged``: a line that matters could not be understood.
+    ``commit_infos``: as they are, because they are free-form. ``first_kind``: the kind of the first line. ``damaged``:
+    an important line could not be parsed.
     """
 
     adds: list[AddFile] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Actions:
     damaged: bool = False
 
     def lists(self) -> dict[str, list[Any]]:
-        """The lists by the name that the log has for their actions."""
+        """The lists, by the name of their actions in the log."""
         return {
             "add": self.adds,
             "remove": self.removes,
@@ -165,7 +165,7 @@ def parse_actions(data: bytes, where: str, findings: Findings, *, prefix: str) -
             actions.damaged = True
             continue
         if not isinstance(value, dict):
-            findings.error(f"{prefix}.unreadable", where, f"line {number} is no JSON object.")
+            findings.error(f"{prefix}.unreadable", where, f"line {number} is not a JSON object.")
             actions.damaged = True
             continue
         present = [kind for kind, body in value.items() if body is not None]
@@ -188,11 +188,11 @@ def parse_actions(data: bytes, where: str, findings: Findings, *, prefix: str) -
 
 
 def typed_action(kind: str, body: Any, where: str, findings: Findings, *, prefix: str) -> Any:
-    """The action, or None when it cannot be understood; what is wrong with it is a finding either way."""
+    """The action, or None if it cannot be parsed. Each problem is a finding."""
     if kind == "commitInfo":
         if isinstance(body, dict):
             return body
-        findings.error(f"{prefix}.field", where, "its commitInfo is no object.")
+        findings.error(f"{prefix}.field", where, "its commitInfo is not an object.")
         return {}
     problems = list(_problems(kind, body, _FIELDS[kind]))
     for name, problem in problems:
@@ -202,7 +202,7 @@ def typed_action(kind: str, body: Any, where: str, findings: Findings, *, prefix
         return convert_json(body, _CLASSES[kind])
     except InvalidJSONError as e:
         if not problems:
-            findings.error(f"{prefix}.field", where, f"{kind} cannot be understood: {e}.")
+            findings.error(f"{prefix}.field", where, f"{kind} cannot be parsed: {e}.")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow batches, and fields in them, as the rows have them: what is below a null is null."""
+"""Columns of Arrow batches and fields in them. A field of a null struct is null."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from delta_pyds.columnar.rows import struct_field
 
 
 def column(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
-    """A column of a batch, or a field in it; None where the batch has no such column."""
+    """A column of a batch, or a nested field; None if the batch has no such column."""
     index = batch.schema.get_field_index(path[0])
     return None if index < 0 else struct_field(batch.column(index), path[1:])

@@ -1,4 +1,4 @@
-"""What a catalog says of a table's commits against the log as it lies there.
+"""The commits that a catalog ratified against the log.
 
 Protocol: "Reading Catalog-managed Tables", "Publishing Commits", "Maintenance Operations on Catalog-managed Tables".
 """
@@ -17,7 +17,7 @@ from delta_pyds.verification.report import Findings
 
 
 def check_catalog(storage: ManagedStorage, findings: Findings) -> None:
-    """Commits that no catalog ratified, that differ from what it ratified, or were published out of order."""
+    """Find published commits that were not ratified, differ from the ratified ones, or were published out of order."""
     assert isinstance(storage, CatalogStorage)
     try:
         table = storage.latest()
@@ -41,15 +41,15 @@ def _check_published(table: ManagedTable, listing: LogListing, findings: Finding
     ratified = [version for version in commits if version <= table.latest_version]
     newest, first = max(ratified, default=-1), min(ratified, default=0)
     for version in sorted(set(range(first, newest)) - set(ratified)):
-        findings.error("catalog.published-order", version, f"version {newest} is published, and this one is not.")
+        findings.error("catalog.published-order", version, f"version {newest} is published, but this one is not.")
     for file in (*listing.checkpoints, *listing.compactions):
         last = file.name.end_version or file.version
         if last > newest and last not in commits and file.size_bytes:
-            findings.error("catalog.unpublished", file.path, f"version {last}, for which it stands, is not published.")
+            findings.error("catalog.unpublished", file.path, f"it covers version {last}, which is not published.")
 
 
 def _check_unpublished(storage: CatalogStorage, version: int, listing: LogListing, findings: Findings) -> None:
-    """A commit that the catalog stores: it is there, is the published one if there is one, and says whose it is."""
+    """Check a commit that the catalog stores: it exists, equals the published one if there is one, and has a txnId."""
     path = commit_path(storage.table_root, version)
     published = by_version(listing.commits).get(version)
     try:
@@ -59,7 +59,7 @@ def _check_unpublished(storage: CatalogStorage, version: int, listing: LogListin
             findings.error("catalog.other-commit", published.path, message)
         infos = [a.commit_info for a in decode_commit(data, path) if a.commit_info is not None]
     except FileNotFoundInStorageError:
-        findings.error("catalog.missing-commit", version, "neither its staged commit nor a published one is there.")
+        findings.error("catalog.missing-commit", version, "neither its staged commit nor a published one exists.")
         return
     except DeltaError as error:
         findings.error("catalog.unreadable", version, error.message)

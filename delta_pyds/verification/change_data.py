@@ -1,4 +1,4 @@
-"""The change data files of the commits that are still there: readable, each row with a type of change.
+"""The change data files of the commits in the log: each is readable, and each row has a change type.
 
 Protocol: "Change Data Files", "Reader Requirements for AddCDCFile".
 """
@@ -26,9 +26,9 @@ def check_change_data(
     change_files: Sequence[tuple[int, AddCDCFile]],
     findings: Findings,
 ) -> None:
-    """Check the types of change of each file. A missing file is no finding: VACUUM deletes them after a while.
+    """Check the change types of each file. A missing file is not a finding, because VACUUM deletes such files.
 
-    ``change_files``: with the versions whose commits name them.
+    ``change_files``: paths with the versions whose commits name them.
     """
     state = ScanState(
         table_root=table_root,
@@ -53,5 +53,5 @@ def check_change_data(
                 findings.warning(
                     "cdc.change-type",
                     path,
-                    f"the commit {version} has rows of the type of change {shown}, which the protocol does not know.",
+                    f"the commit {version} has rows with the change type {shown}, which the protocol does not define.",
                 )

@@ -1,7 +1,7 @@
-"""The content of a checkpoint, of every kind, read without trusting any statistics of its Parquet files.
+"""The content of a checkpoint of any kind, read without the statistics of its Parquet files.
 
-Actions that are few come as values; file actions are read batch by batch,
-column by column, and given as actions with what the checkpoint says besides.
+The few actions about the table are values. File actions are read in batches by column, and yielded with the parsed
+statistics and partition values of the checkpoint.
 
 Protocol: "Checkpoint Specs", "Checkpoint Schema".
 """
@@ -38,7 +38,7 @@ _VALUES_PARSED = "partitionValues_parsed"
 class CheckpointAdd:
     """An add of a checkpoint. ``parsed``: its ``stats_parsed``, by (kind, physical names); None without such a column.
 
-    Values are as Arrow gives them, but dates are days and timestamps microseconds.
+    Values are Arrow's, but dates are days and timestamps microseconds.
     """
 
     add: AddFile
@@ -48,10 +48,10 @@ class CheckpointAdd:
 
 @dataclass
 class CheckpointContent:
-    """``actions`` has no adds and no removes: these are what ``CheckpointReader.read`` yields.
+    """The actions of a checkpoint without adds and removes, which ``CheckpointReader.read`` yields.
 
-    ``columns``: the fields of its Parquet columns, dotted. ``kinds``: which leaves of ``stats_parsed`` are a
-    ``date`` or a ``timestamp``. ``inline_files``: file actions are in the checkpoint itself.
+    ``columns``: the dotted names of its Parquet columns. ``kinds``: the leaves of ``stats_parsed`` that are a
+    ``date`` or a ``timestamp``. ``inline_files``: file actions are in the checkpoint itself, not in sidecars.
     """
 
     files: CheckpointFiles
@@ -63,7 +63,7 @@ class CheckpointContent:
 
 
 class CheckpointReader:
-    """Reads one checkpoint; problems are findings. After ``read`` the ``content`` is complete."""
+    """Reads one checkpoint. Problems are findings. ``content`` is complete after ``read``."""
 
     def __init__(self, storage: Storage, table_root: str, files: CheckpointFiles, findings: Findings) -> None:
         self._storage = storage
@@ -73,7 +73,7 @@ class CheckpointReader:
         self.damaged = False
 
     def read(self) -> Iterator[CheckpointAdd | RemoveFile]:
-        """Yield the file actions, those in sidecars last. The other actions are in ``content`` at the end."""
+        """Yield the file actions, those of sidecars last. The other actions are in ``content`` afterwards."""
         for file in self.content.files.files:
             if file.path.endswith(".json"):
                 yield from self._json(file.path)
@@ -89,7 +89,7 @@ class CheckpointReader:
                 size = self._storage.status(path).size_bytes
             except DeltaError as e:
                 self._findings.error(
-                    "checkpoint.sidecar-missing", self.where, f"the sidecar {sidecar.path} cannot be had: {e.message}"
+                    "checkpoint.sidecar-missing", self.where, f"the sidecar {sidecar.path} cannot be read: {e.message}"
                 )
                 self.damaged = True
                 continue
@@ -97,7 +97,7 @@ class CheckpointReader:
                 self._findings.error(
                     "checkpoint.sidecar-size",
                     self.where,
-                    f"the sidecar {path} has {size} bytes, and the checkpoint says {sidecar.size_in_bytes}.",
+                    f"the sidecar {path} has {size} bytes, but the checkpoint says {sidecar.size_in_bytes}.",
                 )
             yield from self._parquet(path, sidecar=True)
 
@@ -126,7 +126,7 @@ class CheckpointReader:
         self.damaged |= not whole
 
     def _forbidden(self, path: str) -> None:
-        self._findings.error("checkpoint.forbidden-action", path, "it holds commit provenance or change data actions.")
+        self._findings.error("checkpoint.forbidden-action", path, "it holds commitInfo or cdc actions.")
 
     def _parquet(self, path: str, *, sidecar: bool) -> Iterator[CheckpointAdd | RemoveFile]:
         whole = False
@@ -144,7 +144,7 @@ class CheckpointReader:
                 rows = 0
                 longest = longest_of_all(source, parquet.metadata, _BATCH_ROWS)
                 if longest > MAX_TEXT_BYTES:
-                    raise ValueError(f"it holds a text of {longest} bytes, which many rows may share")
+                    raise ValueError(f"it holds a text of {longest} bytes, which may be repeated in many rows")
                 for batch in parquet.iter_batches(rows_at_once(longest, _BATCH_ROWS)):
                     rows += batch.num_rows
                     yield from self._batch(batch, path, sidecar=sidecar)
@@ -190,7 +190,7 @@ class CheckpointReader:
 
 
 def _present(column: pa.Array) -> pa.Array:
-    """The rows with an action; some writers have a struct of nulls where there is none."""
+    """The rows that have an action. Some writers have a struct of nulls instead of null."""
     rows = column.filter(column.is_valid()) if column.null_count else column
     for key in ("path", "appId", "domain"):
         if pa.types.is_struct(rows.type) and rows.type.get_field_index(key) >= 0:
@@ -241,7 +241,7 @@ def _removes(rows: pa.StructArray) -> Iterator[RemoveFile]:
 
 
 class _Columns:
-    """Fields of a struct array as Python values; all null where there is no such field."""
+    """Fields of a struct array as Python values; nulls for a field that does not exist."""
 
     def __init__(self, rows: pa.StructArray) -> None:
         self._rows = rows
@@ -270,7 +270,7 @@ def _vector(value: Any) -> DeletionVectorDescriptor | None:
 
 
 def _leaves(column: pa.Array, path: tuple[str, ...]) -> dict[tuple[str, ...], list[Any]]:
-    """Every value below a struct, as lists by path; null where any struct around it is."""
+    """The values of all nested fields of a struct, as lists by path. A field of a null struct is null."""
     if pa.types.is_struct(column.type):
         found: dict[tuple[str, ...], list[Any]] = {}
         for f, child in zip(column.type, column.flatten(), strict=True):

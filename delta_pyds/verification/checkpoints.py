@@ -1,4 +1,4 @@
-"""Checkpoints against the replay of the commits that they stand for.
+"""Checkpoints against the replay of the commits that they cover.
 
 Protocol: "Checkpoints", "Checkpoint Specs", "Action Reconciliation".
 """
@@ -39,9 +39,9 @@ _FIELDS = (
 def seed_state(
     storage: Storage, table_root: str, files: CheckpointFiles, findings: Findings
 ) -> tuple[TableState | None, CheckpointContent]:
-    """The state that a checkpoint gives where no commits tell; None if it cannot be read.
+    """The state of a checkpoint before which there are no commits; None if it cannot be read.
 
-    The checkpoint is checked against itself.
+    The checkpoint is checked for contradictions in itself.
     """
     reader = CheckpointReader(storage, table_root, files, findings)
     state = TableState()
@@ -74,7 +74,7 @@ def seed_state(
 def check_checkpoint(
     storage: Storage, table_root: str, files: CheckpointFiles, state: TableState, findings: Findings
 ) -> tuple[CheckpointContent, int]:
-    """Compare a checkpoint with the state at its version. Returns: its content, and how many adds it has."""
+    """Compare a checkpoint with the state at its version. Returns: its content and its number of adds."""
     reader = CheckpointReader(storage, table_root, files, findings)
     comparison = _Comparison(reader, state, findings)
     for item in reader.read():
@@ -88,11 +88,11 @@ def check_checkpoint(
 
 
 def _check_shape(content: CheckpointContent, view: TableView, where: str, findings: Findings) -> None:
-    """The kind of the checkpoint and what it holds go together, and it holds one of what there is one of."""
+    """Check that the content fits the kind of the checkpoint, and that it has one protocol and one metaData action."""
     actions, kind = content.actions, content.files.kind
     for name, count in (("protocol", len(actions.protocols)), ("metaData", len(actions.metadata))):
         if count != 1:
-            findings.error("checkpoint.definition", where, f"it holds {count} {name} actions, and must hold one.")
+            findings.error("checkpoint.definition", where, f"it holds {count} {name} actions, but must hold one.")
     for name, keys in (
         ("txn", [t.app_id for t in actions.transactions]),
         ("domainMetadata", [d.domain for d in actions.domains]),
@@ -102,13 +102,13 @@ def _check_shape(content: CheckpointContent, view: TableView, where: str, findin
     found = [m.version for m in actions.checkpoint_metadata]
     is_v2 = bool(found)
     if kind.startswith("v2") and not is_v2:
-        findings.error("checkpoint.metadata", where, "it has the name of a V2 checkpoint and no checkpointMetadata.")
+        findings.error("checkpoint.metadata", where, "it has the name of a V2 checkpoint but no checkpointMetadata.")
     if is_v2 and (len(found) > 1 or found[0] != content.files.version):
         findings.error("checkpoint.metadata", where, f"its checkpointMetadata says version {found}.")
     if kind == "multipart" and is_v2:
         findings.error("checkpoint.metadata", where, "it is multi-part and holds checkpointMetadata.")
     if actions.sidecars and not is_v2:
-        findings.error("checkpoint.metadata", where, "it refers to sidecars and holds no checkpointMetadata.")
+        findings.error("checkpoint.metadata", where, "it refers to sidecars but holds no checkpointMetadata.")
     supported = view.supports(Feature.V2_CHECKPOINT)
     if is_v2 and not supported:
         findings.error(
@@ -143,7 +143,7 @@ class _Comparison:
         self._seen.add(key)
         live = self._state.live.get(key)
         if live is None:
-            self._error("checkpoint.files", f"{add.path} is in the checkpoint, and not in the table by replay.")
+            self._error("checkpoint.files", f"{add.path} is in the checkpoint, but not in the table by replay.")
             return
         for name, attribute in _FIELDS:
             recorded, replayed = getattr(add, attribute), getattr(live, attribute)
@@ -152,7 +152,7 @@ class _Comparison:
                 report(
                     "checkpoint.file-fields",
                     self._reader.where,
-                    f"{add.path} has {name} {_short(recorded)} in the checkpoint, and {_short(replayed)} by replay.",
+                    f"{add.path} has {name} {_short(recorded)} in the checkpoint, but {_short(replayed)} by replay.",
                 )
         self._statistics(item, live)
         if item.partition_values is not None:
@@ -163,7 +163,7 @@ class _Comparison:
         if live.stats is None:
             if recorded is not None or item.parsed:
                 self._error(
-                    "checkpoint.statistics", f"{live.path} has statistics in the checkpoint, and none by replay."
+                    "checkpoint.statistics", f"{live.path} has statistics in the checkpoint, but none by replay."
                 )
             return
         if recorded is None and not item.parsed:
@@ -189,7 +189,7 @@ class _Comparison:
                     "checkpoint.statistics",
                     (
                         f"{live.path} has {'.'.join(path)} {_short(value)} in stats_parsed, "
-                        f"and {_short(wanted)} by replay."
+                        f"but {_short(wanted)} by replay."
                     ),
                 )
                 return
@@ -204,18 +204,18 @@ class _Comparison:
             if data_type is None:
                 continue
             if data_type == TIMESTAMP and text and lacks_zone(text):
-                continue  # it is a moment of the session that wrote the file, which is not known
+                continue  # its instant depends on the time zone of the writer's session, which is unknown
             try:
                 wanted = _of_text(text, data_type) if text else None
             except ValueError:
-                # that the text is no value of the type is a finding of its commit; binary has no other form
+                # an invalid text is a finding of its commit; binary values have no other form
                 continue
             if wanted is None and value is None:
                 continue
             if wanted is None or value is None or not _same(wanted, value):
                 self._error(
                     "checkpoint.partition-values",
-                    f"{live.path} has {name} {_short(value)} in partitionValues_parsed, and '{text}' by replay.",
+                    f"{live.path} has {name} {_short(value)} in partitionValues_parsed, but '{text}' by replay.",
                 )
 
     def remove(self, remove: RemoveFile) -> None:
@@ -225,19 +225,19 @@ class _Comparison:
         self._removed.add(key)
         if key in self._state.live:
             self._error(
-                "checkpoint.tombstones", f"{remove.path} is removed by the checkpoint, and is in the table by replay."
+                "checkpoint.tombstones", f"{remove.path} is removed by the checkpoint, but is in the table by replay."
             )
             return
         known = self._state.tombstones.get(key)
         if known is None:
             if self._state.all_tombstones_known:
-                self._error("checkpoint.tombstones", f"{remove.path} is removed by the checkpoint, and by no commit.")
+                self._error("checkpoint.tombstones", f"{remove.path} is removed by the checkpoint, but by no commit.")
             return
         if remove.deletion_timestamp != known.deletion_timestamp:
             self._error(
                 "checkpoint.tombstones",
                 (
-                    f"{remove.path} was removed at {known.deletion_timestamp}, and the checkpoint "
+                    f"{remove.path} was removed at {known.deletion_timestamp}, but the checkpoint "
                     f"says {remove.deletion_timestamp}."
                 ),
             )
@@ -251,7 +251,7 @@ class _Comparison:
         _check_shape(content, state.view, self._reader.where, self._findings)
         missing = state.live.keys() - self._seen
         for path, _ in sorted(missing, key=repr):
-            self._error("checkpoint.files", f"{path} is in the table by replay, and not in the checkpoint.")
+            self._error("checkpoint.files", f"{path} is in the table by replay, but not in the checkpoint.")
         configuration = state.view.properties
         if self._stats_lost and (configuration.checkpoint_stats_as_json or state.num_vectors):
             self._error("checkpoint.statistics", f"{self._stats_lost} files have lost their statistics.")
@@ -261,7 +261,7 @@ class _Comparison:
         self._check_domains(content.actions)
 
     def _check_tombstones(self) -> None:
-        """Those that had not expired when the checkpoint was written are there."""
+        """Check that the checkpoint has all tombstones that had not expired."""
         written = self._reader.content.files.files[0].modification_time_ms
         kept_since = written - self._state.view.properties.deleted_file_retention_ms
         for key, remove in self._state.tombstones.items():
@@ -293,7 +293,7 @@ class _Comparison:
                 self._error(
                     "checkpoint.domains",
                     f"the domain {name} is {_short(recorded.get(name))} in the checkpoint, "
-                    f"and {_short(replayed.get(name))} by replay.",
+                    f"but {_short(replayed.get(name))} by replay.",
                 )
 
 
@@ -309,7 +309,7 @@ def _compare_definition(actions: Actions, state: TableState, where: str, finding
 
 
 def differences(recorded: Metadata | Protocol, replayed: Metadata | Protocol) -> list[str]:
-    """The fields in which two actions differ; absent, null and empty are the same, and features have no order."""
+    """The fields in which two actions differ. Absent, null and empty are equal, and features have no order."""
     found = []
     for attribute, name in _names(type(recorded)):
         one, other = getattr(recorded, attribute), getattr(replayed, attribute)
@@ -323,7 +323,7 @@ def differences(recorded: Metadata | Protocol, replayed: Metadata | Protocol) ->
 
 @lru_cache(maxsize=4)
 def _names(kind: type[Metadata] | type[Protocol]) -> tuple[tuple[str, str], ...]:
-    """Attributes and their names in the log; to look them up takes longer than to compare."""
+    """Attributes and their names in the log, cached because the lookup is slower than a comparison."""
     return tuple((f.name, f.encode_name) for f in msgspec.structs.fields(kind))
 
 
@@ -354,7 +354,7 @@ def _same(wanted: Any, value: Any) -> bool:
 
 
 def _of_text(text: str, data_type: DataType) -> Any:
-    """A partition value: text where statistics have a number. Raises: ValueError where it is no value of the type."""
+    """A partition value, which is text where statistics have a number. Raises: ValueError for an invalid value."""
     return float(text) if data_type in (FLOAT, DOUBLE) else typed(text, data_type)
 
 

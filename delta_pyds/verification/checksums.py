@@ -1,4 +1,4 @@
-"""Version checksum files against the state that replay gives.
+"""Version checksum files against the replayed state.
 
 Protocol: "Version Checksum File".
 """
@@ -19,7 +19,7 @@ from delta_pyds.verification.report import Findings
 from delta_pyds.verification.state import TableState
 
 _REQUIRED = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol")
-# what writers left out for years, and readers do without
+# fields that writers left out for years, and that readers do not need
 _LATE = ("metadata", "protocol")
 
 
@@ -29,7 +29,7 @@ def check_checksum(storage: Storage, file: LogFile, state: TableState, findings:
     try:
         raw = decode_json(data)
     except InvalidJSONError as e:
-        findings.error("checksum.unreadable", file.path, f"it is no JSON: {e}.")
+        findings.error("checksum.unreadable", file.path, f"it is not JSON: {e}.")
         return
     for name in _REQUIRED:
         if not isinstance(raw, dict) or raw.get(name) is None:
@@ -38,7 +38,7 @@ def check_checksum(storage: Storage, file: LogFile, state: TableState, findings:
     try:
         checksum = decode_json(data, VersionChecksum)
     except InvalidJSONError as e:
-        findings.error("checksum.unreadable", file.path, f"it cannot be understood: {e}.")
+        findings.error("checksum.unreadable", file.path, f"it cannot be parsed: {e}.")
         return
     _Comparison(checksum, state, file.path, findings).run()
 
@@ -55,7 +55,7 @@ class _Comparison:
 
     def _compare(self, rule: str, name: str, recorded: Any, replayed: Any) -> None:
         if recorded != replayed:
-            self._error(rule, f"{name} is {_short(recorded)}, and {_short(replayed)} by replay.")
+            self._error(rule, f"{name} is {_short(recorded)}, but {_short(replayed)} by replay.")
 
     def run(self) -> None:
         c, s = self._checksum, self._state
@@ -95,7 +95,7 @@ class _Comparison:
         if enabled and s.in_commit_timestamp is not None:
             self._compare("timestamp", "inCommitTimestampOpt", c.in_commit_timestamp_opt, s.in_commit_timestamp)
         elif not enabled and c.in_commit_timestamp_opt is not None:
-            self._error("timestamp", "inCommitTimestampOpt is there, and in-commit timestamps are off.")
+            self._error("timestamp", "inCommitTimestampOpt is set, but in-commit timestamps are off.")
         if c.txn_id is not None and s.transaction_id is not None:
             self._compare("txn-id", "txnId", c.txn_id, s.transaction_id)
 
@@ -110,7 +110,7 @@ class _Comparison:
             one, other = recorded.get(app_id), self._state.transactions.get(app_id)
             if one != other and not (one is None and may_expire):
                 self._error(
-                    "transactions", f"the transaction of {app_id} is {_short(one)}, and {_short(other)} by replay."
+                    "transactions", f"the transaction of {app_id} is {_short(one)}, but {_short(other)} by replay."
                 )
 
     def _domains(self) -> None:
@@ -135,7 +135,7 @@ class _Comparison:
             ("totalBytes", recorded.total_bytes, replayed.bytes),
         ):
             if have != wanted:
-                self._error("histogram", f"{name} of the file size histogram is not what replay gives.")
+                self._error("histogram", f"{name} of the file size histogram differs from the replayed one.")
 
     def _all_files(self, files: list[AddFile]) -> None:
         recorded = {file_key(f): f for f in files}
@@ -144,7 +144,7 @@ class _Comparison:
         for key in sorted(recorded.keys() | self._state.live.keys(), key=repr):
             one, other = recorded.get(key), self._state.live.get(key)
             if one is None or other is None:
-                where = "by replay, and not in allFiles" if one is None else "in allFiles, and not by replay"
+                where = "by replay, but not in allFiles" if one is None else "in allFiles, but not by replay"
                 self._error("all-files", f"{key[0]} is in the table {where}.")
             elif (one.size, one.partition_values, one.base_row_id) != (
                 other.size,

@@ -1,4 +1,4 @@
-"""One commit: its actions among themselves, and against the state that it changes.
+"""One commit: its actions against each other and against the state before it.
 
 Protocol: "Delta Log Entries", "Add File and Remove File", "In-Commit Timestamps", "Append-only Tables".
 """
@@ -23,9 +23,9 @@ from delta_pyds.verification.view import TableView, view_of
 
 
 def check_uniqueness(actions: Actions, version: int, findings: Findings, *, reconciled: bool = False) -> None:
-    """No two actions of a commit reconcile with each other, and only actions of commits are there.
+    """Check that no two actions have one key, and that no action of a checkpoint occurs.
 
-    ``reconciled``: of several commits, where each deletion vector that a file had leaves a tombstone of its own.
+    ``reconciled``: the actions are of several commits, where each deletion vector of a file leaves its own tombstone.
     """
     for kind, count in (("metaData", len(actions.metadata)), ("protocol", len(actions.protocols))):
         if count > 1:
@@ -62,7 +62,7 @@ def _key(path: str, vector: str | None) -> str:
 
 @dataclass
 class CommitRules:
-    """Rules of commits against the state before; it keeps what the rules have to remember between commits."""
+    """The rules of commits against the state before, with the values that they remember between commits."""
 
     findings: Findings
     history: MetadataHistory
@@ -72,7 +72,7 @@ class CommitRules:
     transaction_ids: dict[str, int] = field(default_factory=dict)
 
     def check(self, actions: Actions, state: TableState, version: int) -> TableView:
-        """Check the next commit. Returns: the view that holds after it."""
+        """Check the next commit. Returns: the view after it."""
         protocol = actions.protocols[-1] if actions.protocols else state.protocol
         metadata = actions.metadata[-1] if actions.metadata else state.metadata
         old = state.view
@@ -129,10 +129,10 @@ class CommitRules:
         known = isinstance(time, int) and not isinstance(time, bool)
         rule = "commit.in-commit-timestamp"
         if enabled and not known:
-            self.findings.error(rule, version, f"in-commit timestamps are on, and the commit's is {time!r}.")
+            self.findings.error(rule, version, f"in-commit timestamps are on, but the commit's is {time!r}.")
         if enabled and known and actions.first_kind != "commitInfo":
             self.findings.error(
-                "commit.info-first", version, "in-commit timestamps are on, and commitInfo is not first."
+                "commit.info-first", version, "in-commit timestamps are on, but commitInfo is not first."
             )
         if enabled and isinstance(time, int) and self.last_timestamp is not None and time <= self.last_timestamp:
             self.findings.error(
@@ -147,7 +147,7 @@ class CommitRules:
             self.last_timestamp = None
 
     def _check_transaction_id(self, info: dict[str, Any], version: int) -> None:
-        """A transaction that was committed twice has doubled its rows."""
+        """Find a transaction that was committed twice, which duplicates its rows."""
         found = info.get("txnId")
         if not isinstance(found, str):
             return
@@ -169,7 +169,7 @@ class CommitRules:
                 self.findings.error(
                     "commit.in-commit-timestamp-enablement",
                     version,
-                    f"delta.inCommitTimestampEnablement{name} is {found}, and must be {wanted}.",
+                    f"delta.inCommitTimestampEnablement{name} is {found}, but must be {wanted}.",
                 )
 
     def _check_transactions(self, actions: Actions, state: TableState, version: int) -> None:
@@ -193,7 +193,7 @@ class CommitRules:
             before = state.domains.get(d.domain)
             if d.removed and (before is None or before.removed):
                 self.findings.warning(
-                    "domain.unknown-removed", version, f"the domain {d.domain} is removed, and is not there."
+                    "domain.unknown-removed", version, f"the domain {d.domain} is removed, but does not exist."
                 )
             self.files.check_domain(d, view, version)
 
@@ -210,15 +210,15 @@ class CommitRules:
             if c.data_change:
                 self.findings.error("commit.cdc", version, f"the cdc action of {c.path} has dataChange true.")
         if actions.cdcs and not (view.properties.change_data_feed and view.supports(Feature.CHANGE_DATA_FEED)):
-            self.findings.warning("commit.cdc", version, "there are cdc actions, and the change data feed is off.")
+            self.findings.warning("commit.cdc", version, "there are cdc actions, but the change data feed is off.")
 
     def _check_data_change(self, actions: Actions, state: TableState, version: int) -> None:
-        """Rows of actions that change no data come from the commit's other side, as far as rows are counted."""
+        """Check that actions with dataChange false add as many rows as they remove, as far as rows are counted."""
         moved_in = [a for a in actions.adds if not a.data_change and file_key(a)[0] not in state.live_vectors]
         moved_out = [r for r in actions.removes if not r.data_change]
         if moved_in and not actions.removes:
             self.findings.error(
-                "commit.data-change", version, f"{len(moved_in)} adds say dataChange false, and nothing is removed."
+                "commit.data-change", version, f"{len(moved_in)} adds have dataChange false, but nothing is removed."
             )
             return
         removed = [state.live.get(file_key(r)) for r in actions.removes]
@@ -235,7 +235,7 @@ class CommitRules:
             self.findings.error(
                 "commit.data-change",
                 version,
-                f"{rows_out} rows are removed with dataChange false, and {targets} are added.",
+                f"{rows_out} rows are removed with dataChange false, but {targets} are added.",
             )
 
 

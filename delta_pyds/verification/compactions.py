@@ -1,4 +1,4 @@
-"""Log compaction files against the commits that they stand for.
+"""Log compaction files against the commits that they cover.
 
 Protocol: "Log Compaction Files".
 """
@@ -22,7 +22,7 @@ from delta_pyds.verification.report import Findings
 
 @dataclass
 class _Fold:
-    """The newest action per key over a range of commits."""
+    """The newest action of each key in a range of commits."""
 
     actions: dict[tuple[str, Any], Any] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class _Fold:
 
 
 class CompactionChecks:
-    """Follows the commits and compares each compaction when its last one has come."""
+    """Reads the commits in order, and compares each compaction after its last commit."""
 
     def __init__(self, storage: Storage, compactions: tuple[LogFile, ...], findings: Findings) -> None:
         self._storage = storage
@@ -55,7 +55,7 @@ class CompactionChecks:
         self._compared: set[str] = set()
 
     def gap(self) -> None:
-        """A commit is missing or damaged: what spans it cannot be compared."""
+        """Note a missing or damaged commit: compactions that cover it cannot be compared."""
         self._open = []
 
     def commit(self, version: int, actions: Actions) -> None:
@@ -71,14 +71,14 @@ class CompactionChecks:
         self._open = still_open
 
     def finish(self) -> None:
-        """Check compactions that span missing commits: each must at least be reconciled."""
+        """Check compactions that cover missing commits: each must at least be reconciled."""
         for files in self._starting.values():
             for file in files:
                 if file.path not in self._compared:
                     with self._findings.guard("compaction.unreadable", file.path):
                         key = doubled_key(read_commit(self._storage, file))
                         if key is not None:
-                            message = f"it holds two actions for {key}, and does not say which came last."
+                            message = f"it holds two actions for {key}, of which the last is unknown."
                             self._findings.error("compaction.actions", file.path, message)
 
     def _compare(self, file: LogFile, fold: _Fold) -> None:
@@ -101,7 +101,7 @@ class CompactionChecks:
 
 
 def _same(wanted: Any, have: Any) -> bool:
-    """Equal but for dataChange, which rearranging the log may set to false."""
+    """Whether both are equal but for dataChange, which a compaction may set to false."""
     if type(wanted) is not type(have):
         return False
     if hasattr(wanted, "data_change"):

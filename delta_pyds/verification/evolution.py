@@ -1,4 +1,4 @@
-"""From one version's metadata to the next: what may change, and what must never.
+"""Changes from one version's metadata to the next: the allowed ones and the forbidden ones.
 
 Protocol: "Change Metadata", "Writer Requirements for Column Mapping", "Identity Columns", "In-Commit Timestamps";
 the RFC "Type Widening".
@@ -36,14 +36,14 @@ _WIDER = {
     "float": ("double",),
 }
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-# writers of the feature's preview made do with the digits that the integers have
+# writers of the feature's preview used the digits of the integers
 _FIRST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 class MetadataHistory:
-    """What earlier versions have settled for good: the table's id, column ids and their physical names.
+    """Values that must never change: the table's id, column ids and their physical names.
 
-    ``from_start``: all versions were seen, so that an id that is not new is known to be wrong.
+    ``from_start``: all versions were seen, so an id that is not new is an error.
     """
 
     def __init__(self, *, from_start: bool) -> None:
@@ -53,7 +53,7 @@ class MetadataHistory:
 
     def remember(self, view: TableView) -> None:
         if view.mapping_mode == "none":
-            # mapping that was taken away took every file with it: the next one begins anew
+            # mapping is removed together with all files: the next mapping starts from the beginning
             self._names.clear()
             self._ids.clear()
             return
@@ -64,9 +64,9 @@ class MetadataHistory:
                 self._ids.setdefault(at.physical, number)
 
     def check(self, old: TableView, new: TableView, *, replaced: bool, version: int, findings: Findings) -> None:
-        """``replaced``: no file of before is left, so that columns may be others altogether."""
+        """Check a change. ``replaced``: no earlier file is left, so all columns may change."""
         assert old.metadata is not None and new.metadata is not None
-        # REPLACE TABLE makes another table in the place of the first, and leaves nothing of it
+        # REPLACE TABLE makes a new table that keeps nothing of the old one
         if old.metadata.id != new.metadata.id and not replaced:
             findings.error(
                 "metadata.id-changed", version, f"the table's id goes from {old.metadata.id} to {new.metadata.id}."
@@ -90,7 +90,7 @@ class MetadataHistory:
             )
 
     def _check_types(self, old: TableView, new: TableView, version: int, findings: Findings) -> None:
-        # without column mapping a column is known by its name, whatever its case
+        # without column mapping the name identifies a column, ignoring case
         mapped = old.mapping_mode != "none" and new.mapping_mode != "none"
 
         def key(at: FieldAt) -> tuple[str, ...]:
@@ -107,14 +107,14 @@ class MetadataHistory:
         what = f"the column {at.name} goes from {display(before)} to {display(after)}"
         first = view.protocol is not None and "typeWidening-preview" in (view.protocol.writer_features or ())
         if not _may_become(before, after, _FIRST_DIGITS if first else _DIGITS):
-            findings.error("schema.type-changed", version, f"{what} while files stay, which is no widening.")
+            findings.error("schema.type-changed", version, f"{what} while files stay, which is not a widening.")
         elif before == VOID:
-            return  # it held nothing that could be lost
+            return  # a void column has no values to lose
         elif not view.supports(Feature.TYPE_WIDENING):
             findings.error("schema.type-changed", version, f"{what} without the feature typeWidening.")
         elif not _is_recorded(at.field, before, after):
             findings.error(
-                "schema.type-changed", version, (f"{what}, which {TYPE_CHANGES} in its metadata does not say.")
+                "schema.type-changed", version, (f"{what}, which {TYPE_CHANGES} in its metadata does not record.")
             )
 
     def _check_mapping(self, old: TableView, new: TableView, version: int, findings: Findings) -> None:
@@ -136,14 +136,14 @@ class MetadataHistory:
                 findings.error(
                     "mapping.changed",
                     version,
-                    f"the id {number} was of the physical name {name[-1]}, and is now of {at.physical[-1]}.",
+                    f"the id {number} belonged to the physical name {name[-1]}, and now belongs to {at.physical[-1]}.",
                 )
             known = self._ids.get(at.physical)
             if known is not None and known != number:
                 findings.error(
                     "mapping.changed",
                     version,
-                    f"the physical name {at.physical[-1]} had the id {known}, and has {number}.",
+                    f"the physical name {at.physical[-1]} had the id {known}, and now has {number}.",
                 )
             if (
                 name is None
@@ -155,12 +155,12 @@ class MetadataHistory:
                 findings.error(
                     "mapping.id-reused",
                     version,
-                    f"the new column {at.name} has the id {number}, and {before} was given.",
+                    f"the new column {at.name} has the id {number}, but ids up to {before} are used.",
                 )
 
 
 def _same_shape(before: DataType, after: DataType) -> bool:
-    """Equal up to nullability, and up to the fields of structs, which are looked at by themselves."""
+    """Whether types are equal but for nullability and the fields of structs, which are compared separately."""
     if isinstance(before, StructType) and isinstance(after, StructType):
         return True
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
@@ -171,7 +171,7 @@ def _same_shape(before: DataType, after: DataType) -> bool:
 
 
 def _is_recorded(field: StructField, before: DataType, after: DataType) -> bool:
-    """Every changed part is in the field's history of types. RFC: "Type Widening", "Type Change Metadata"."""
+    """Whether the field's type changes record every changed part. RFC: "Type Widening", "Type Change Metadata"."""
     found = field.metadata.get(TYPE_CHANGES)
     if not isinstance(found, list):
         return False
@@ -193,7 +193,7 @@ def _changed_parts(before: DataType, after: DataType, path: str) -> Iterator[tup
 
 
 def _may_become(before: DataType, after: DataType, least: Mapping[str, int]) -> bool:
-    """``least``: the digits before the point that a decimal has to have to hold an integer."""
+    """Whether a type may be widened so. ``least``: the digits before the point that a decimal needs for an integer."""
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
         return _may_become(before.element_type, after.element_type, least)
     if isinstance(before, MapType) and isinstance(after, MapType):

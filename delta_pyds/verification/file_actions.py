@@ -34,7 +34,7 @@ from delta_pyds.verification.view import TableView, fields_of
 _NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MAX_CLUSTERING_COLUMNS = 4
 
-# it names files of deletion vectors, for vacuums that know of no vectors
+# names files of deletion vectors, for vacuums that do not know deletion vectors
 _VECTOR_TOMBSTONES = "Deletion Vector Tombstones"
 
 
@@ -70,13 +70,13 @@ class FileActionRules:
             self._findings.error(
                 "log.file-twice",
                 version,
-                f"{live.path} and {add.path} are one file, whose rows count twice where texts of paths are compared.",
+                f"{live.path} and {add.path} are one file: its rows count twice where paths are compared as text.",
             )
         elif live is not None and add.data_change:
             self._findings.warning(
                 "commit.add-of-live-file",
                 version,
-                f"{add.path} is in the table already, and is added as a change of data.",
+                f"{add.path} is in the table already, and is added with dataChange true.",
             )
         path = key[0]
         if path in state.live_vectors:
@@ -101,7 +101,7 @@ class FileActionRules:
             self._findings.error(rule, version, "the path of a file is empty.")
             return
         if _NO_ESCAPE.search(path):
-            self._findings.error(rule, version, f"{path} has a percent sign that begins no escape.")
+            self._findings.error(rule, version, f"{path} has a percent sign that does not begin an escape.")
             return
         try:
             decoded = unquote_to_bytes(path).decode("utf-8")
@@ -109,7 +109,7 @@ class FileActionRules:
             self._findings.error(rule, version, f"{path} does not decode to UTF-8.")
             return
         if ".." in decoded.split("/"):
-            self._findings.error(rule, version, f"{path} leads upwards, and is not opened by any reader of ours.")
+            self._findings.error(rule, version, f"{path} leads out of the table by .., so delta_pyds does not open it.")
             return
         if is_absolute(path):
             return
@@ -119,7 +119,7 @@ class FileActionRules:
             self._findings.warning(rule, version, f"{path} lies in the hidden directory {hidden[0]}.")
 
     def check_partition_values(self, file: AddFile | RemoveFile, view: TableView, version: int) -> None:
-        """Each partition column has a value of its type, and there are no others."""
+        """Check that each partition column has a value of its type, and that there are no other values."""
         if view.schema is None:
             return
         values = file.partition_values or {}
@@ -129,7 +129,7 @@ class FileActionRules:
                 "commit.partition-keys",
                 version,
                 f"{file.path} has values for ({', '.join(sorted(values))}), "
-                f"and the partition columns are ({', '.join(sorted(fields))}).",
+                f"but the partition columns are ({', '.join(sorted(fields))}).",
             )
         for name in values.keys() & fields.keys():
             try:
@@ -148,14 +148,14 @@ class FileActionRules:
         if add.stats is not None and count is None:
             tree = parse_statistics(add.stats)
             if tree is None:
-                self._findings.error(rule, version, f"the statistics of {add.path} are no JSON object.")
+                self._findings.error(rule, version, f"the statistics of {add.path} are not a JSON object.")
             elif tree.get("numRecords") is not None:
                 self._findings.error(rule, version, f"numRecords of {add.path} is {tree['numRecords']!r}.")
         if count is not None and count < 0:
             self._findings.error(rule, version, f"the statistics of {add.path} count {count} rows.")
         if count is None:
             if add.deletion_vector is not None:
-                self._findings.error(rule, version, f"{add.path} has a deletion vector, and no numRecords.")
+                self._findings.error(rule, version, f"{add.path} has a deletion vector, but no numRecords.")
             elif view.properties.iceberg_compat is not None:
                 self._findings.error(rule, version, f"{add.path} has no numRecords, which Iceberg compatibility needs.")
 
@@ -168,7 +168,7 @@ class FileActionRules:
                 "feature.missing", version, f"{add.path} has a deletion vector, but the protocol does not support them."
             )
         elif not view.properties.deletion_vectors and file_key(add) not in state.live:
-            self._findings.warning(rule, version, f"{add.path} has a new deletion vector, and they are not enabled.")
+            self._findings.warning(rule, version, f"{add.path} has a new deletion vector, but they are not enabled.")
         for problem in _vector_problems(vector):
             self._findings.error(rule, version, f"{add.path}: {problem}")
         count = num_records(add)
@@ -183,14 +183,16 @@ class FileActionRules:
         live = state.live.get(file_key(remove))
         if live is None and not no_data_file:
             self._findings.warning(
-                "commit.remove-of-unknown-file", version, f"{remove.path} is removed, and is not in the table."
+                "commit.remove-of-unknown-file", version, f"{remove.path} is removed, but is not in the table."
             )
         self._check_path(remove.path, version)
         if remove.extended_file_metadata:
             for name, value in (("partitionValues", remove.partition_values), ("size", remove.size)):
                 if value is None:
                     self._findings.error(
-                        "commit.remove-fields", version, f"the remove of {remove.path} promises {name} and has none."
+                        "commit.remove-fields",
+                        version,
+                        f"the remove of {remove.path} has extendedFileMetadata, but no {name}.",
                     )
         if live is None:
             return
@@ -198,13 +200,13 @@ class FileActionRules:
             self._findings.warning(
                 "commit.remove-path",
                 version,
-                f"{live.path} is removed as {remove.path}, which takes nothing away where texts of paths are compared.",
+                f"{live.path} is removed as {remove.path}, which removes nothing where paths are compared as text.",
             )
         if remove.size is not None and remove.size != live.size:
             self._findings.warning(
                 "commit.remove-fields",
                 version,
-                f"{remove.path} is removed with the size {remove.size}, and has {live.size}.",
+                f"{remove.path} is removed with the size {remove.size}, but has {live.size}.",
             )
         values = remove.partition_values if remove.extended_file_metadata else None
         if values is not None and _plain(values) != _plain(live.partition_values):
@@ -213,23 +215,23 @@ class FileActionRules:
             )
 
     def check_live_paths(self, state: TableState, table_root: str) -> None:
-        """No data file is in the table twice, however its path is written."""
+        """Check that no data file is in the table twice under different spellings of its path."""
         spelled: dict[str, str] = {}
         for add in state.live.values():
             try:
                 path = resolve_data_path(table_root, add.path)
             except ProtocolError:
-                continue  # a finding of its commit, and of the file
+                continue  # this is a finding of its commit and of the file
             other = spelled.setdefault(path, add.path)
             if other is not add.path and other != add.path:
                 self._findings.error(
-                    "log.file-twice", state.version, f"{other} and {add.path} are one file, whose rows count twice."
+                    "log.file-twice", state.version, f"{other} and {add.path} are one file: its rows count twice."
                 )
 
     # --- domains
 
     def check_clustering_statistics(self, state: TableState) -> None:
-        """Every file has statistics of the clustering columns, as it must since they were named."""
+        """Check that every file has statistics of the clustering columns."""
         domain = state.domains.get(CLUSTERING_DOMAIN)
         if domain is None or domain.removed or not state.view.supports(Feature.CLUSTERING):
             return
@@ -244,21 +246,23 @@ class FileActionRules:
                 )
 
     def check_domain(self, domain: DomainMetadata, view: TableView, version: int) -> None:
-        """Domains of the system are known ones, and well-formed."""
+        """Check that system domains are known and well-formed."""
         if not domain.domain.startswith("delta.") or domain.removed:
             return
         if domain.domain == CLUSTERING_DOMAIN:
             self._check_clustering(domain, view, version)
         elif domain.domain != ROW_TRACKING_DOMAIN:
             self._findings.warning(
-                "domain.unknown", version, f"the domain {domain.domain} of the system is unknown here."
+                "domain.unknown", version, f"the system domain {domain.domain} is unknown to delta_pyds."
             )
 
     def _check_clustering(self, domain: DomainMetadata, view: TableView, version: int) -> None:
         rule = "clustering.domain"
         if not view.supports(Feature.CLUSTERING):
             self._findings.error(
-                "feature.missing", version, "there are clustering columns, but not the feature clustering."
+                "feature.missing",
+                version,
+                "there are clustering columns, but the protocol does not support clustering.",
             )
         paths = clustering_paths(domain)
         if paths is None:
@@ -267,7 +271,7 @@ class FileActionRules:
         known = {at.physical for at in fields_of(view.columns) if at.in_struct}
         for path in paths:
             if path not in known:
-                self._findings.error(rule, version, f"there is no column {path!r} to cluster by.")
+                self._findings.error(rule, version, f"the clustering column {path!r} does not exist.")
         if len(paths) > _MAX_CLUSTERING_COLUMNS:
             self._findings.warning(rule, version, f"there are {len(paths)} clustering columns.")
         if paths and view.partition_fields:
@@ -275,9 +279,9 @@ class FileActionRules:
 
 
 def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
-    """The physical paths of the clustering columns; None when they cannot be read.
+    """The physical paths of the clustering columns; None if they cannot be read.
 
-    The text of the protocol has a list of names; the reference writes a list of paths.
+    The protocol's text has a list of names, the reference writes a list of paths.
     """
     try:
         columns = decode_json(domain.configuration, _Clustering).clustering_columns
@@ -287,7 +291,7 @@ def clustering_paths(domain: DomainMetadata) -> list[tuple[str, ...]] | None:
 
 
 def _plain(values: dict[str, str | None] | None) -> dict[str, str]:
-    """Without nulls: the reference leaves them out of a remove, and an empty text is one, too."""
+    """The values without nulls and empty texts: the reference leaves nulls out of a remove."""
     return {k: v for k, v in (values or {}).items() if v}
 
 
@@ -296,7 +300,7 @@ def _vector_problems(vector: DeletionVectorDescriptor) -> list[str]:
     if vector.storage_type not in ("u", "i", "p"):
         found.append(f"the storage type of its deletion vector is {vector.storage_type!r}.")
     if vector.storage_type == "i" and vector.offset is not None:
-        found.append("its deletion vector is inline and has an offset.")
+        found.append("its deletion vector is inline, but has an offset.")
     if vector.size_in_bytes < 0 or vector.cardinality < 0 or (vector.offset or 0) < 0:
         found.append("its deletion vector has a negative size, offset or cardinality.")
     try:

@@ -26,15 +26,15 @@ from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.view import TableView, column_id
 
-# the reference leaves it in data files that it wrote together with change data
+# the reference leaves this column in data files that it wrote together with change data
 _IS_CHANGE = "__is_cdc"
-# row ids of moved rows stay in the files when the table forgets the names (DROP FEATURE rowTracking)
+# files keep the materialized row ids after the table lost the names (DROP FEATURE rowTracking)
 _OLD_ROW_IDS = re.compile(r"_row-(id|commit-version)-col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WIDTHS = {"short": 16, "integer": 32, "long": 64}
 
 
 def check_file_schema(view: TableView, parquet: pq.ParquetFile, path: str, findings: Findings) -> None:
-    """What the columns are named, numbered and typed; that each can become the table's is seen when it is read."""
+    """Check names, ids and types of the columns. Reading the file shows whether a type can be converted."""
     columns = file_columns(parquet.schema_arrow)
     _check_names(view, columns, path, findings)
     _Fields(view, path, findings).check(view.columns, columns, "")
@@ -43,8 +43,8 @@ def check_file_schema(view: TableView, parquet: pq.ParquetFile, path: str, findi
         names = {c.name for c in columns}
         for f in view.partition_fields:
             if f.physical_name not in names:
-                # files from before the feature may be without
-                findings.warning("file.partition-column", path, f"it does not hold the partition column {f.name}.")
+                # files from before the feature may lack it
+                findings.warning("file.partition-column", path, f"it lacks the partition column {f.name}.")
 
 
 def _check_names(view: TableView, columns: tuple[FileColumn, ...], path: str, findings: Findings) -> None:
@@ -99,7 +99,7 @@ class _Fields:
             self._findings.error("file.field-id", self._path, f"the column {name} has no field id.")
 
     def _check_width(self, f: StructField, column: FileColumn, name: str) -> None:
-        """A narrower type than the table's is the mark of type widening."""
+        """Check that a narrower type than the table's comes with type widening."""
         found = column.data_type
         if not isinstance(f.data_type, PrimitiveType) or TYPE_CHANGES in f.metadata:
             return
@@ -122,9 +122,9 @@ def _check_iceberg(
     names = {c.name for c in columns}
     for f in view.partition_fields:
         if f.physical_name not in names:
-            # V2 and V3 ask it of new files only
+            # V2 and V3 require it of new files only
             report = findings.error if version == 1 else findings.warning
-            report("iceberg.partition-column", path, f"the data file does not hold the partition column {f.name}.")
+            report("iceberg.partition-column", path, f"the data file lacks the partition column {f.name}.")
     schema = parquet.schema
     if any(schema.column(i).physical_type == "INT96" for i in range(len(schema))):
         findings.warning("iceberg.timestamp", path, "the data file holds timestamps as int96.")

@@ -1,6 +1,6 @@
-"""The data files of the latest version: there, readable, of the table's schema, and as the log describes them.
+"""The data files of the latest version: they exist, are readable, have the table's schema, and fit the log.
 
-Invariant: a file is read batch by batch, whatever its size, and no statistics of its row groups are looked at.
+Invariant: files of any size are read in batches, without the statistics of their row groups.
 
 Protocol: "Data Files", "Consistency Between Table Metadata and Data Files", "Deletion Vectors".
 """
@@ -50,7 +50,7 @@ _NO_COLUMNS = StructType(())
 
 
 class FileChecks:
-    """Checks every live file of a state. ``num_files`` and ``num_rows`` count what was read, live rows only."""
+    """Checks every live file of a state. ``num_files`` and ``num_rows``: the files and live rows that were read."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class FileChecks:
             self._findings.error("file.missing", path, "the data file does not exist.")
             return
         if size != add.size:
-            self._findings.error("file.size", path, f"the data file has {size} bytes, and the log says {add.size}.")
+            self._findings.error("file.size", path, f"the data file has {size} bytes, but the log says {add.size}.")
         num_rows, materialised = self._footer(path, size)
         deleted = self._deleted(add, path, num_rows)
         try:
@@ -110,7 +110,7 @@ class FileChecks:
             self._findings.error("file.schema", path, e.message)
 
     def _footer(self, path: str, size_bytes: int) -> tuple[int, list[StructField]]:
-        """Rows of the file, and the partition columns that it holds."""
+        """The number of rows of the file, and the partition columns that it holds."""
         source = self._ends.open(self._storage, path, size_bytes)
         try:
             parquet = open_parquet(source)
@@ -149,7 +149,7 @@ class FileChecks:
         view = self._view
         statistics = StatisticsCheck(add, self._paths, num_rows, path, self._findings)
         partitions = tuple(f for f in view.partition_fields if self._is_readable(add, f))
-        # nulls where there must be none are looked for here, all of them
+        # all nulls in NOT NULL columns are found here
         columns = StructType(
             tuple(
                 StructField(f.name, nullable_throughout(f.data_type), True, f.metadata)
@@ -175,7 +175,7 @@ class FileChecks:
         statistics.finish()
 
     def _is_readable(self, add: AddFile, field: StructField) -> bool:
-        """A value that is none of its type is a finding of its commit, and hides nothing else."""
+        """Whether the partition value is valid. An invalid one is a finding of its commit, and hides no other."""
         try:
             parse_partition_value((add.partition_values or {}).get(field.physical_name), field.data_type)
         except ProtocolError:
@@ -183,11 +183,11 @@ class FileChecks:
         return True
 
     def _materialised(self, add: AddFile, path: str, size: int, field: StructField) -> None:
-        """A partition column that the file holds has the log's value in every row."""
+        """Check that a partition column in the file has the log's value in every row."""
         text = (add.partition_values or {}).get(field.physical_name)
         if not self._is_readable(add, field):
             return
-        # without a zone a timestamp is one of the writer's session, which is not known
+        # a timestamp without a zone depends on the writer's session, which is unknown
         zoned = field.data_type != TIMESTAMP or not text or not lacks_zone(text)
         wanted = _values(text, field)
         relaxed = StructField(field.name, field.data_type, True, field.metadata)
@@ -231,17 +231,17 @@ class FileChecks:
                 self._findings.error(
                     "identity.high-water-mark",
                     where,
-                    f"the high water mark of {f.name} is {mark}, and there is {last}.",
+                    f"the high water mark of {f.name} is {mark}, but a row has {last}.",
                 )
 
 
 def _values(text: str | None, field: StructField) -> list[Any]:
-    """What a file may hold for the log's text: also the nearest float, where that was the column's type before."""
+    """The values that a file may hold for the log's text: also the nearest float, if the column was one before."""
     types = [field.data_type]
     types += [FLOAT] if any(change.get("fromType") == "float" for change in recorded_changes(field)) else []
     return [pa.scalar(parse_partition_value(text, one), arrow_type(one)).as_py() for one in types]
 
 
 def _equal(value: Any, wanted: Any) -> bool:
-    """NaN equals itself, and the empty string, of bytes too, is null in the log."""
+    """Whether both are equal: NaN equals itself, and an empty text or binary value is null in the log."""
     return value == wanted or (value != value and wanted != wanted) or (value in ("", b"") and wanted is None)

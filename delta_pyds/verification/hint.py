@@ -24,7 +24,7 @@ def check_hint(
     last_version: int,
     findings: Findings,
 ) -> None:
-    """``contents``: what was read of every complete checkpoint, by version, with its number of adds."""
+    """Check the hint. ``contents``: every complete checkpoint by version, with its number of adds."""
     path = join(log_directory(table_root), LAST_CHECKPOINT)
     try:
         data = storage.read(path)
@@ -36,11 +36,11 @@ def check_hint(
     try:
         hint = parse_last_checkpoint(data)
     except ValueError as e:
-        findings.warning("hint.unreadable", path, f"it is damaged, so readers list the log: {e}.")
+        findings.warning("hint.unreadable", path, f"it is damaged, so readers ignore it and list the log: {e}.")
         return
     if hint.version > last_version:
         findings.error(
-            "hint.version", path, f"it points to version {hint.version}, and the last one is {last_version}."
+            "hint.version", path, f"it points to version {hint.version}, but the last one is {last_version}."
         )
         return
     candidates = contents.get(hint.version, [])
@@ -50,7 +50,7 @@ def check_hint(
     newer = max(contents)
     if newer > hint.version:
         findings.warning(
-            "hint.stale", path, f"it points to version {hint.version}, and there is a checkpoint of {newer}."
+            "hint.stale", path, f"it points to version {hint.version}, but there is a checkpoint of {newer}."
         )
     problems = [_problems(hint, content, adds) for content, adds in candidates]
     if all(problems):
@@ -62,22 +62,22 @@ def _problems(hint: LastCheckpointHint, content: CheckpointContent, adds: int) -
     found = []
     files = content.files.files
     if hint.parts is not None and hint.parts != len(files):
-        found.append(f"it says {hint.parts} parts, and the checkpoint has {len(files)}.")
+        found.append(f"it says {hint.parts} parts, but the checkpoint has {len(files)}.")
     if hint.size is not None and hint.size >= 0 and hint.size != content.num_actions:
-        found.append(f"it says {hint.size} actions, and the checkpoint has {content.num_actions}.")
+        found.append(f"it says {hint.size} actions, but the checkpoint has {content.num_actions}.")
     if hint.num_of_add_files is not None and hint.num_of_add_files != adds:
-        found.append(f"it says {hint.num_of_add_files} files, and the checkpoint has {adds}.")
+        found.append(f"it says {hint.num_of_add_files} files, but the checkpoint has {adds}.")
     size = sum(f.size_bytes for f in files)
     sidecars = sum(s.size_in_bytes for s in content.actions.sidecars)
     if hint.size_in_bytes is not None and hint.size_in_bytes not in (size, size + sidecars):
-        found.append(f"it says {hint.size_in_bytes} bytes, and the checkpoint has {size + sidecars}.")
+        found.append(f"it says {hint.size_in_bytes} bytes, but the checkpoint has {size + sidecars}.")
     v2 = hint.v2_checkpoint
     if v2 is None:
         return found
     if v2.path is not None and v2.path != files[0].path.rsplit("/", 1)[-1]:
-        found.append(f"it names {v2.path}, and the checkpoint is {files[0].path}.")
+        found.append(f"it names {v2.path}, but the checkpoint is {files[0].path}.")
     if v2.size_in_bytes is not None and v2.size_in_bytes != files[0].size_bytes:
-        found.append(f"it says {v2.size_in_bytes} bytes of {v2.path}, and it has {files[0].size_bytes}.")
+        found.append(f"it says {v2.size_in_bytes} bytes of {v2.path}, but it has {files[0].size_bytes}.")
     if v2.sidecar_files is not None:
         named = sorted(str(s.get("path")) for s in v2.sidecar_files)
         if named != sorted(s.path for s in content.actions.sidecars):
@@ -91,7 +91,7 @@ def _non_file_actions(listed: list[dict[str, object]], content: CheckpointConten
     try:
         actions = convert_json(listed, list[SingleAction])
     except InvalidJSONError as e:
-        return [f"its nonFileActions cannot be understood: {e}."]
+        return [f"its nonFileActions cannot be parsed: {e}."]
     own = content.actions
     pairs = (
         ("protocol", [a.protocol for a in actions if a.protocol], own.protocols),
@@ -103,6 +103,4 @@ def _non_file_actions(listed: list[dict[str, object]], content: CheckpointConten
             sorted(d.domain for d in own.domains),
         ),
     )
-    return [
-        f"its nonFileActions have another {kind} than the checkpoint." for kind, one, other in pairs if one != other
-    ]
+    return [f"its nonFileActions and the checkpoint differ in {kind}." for kind, one, other in pairs if one != other]

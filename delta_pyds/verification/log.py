@@ -1,6 +1,6 @@
-"""One pass over the log: every commit is applied to a running state, with which all the rest is compared.
+"""One pass over the log: each commit is applied to a state, and everything else is compared with it.
 
-Invariant: nothing is replayed twice; each version costs what its own files cost.
+Invariant: nothing is replayed twice. The cost of a version depends on its own files only.
 
 Protocol: "Delta Log Entries", "Checkpoints", "Metadata Cleanup".
 """
@@ -29,11 +29,12 @@ from delta_pyds.verification.state import TableState
 
 
 class LogWalk:
-    """``state`` is that of the last version after ``run``, or None where the log cannot give it.
+    """Reads the log in order.
 
-    ``change_files``: the change data files of the commits that were read, with their versions.
+    ``state``: of the last version, after ``run``; None if the log does not give it. ``change_files``: the change data
+    files of the commits that were read, with their versions.
 
-    Raises, when made: TableNotFoundError.
+    Raises: TableNotFoundError, by the constructor.
     """
 
     def __init__(self, storage: Storage, table_root: str, findings: Findings) -> None:
@@ -94,14 +95,14 @@ class LogWalk:
         for file in self._listing.checkpoints:
             if file.path not in complete:
                 what = "empty" if file.size_bytes == 0 else "part of a set that is not complete"
-                self._findings.warning("checkpoint.incomplete", file.path, f"it is {what}: readers must pass over it.")
+                self._findings.warning("checkpoint.incomplete", file.path, f"it is {what}: readers must ignore it.")
         for file in self._listing.unusable:
-            message = "it is no regular file (a directory, a named pipe, a link to nowhere): readers must pass over it."
+            message = "it is not a regular file (a directory, a named pipe, a broken link): readers must ignore it."
             self._findings.warning("log.not-a-file", file.path, message)
         first = min(self._commits, default=None)
         for version, file in self._checksums.items():
             if version > self.version:
-                self._findings.error("checksum.without-commit", file.path, "there is no commit of its version.")
+                self._findings.error("checksum.without-commit", file.path, "the commit of its version does not exist.")
         for file in self._listing.compactions:
             end = file.name.end_version or 0
             if end < file.version or end > self.version:
@@ -144,7 +145,7 @@ class LogWalk:
         self._lose()
 
     def _lose(self) -> None:
-        """The state is not known any more; the next complete checkpoint gives it again."""
+        """Forget the state, which is unknown until the next complete checkpoint."""
         self.state = None
         self._compactions.gap()
 

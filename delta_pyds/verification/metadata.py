@@ -1,4 +1,4 @@
-"""One metaData action with its protocol: schema, properties, column mapping, Iceberg compatibility.
+"""One metaData action and its protocol: schema, properties, column mapping, Iceberg compatibility.
 
 Protocol: "Change Metadata", ("Schema Serialization "
 "Format"), "Column Mapping", "Identity Columns", "Iceberg Compatibility".
@@ -31,13 +31,13 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.verification.report import Findings
 from delta_pyds.verification.view import TableView, fields_of
 
-# the name in the protocol, and the one that the reference uses
+# the name in the protocol, and the name that the reference uses
 _NESTED_IDS = ("parquet.field.nested.ids", COLUMN_MAPPING_NESTED_IDS)
 _ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
 
 def check_metadata(view: TableView, version: int, findings: Findings) -> None:
-    """The action by itself."""
+    """Check the action by itself."""
     metadata = view.metadata
     if metadata is None:
         return
@@ -73,7 +73,7 @@ def _check_names(schema: StructType, prefix: str, view: TableView, version: int,
 
 
 def _structs(f: StructField) -> Iterator[tuple[StructType, str]]:
-    """The structs right below a field, through arrays and maps."""
+    """The structs directly in a field, also in its arrays and maps."""
     waiting: list[tuple[Any, str]] = [(f.data_type, f.name)]
     while waiting:
         data_type, name = waiting.pop()
@@ -96,10 +96,14 @@ def _check_partitioning(view: TableView, version: int, findings: Findings) -> No
     for f in view.partition_fields:
         if isinstance(f.data_type, (StructType, ArrayType, MapType)) or f.data_type in (VARIANT, VOID):
             findings.error(
-                "schema.partition-column", version, f"{f.name} cannot be a partition column: its type is no value."
+                "schema.partition-column",
+                version,
+                f"{f.name} cannot be a partition column: its type is not a primitive type.",
             )
     if names and len(view.partition_fields) == len(view.schema.fields):
-        findings.warning("schema.partition-column", version, "all columns are partition columns: data files hold none.")
+        findings.warning(
+            "schema.partition-column", version, "all columns are partition columns: data files have no columns."
+        )
 
 
 def _check_mapping(view: TableView, version: int, findings: Findings) -> None:
@@ -112,7 +116,7 @@ def _check_mapping(view: TableView, version: int, findings: Findings) -> None:
         found = at.field.metadata.get(COLUMN_MAPPING_ID)
         if not isinstance(found, int) or isinstance(found, bool) or not -(1 << 31) <= found < 1 << 31:
             findings.error(
-                "mapping.id", version, f"the column {at.name} has the id {found!r}, which is no 32-bit integer."
+                "mapping.id", version, f"the column {at.name} has the id {found!r}, which is not a 32-bit integer."
             )
         else:
             ids[found] += 1
@@ -134,13 +138,15 @@ def _check_mapping(view: TableView, version: int, findings: Findings) -> None:
     largest = max_column_id(view)
     if largest is None:
         findings.error(
-            "mapping.max-id", version, f"the property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is missing or no number."
+            "mapping.max-id",
+            version,
+            f"the property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is missing or not a number.",
         )
     elif ids and max(ids) > largest:
         findings.error(
             "mapping.max-id",
             version,
-            f"{Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {largest}, and there is the id {max(ids)}.",
+            f"{Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {largest}, but the largest id is {max(ids)}.",
         )
 
 
@@ -179,7 +185,7 @@ def _check_identity(schema: StructType, version: int, findings: Findings) -> Non
             findings.error(
                 "identity.high-water-mark",
                 version,
-                f"the high water mark {mark} of {f.name} is no value that starts at {start} and goes by {step}.",
+                f"the high water mark {mark} of {f.name} is not reached from {start} by steps of {step}.",
             )
 
 
@@ -193,9 +199,9 @@ def _check_iceberg(view: TableView, version: int, findings: Findings) -> None:
     if view.mapping_mode == "none":
         findings.error(rule, version, "Iceberg compatibility needs column mapping, which is off.")
     if 1 in on and view.supports(Feature.DELETION_VECTORS):
-        findings.error(rule, version, "Iceberg compatibility V1 does not go with the feature deletionVectors.")
+        findings.error(rule, version, "Iceberg compatibility V1 excludes the feature deletionVectors.")
     if 2 in on and view.supports(Feature.DELETION_VECTORS) and view.properties.deletion_vectors:
-        findings.error(rule, version, "Iceberg compatibility V2 does not go with delta.enableDeletionVectors.")
+        findings.error(rule, version, "Iceberg compatibility V2 excludes delta.enableDeletionVectors.")
     for at in fields_of(view.columns):
         if 1 in on and (isinstance(at.field.data_type, (ArrayType, MapType)) or at.field.data_type == VOID):
             findings.error(rule, version, f"the type of the column {at.name} is not allowed under V1.")
@@ -210,7 +216,7 @@ def _check_iceberg(view: TableView, version: int, findings: Findings) -> None:
 
 
 def _nested_names(f: StructField, prefix: str) -> Iterator[str]:
-    """The names by which elements, keys and values right below a field have ids. Protocol: "IcebergCompatV2"."""
+    """The names of elements, keys and values directly in a field that need ids. Protocol: "IcebergCompatV2"."""
     waiting: list[tuple[Any, str]] = [(f.data_type, prefix)]
     while waiting:
         data_type, name = waiting.pop()

@@ -1,4 +1,4 @@
-"""The protocol action, and what schema, properties and actions need of it.
+"""The protocol action, and the features that schema, properties and actions need.
 
 Protocol: "Protocol Evolution", "Table Features", "Requirements for Writers".
 """
@@ -39,15 +39,15 @@ _DROP_FEATURE = "DROP FEATURE"
 
 
 def check_protocol(protocol: Protocol, version: int, findings: Findings) -> None:
-    """The action by itself."""
+    """Check the action by itself."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if not 1 <= reader <= 3 or not 1 <= writer <= 7:
         findings.error(
-            "protocol.version", version, f"the protocol has no reader version {reader} with writer version {writer}."
+            "protocol.version", version, f"reader version {reader} and writer version {writer} are not a valid pair."
         )
         return
     if reader == 3 and writer != 7:
-        findings.error("protocol.version", version, f"reader version 3 needs writer version 7, and it is {writer}.")
+        findings.error("protocol.version", version, f"reader version 3 needs writer version 7, but it is {writer}.")
     for name, features, needed in (
         ("readerFeatures", protocol.reader_features, reader == 3),
         ("writerFeatures", protocol.writer_features, writer == 7),
@@ -60,7 +60,7 @@ def check_protocol(protocol: Protocol, version: int, findings: Findings) -> None
             findings.error("protocol.features", version, f"{name} names a feature twice: {', '.join(features)}.")
     readers, writers = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     for name in sorted(readers - writers):
-        findings.error("protocol.features", version, f"{name} is in readerFeatures and not in writerFeatures.")
+        findings.error("protocol.features", version, f"{name} is in readerFeatures, but not in writerFeatures.")
     for name in sorted(readers | writers):
         _check_feature(name, protocol, readers, writers, version, findings)
 
@@ -70,23 +70,25 @@ def _check_feature(
 ) -> None:
     feature = FEATURES.get(name)
     if feature is None:
-        findings.warning("protocol.unknown-feature", version, f"the feature {name} is unknown here: not checked.")
+        findings.warning(
+            "protocol.unknown-feature", version, f"the feature {name} is unknown to delta_pyds: it was not checked."
+        )
         return
     if feature.for_readers and name in writers and name not in readers:
         old_enough = feature.reader_version is not None and feature.reader_version <= protocol.min_reader_version < 3
         if not old_enough:
-            findings.error("protocol.features", version, f"{name} is in writerFeatures and not in readerFeatures.")
+            findings.error("protocol.features", version, f"{name} is in writerFeatures, but not in readerFeatures.")
     if not feature.for_readers and name in readers:
-        findings.error("protocol.features", version, f"{name} is a feature of writers, and is in readerFeatures.")
+        findings.error("protocol.features", version, f"{name} is a writer feature, but is in readerFeatures.")
     for required in feature.requires:
         if not supports(protocol, required):
-            findings.error("protocol.requires", version, f"the feature {name} needs {required}, which is not there.")
+            findings.error("protocol.requires", version, f"the feature {name} needs {required}, which is missing.")
 
 
 def check_protocol_change(
     old: Protocol, new: Protocol, operation: str | None, version: int, findings: Findings
 ) -> None:
-    """A protocol only grows, unless a feature is dropped.
+    """Check that a protocol only grows, unless a feature is dropped.
 
     Features that an old version implied need not be listed by the first protocol with lists, if the table used none.
     """
@@ -107,8 +109,8 @@ def check_protocol_change(
 
 
 def check_features_needed(view: TableView, version: int, findings: Findings) -> None:
-    """What schema and properties make use of is supported."""
-    # before there were lists, writers and readers passed over what their version did not know
+    """Check that the protocol supports all features that schema and properties use."""
+    # before table features, writers and readers ignored properties that their version did not know
     legacy = view.protocol is not None and view.protocol.min_writer_version < 7
     for feature, reason in dict(_needed(view)).items():
         if not view.supports(feature):
@@ -156,7 +158,7 @@ def _needed(view: TableView) -> Iterator[tuple[str, str]]:
 
 
 def _parts(data_type: DataType) -> Iterator[DataType]:
-    """The type and what is inside of arrays and maps; fields of structs come by themselves."""
+    """The type and the types inside of arrays and maps, without fields of structs."""
     if isinstance(data_type, ArrayType):
         yield from _parts(data_type.element_type)
     elif isinstance(data_type, MapType):

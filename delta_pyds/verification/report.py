@@ -1,4 +1,4 @@
-"""What a verification found: findings, and the report that holds them."""
+"""Findings of a verification and the report of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _SHOWN_IN_ERROR = 10
 class Finding:
     """One rule of the protocol that the table breaks.
 
-    ``severity``: an error is a broken rule that can give wrong rows, a reader
-    that fails, or a promise of the protocol that a program relies on; a warning
-    is what readers cope with, or what could not be checked. ``rule``: a stable
-    id such as ``commit.duplicate-key``. ``where``: a version or a file.
+    ``severity``: an error can give wrong rows, make a reader fail, or break a promise that programs rely on. A warning
+    does not stop readers, or names a rule that could not be checked. ``rule``: a stable id such as
+    ``commit.duplicate-key``. ``where``: a version or a file.
     """
 
     severity: Severity
@@ -37,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checked:
-    """How much was looked at. ``files`` and ``rows`` are those of the latest version's data."""
+    """The numbers of checked parts. ``files`` and ``rows``: of the latest version's data."""
 
     commits: int = 0
     checkpoints: int = 0
@@ -49,7 +48,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The outcome of ``verify``. ``version``: the newest one that the log names.
+    """The result of ``verify``. ``version``: the newest version in the log.
 
     >>> report = delta_pyds.verify("/data/events")
     >>> [finding.rule for finding in report.errors]
@@ -66,7 +65,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """No errors; there may be warnings."""
+        """Whether there are no errors; there may be warnings."""
         return not self.errors
 
     def raise_for_errors(self) -> None:
@@ -78,7 +77,7 @@ class VerifyReport:
         more = f"; and {len(errors) - _SHOWN_IN_ERROR} more" if len(errors) > _SHOWN_IN_ERROR else ""
         raise VerificationError(
             f"the table {self.table_root} (version {self.version}) breaks the protocol: {shown}{more}. "
-            "Do not write to it before the cause is known.",
+            "Find the cause before you write to the table.",
             table=self.table_root,
             version=self.version,
             findings=errors,
@@ -104,7 +103,7 @@ class VerifyReport:
 
 
 class Findings:
-    """Collects findings, at most ``limit`` of them; that there were more is a finding of its own."""
+    """Collects at most ``limit`` findings; a last finding counts the others."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -128,13 +127,13 @@ class Findings:
 
     @contextmanager
     def guard(self, rule: str, where: str | int) -> Iterator[None]:
-        """What goes wrong inside is a finding: a table may be broken in any way, and the rest is still looked at."""
+        """Turn any exception inside into a finding: a table may be broken in any way, and the rest is still checked."""
         try:
             yield
         except DeltaError as e:
             self.error(rule, where, e.message)
         except Exception as e:
-            self.error(rule, where, f"it cannot be checked, for reading it fails with {type(e).__name__}: {e}.")
+            self.error(rule, where, f"it cannot be checked: reading it fails with {type(e).__name__}: {e}.")
 
     def all(self) -> tuple[Finding, ...]:
         dropped = self._dropped_errors + self._dropped_warnings

@@ -1,4 +1,4 @@
-"""Row ids: each row has one, no two rows have the same, and the high water mark is above all of them.
+"""Row ids: each row has one, they are unique, and none exceeds the high water mark.
 
 Protocol: "Writer Requirements for Row Tracking".
 """
@@ -22,7 +22,7 @@ _RULE = "row-tracking"
 
 
 class _Mark(msgspec.Struct, rename="camel"):
-    """The text of the protocol says ``highWaterMark``; the reference writes and reads the other name."""
+    """The high water mark. The protocol's text says ``highWaterMark``; the reference uses the other name."""
 
     row_id_high_water_mark: int | None = None
     high_water_mark: int | None = None
@@ -39,18 +39,18 @@ def high_water_mark(domain: DomainMetadata | None) -> int | None:
 
 
 class RowTrackingRules:
-    """Remembers which ids each path got, for they are its own for good."""
+    """Remembers the ids of each path, which never change."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        # by path: first id and commit version
+        # path -> first id and commit version
         self._given: dict[str, tuple[int, int | None]] = {}
         # (first, last, path), ascending and disjoint
         self._ranges: list[tuple[int, int, str]] = []
         self._highest = -1
 
     def seed(self, state: TableState) -> None:
-        """Start from a checkpoint."""
+        """Start with the state of a checkpoint."""
         for add in state.live.values():
             if add.base_row_id is not None:
                 self._give(add, add.base_row_id, num_records(add), state.version)
@@ -60,11 +60,11 @@ class RowTrackingRules:
         if not supported:
             for a in actions.adds:
                 if a.base_row_id is not None or a.default_row_commit_version is not None:
-                    # the reference has written such files too, and readers pass over the fields
+                    # the reference has written such files too, and readers ignore the fields
                     self._findings.warning(
                         f"{_RULE}.not-supported",
                         version,
-                        f"{a.path} has row ids, and the feature rowTracking is not there.",
+                        f"{a.path} has row ids, but the protocol does not support rowTracking.",
                     )
                     break
         before = high_water_mark(state.domains.get(ROW_TRACKING_DOMAIN))
@@ -75,7 +75,7 @@ class RowTrackingRules:
         if before is not None and after is not None and after < before:
             self._findings.error(f"{_RULE}.high-water-mark", version, f"it goes back from {before} to {after}.")
         if not supported:
-            # a feature that was dropped and comes back begins anew
+            # a feature that was dropped and added again starts from the beginning
             self._given, self._ranges, self._highest = {}, [], -1
             return
         if view.properties.row_tracking_suspended and not view.properties.row_tracking:
@@ -84,7 +84,7 @@ class RowTrackingRules:
             self._check_add(a, before, version)
         if self._highest >= 0 and (after is None or after < self._highest):
             self._findings.error(
-                f"{_RULE}.high-water-mark", version, f"it is {after}, and the row id {self._highest} has been given."
+                f"{_RULE}.high-water-mark", version, f"it is {after}, but the row id {self._highest} is in use."
             )
         for r in actions.removes:
             given = self._given.get(path_key(r.path))
@@ -92,7 +92,7 @@ class RowTrackingRules:
                 self._findings.error(
                     f"{_RULE}.changed",
                     version,
-                    f"{r.path} is removed with the base row id {r.base_row_id}, and has {given[0]}.",
+                    f"{r.path} is removed with the base row id {r.base_row_id}, but has {given[0]}.",
                 )
 
     def _check_add(self, add: AddFile, mark: int | None, version: int) -> None:
@@ -108,31 +108,33 @@ class RowTrackingRules:
         if given is not None:
             if base != given[0]:
                 self._findings.error(
-                    f"{_RULE}.changed", version, f"{add.path} had the base row id {given[0]}, and is added with {base}."
+                    f"{_RULE}.changed", version, f"{add.path} had the base row id {given[0]}, but is added with {base}."
                 )
             if given[1] is not None and commit is not None and commit != given[1]:
                 self._findings.error(
                     f"{_RULE}.changed",
                     version,
-                    f"{add.path} is of commit version {given[1]}, and is added with {commit}.",
+                    f"{add.path} has the commit version {given[1]}, but is added with {commit}.",
                 )
             return
         if commit is not None and commit != version:
             self._findings.error(
-                f"{_RULE}.commit-version", version, f"{add.path} is new, and has defaultRowCommitVersion {commit}."
+                f"{_RULE}.commit-version", version, f"{add.path} is new, but has defaultRowCommitVersion {commit}."
             )
         if mark is not None and base <= mark:
             self._findings.warning(
                 f"{_RULE}.base",
                 version,
-                f"{add.path} has the base row id {base}, and up to {mark} they were given or reserved.",
+                f"{add.path} has the base row id {base}, but ids up to {mark} are in use or reserved.",
             )
         self._give(add, base, num_records(add), version)
 
     def _give(self, add: AddFile, base: int, rows: int | None, version: int) -> None:
         self._given[path_key(add.path)] = base, add.default_row_commit_version
         if rows is None:
-            self._findings.warning(f"{_RULE}.rows", version, f"{add.path} has row ids and no numRecords: not compared.")
+            self._findings.warning(
+                f"{_RULE}.rows", version, f"{add.path} has row ids, but no numRecords: they were not compared."
+            )
             return
         if rows <= 0:
             return
@@ -151,10 +153,10 @@ class RowTrackingRules:
         self._highest = max(self._highest, last)
 
     def enabled(self, actions: Actions, state: TableState, version: int) -> None:
-        """Row tracking is switched on in this commit: every file of the table has ids from now on."""
+        """Check that every file has ids in the commit that enables row tracking."""
         gone = {file_key(r) for r in actions.removes} | {file_key(a) for a in actions.adds}
         for key, add in state.live.items():
             if key not in gone and (add.base_row_id is None or add.default_row_commit_version is None):
                 self._findings.error(
-                    f"{_RULE}.missing", version, f"row tracking is switched on, and {add.path} has no ids."
+                    f"{_RULE}.missing", version, f"row tracking is enabled, but {add.path} has no row ids."
                 )

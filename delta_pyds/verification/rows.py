@@ -1,4 +1,4 @@
-"""Rows against what the table demands of each: NOT NULL, lengths, constraints, generated columns.
+"""Rows against the rules of the table: NOT NULL, lengths, constraints, generated columns.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
@@ -47,9 +47,9 @@ class _Constraint:
 
 
 class RowChecks:
-    """Holds rows against the rules of one view; a rule that cannot be evaluated here is a warning, once.
+    """Checks rows against the rules of one view. A rule that cannot be evaluated is one warning.
 
-    ``time_zone``: that of the sessions which wrote the table; None where it is not known: a row may be right in any.
+    ``time_zone``: of the sessions that wrote the table. None if unknown: then a row must be right in some zone.
     """
 
     def __init__(self, view: TableView, findings: Findings, time_zone: str | None = None) -> None:
@@ -64,7 +64,7 @@ class RowChecks:
         self._constraints = list(self._parsed())
 
     def check(self, rows: pa.RecordBatch, path: str) -> None:
-        """``rows``: the live ones, with the table's columns; a partition column may be left out."""
+        """Check the live rows, which have the table's columns; a partition column may be missing."""
         if not rows.num_rows:
             return
         for f in self._view.columns:
@@ -92,7 +92,7 @@ class RowChecks:
             self._findings.error(
                 "rows.length",
                 path,
-                f"{'.'.join(names)} holds a text of {longest} characters, and {length} are allowed.",
+                f"{'.'.join(names)} holds a text of {longest} characters, but {length} are allowed.",
             )
 
     # --- expressions
@@ -105,9 +105,9 @@ class RowChecks:
                 self._not_checked(name, text, e.message)
                 continue
             if not bound.deterministic:
-                self._not_checked(name, text, "it depends on the time of the write")
+                self._not_checked(name, text, "its value depends on the time of the write")
             elif type_of(bound.expr) != BOOLEAN:
-                self._findings.error("rows.invariant", name, f"the expression {text} is no condition.")
+                self._findings.error("rows.invariant", name, f"the expression {text} is not a condition.")
             elif bound.uses_time_zone and self._time_zone is None:
                 yield _Constraint(name, text, ZonedCondition(partial(self._meaning, text)).holds)
             else:
@@ -161,7 +161,7 @@ def _matches(expr: Expr, rows: pa.RecordBatch) -> pa.BooleanArray:
 
 
 def _inner_nulls(column: pa.Array, data_type: DataType, name: str) -> Iterator[tuple[str, int]]:
-    """Nulls below the top where there must be none, where what is around them is there."""
+    """Nulls in nested fields that must not be null, where the values around them are not null."""
     if isinstance(data_type, StructType):
         present = column.drop_null() if column.null_count else column
         for f in data_type:

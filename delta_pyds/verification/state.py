@@ -1,7 +1,6 @@
-"""The table's state as commits are applied to it, one by one.
+"""The table's state while commits are applied to it.
 
-Invariant: what a version checksum counts is kept up to date with every file,
-so that no version costs a walk over all files.
+Invariant: the numbers of a version checksum are updated with every file, so no version needs a pass over all files.
 
 Protocol: "Action Reconciliation".
 """
@@ -41,7 +40,7 @@ _counts = msgspec.json.Decoder(_Counts)
 
 
 def num_records(file: AddFile) -> int | None:
-    """Rows of the data file, deleted ones included, as its statistics say."""
+    """The rows of the data file by its statistics, deleted ones included."""
     if file.stats is None:
         return None
     try:
@@ -51,7 +50,7 @@ def num_records(file: AddFile) -> int | None:
 
 
 def num_rows(file: AddFile) -> int | None:
-    """Live rows, as the log says."""
+    """The live rows by the log."""
     found = num_records(file)
     if found is None or file.deletion_vector is None:
         return found
@@ -59,7 +58,7 @@ def num_rows(file: AddFile) -> int | None:
 
 
 class SizeHistogram:
-    """Files and bytes per bin of sizes."""
+    """Files and bytes by bin of size."""
 
     def __init__(self, boundaries: Sequence[int], files: Iterable[AddFile]) -> None:
         self.boundaries = list(boundaries)
@@ -75,7 +74,7 @@ class SizeHistogram:
 
 
 class TableState:
-    """A version of the table. ``complete``: everything up to it was there and could be read."""
+    """A version of the table. ``complete``: all versions up to it exist and were read."""
 
     def __init__(self) -> None:
         self.version = -1
@@ -98,7 +97,7 @@ class TableState:
 
     @property
     def view(self) -> TableView:
-        """What protocol and metadata mean."""
+        """Protocol and metadata, parsed."""
         if self._view is None:
             self._view = view_of(self.protocol, self.metadata)
         return self._view
@@ -107,13 +106,13 @@ class TableState:
         return {name: d for name, d in self.domains.items() if not d.removed}
 
     def histogram(self, boundaries: Sequence[int]) -> SizeHistogram:
-        """Of all live files; kept up to date from then on as long as the boundaries stay."""
+        """The histogram of all live files, which is updated until other boundaries are asked for."""
         if self._histogram is None or self._histogram.boundaries != list(boundaries):
             self._histogram = SizeHistogram(boundaries, self.live.values())
         return self._histogram
 
     def apply(self, actions: Actions, version: int) -> None:
-        """Become the next version."""
+        """Apply a commit and become the next version."""
         self.version = version
         for remove in actions.removes:
             key = file_key(remove)

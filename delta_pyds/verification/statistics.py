@@ -1,7 +1,7 @@
-"""Statistics of one file against its rows, for every column that they mention.
+"""Statistics of one file against its rows, for every column in the statistics.
 
-Strings may be cut, timestamps are cut to milliseconds, NaN may be left out of
-a maximum; whatever else is not as the protocol says is a finding.
+Strings may be truncated, timestamps are truncated to milliseconds, and a maximum may leave out NaN. Every other
+difference is a finding.
 
 Protocol: "Per-file Statistics".
 """
@@ -26,13 +26,13 @@ from delta_pyds.verification.values import Leaf, leaves, parse_statistics, typed
 from delta_pyds.verification.view import FieldAt, fields_of
 
 _MILLISECOND = 1_000
-# bounds of these are not written in a form that the protocol fixes
+# the protocol does not define how bounds of these types are written
 _NO_BOUNDS = ("binary", "variant", "void")
 _CUT = ("string", "timestamp", "timestamp_ntz")
 
 
 class ColumnPaths:
-    """The columns of a schema, and the fields of its structs, by physical path."""
+    """The columns of a schema and the fields of its structs, by physical path."""
 
     def __init__(self, schema: StructType) -> None:
         self.by_physical: dict[Leaf, FieldAt] = {at.physical: at for at in fields_of(schema) if at.in_struct}
@@ -40,7 +40,7 @@ class ColumnPaths:
 
 @dataclass
 class _Column:
-    """What the statistics say of a column, and what the rows say so far."""
+    """The recorded statistics of a column, and those of its rows so far."""
 
     at: FieldAt
     recorded: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class _Column:
 
 
 def _bounds(array: pa.Array) -> tuple[Any, Any, bool] | None:
-    """Minimum and maximum of the values in a form that compares: text as bytes, dates and timestamps as counts."""
+    """Minimum and maximum in a comparable form: text as bytes, dates and timestamps as integers."""
     kind = array.type
     nan = False
     if pt.is_date32(kind):
@@ -89,7 +89,7 @@ def _bounds(array: pa.Array) -> tuple[Any, Any, bool] | None:
 
 
 class StatisticsCheck:
-    """Follows the rows of one file, then tells where the statistics are wrong."""
+    """Reads the rows of one file, then reports wrong statistics."""
 
     def __init__(self, add: AddFile, paths: ColumnPaths, num_rows: int, path: str, findings: Findings) -> None:
         self._path = path
@@ -105,11 +105,11 @@ class StatisticsCheck:
         recorded = tree.get("numRecords")
         if recorded is not None and recorded != num_rows:
             findings.error(
-                "statistics.num-records", path, f"numRecords is {recorded}, and the file has {num_rows} rows."
+                "statistics.num-records", path, f"numRecords is {recorded}, but the file has {num_rows} rows."
             )
         for kind in ("minValues", "maxValues", "nullCount"):
             for leaf, value in leaves(tree.get(kind)):
-                # a column that the table has no more
+                # a dropped column
                 if (at := paths.by_physical.get(leaf)) is not None:
                     self._columns.setdefault(leaf, _Column(at)).recorded[kind] = value
 
@@ -124,7 +124,7 @@ class StatisticsCheck:
             if "nullCount" in column.recorded:
                 self._check_nulls(column, column.recorded["nullCount"])
             if not column.values:
-                continue  # bounds carry no information
+                continue  # the bounds have no information
             for kind in ("minValues", "maxValues"):
                 if kind in column.recorded:
                     self._check_bound(column, kind, column.recorded[kind])
@@ -139,12 +139,12 @@ class StatisticsCheck:
         elif self._tight:
             allowed = {column.nulls, column.physical_nulls} if self._has_vector else {column.nulls}
             if recorded not in allowed:
-                self._error("null-count", f"nullCount of {name} is {recorded}, and {column.nulls} rows are null.")
+                self._error("null-count", f"nullCount of {name} is {recorded}, but {column.nulls} rows are null.")
         elif recorded == 0 and column.nulls:
-            self._error("null-count", f"nullCount of {name} is 0, and {column.nulls} rows are null.")
+            self._error("null-count", f"nullCount of {name} is 0, but {column.nulls} rows are null.")
         elif recorded == self._num_rows and column.values:
             self._error(
-                "null-count", f"nullCount of {name} is that of all rows, and {column.values} rows are not null."
+                "null-count", f"nullCount of {name} says that all rows are null, but {column.values} rows are not null."
             )
 
     def _check_bound(self, column: _Column, kind: str, recorded: Any) -> None:
@@ -152,14 +152,14 @@ class StatisticsCheck:
         if isinstance(data_type, PrimitiveType) and data_type.name in _NO_BOUNDS:
             return
         if data_type == TIMESTAMP and isinstance(recorded, str) and not _has_zone(recorded):
-            return  # it says too little
+            return  # a truncated bound, or one of an unknown form
         if not isinstance(data_type, (PrimitiveType, DecimalType)):
-            self._error("value", f"{kind} has a value for {name}, which has parts.")
+            self._error("value", f"{kind} has a value for {name}, which is not a primitive column.")
             return
         try:
             stat = typed(recorded, data_type)
         except ValueError:
-            self._error("value", f"{kind} of {name} is {recorded!r}, which is no value of its type.")
+            self._error("value", f"{kind} of {name} is {recorded!r}, which is not a value of its type.")
             return
         is_minimum = kind == "minValues"
         if isinstance(stat, float):
@@ -173,7 +173,7 @@ class StatisticsCheck:
                     "statistics.rounded", self._path, f"{kind} of {name} is {recorded}, rounded from {shown}."
                 )
                 return
-            self._error("bound", f"{kind} of {name} is {recorded!r}, and there is {shown}.")
+            self._error("bound", f"{kind} of {name} is {recorded!r}, but a row has {shown}.")
         elif self._tight and not tight:
             self._loose(column, kind, recorded, shown)
 
@@ -189,41 +189,41 @@ class StatisticsCheck:
             return
         if math.isnan(stat):
             if is_minimum:
-                self._error("bound", f"{kind} of {name} is NaN, and there is {actual}.")
+                self._error("bound", f"{kind} of {name} is NaN, but a row has {actual}.")
             elif not column.has_nan and self._tight:
                 self._loose(column, kind, "NaN", actual)
             return
         if not is_minimum and column.has_nan:
             self._nan_left_out(kind, name)
         if data_type == FLOAT or TYPE_CHANGES in column.at.field.metadata:
-            # it was printed from the float, which may be on either side of it as a double
+            # it was printed from a float, which as a double may be above or below
             stat, actual = _single(stat), _single(actual)
         if stat == actual:
             return
         if (stat > actual) if is_minimum else (stat < actual):
-            self._error("bound", f"{kind} of {name} is {stat}, and there is {actual}.")
+            self._error("bound", f"{kind} of {name} is {stat}, but a row has {actual}.")
         elif self._tight:
             self._loose(column, kind, stat, actual)
 
     def _loose(self, column: _Column, kind: str, recorded: Any, actual: Any) -> None:
-        """A bound that no row has, though the bounds are said to be tight.
+        """Report a bound that no row has, although the statistics have tight bounds.
 
-        Programs answer MIN and MAX from bounds of files without deletion vectors, but not for what may be cut.
+        Programs answer MIN and MAX by bounds of files without deletion vectors, except for types that may be cut.
         """
         data_type = column.at.field.data_type
         cut = isinstance(data_type, PrimitiveType) and data_type.name in _CUT
         report = self._findings.warning if cut or self._has_vector else self._findings.error
-        message = f"{kind} of {column.at.name} is {recorded!r}, and the bound is {actual}."
+        message = f"{kind} of {column.at.name} is {recorded!r}, but the value in the rows is {actual}."
         report("statistics.not-tight", self._path, message)
 
     def _nan_left_out(self, kind: str, name: str) -> None:
         self._findings.warning(
-            "statistics.nan", self._path, f"{kind} of {name} is a number, and there is NaN, which is greater."
+            "statistics.nan", self._path, f"{kind} of {name} is a number, but a row has NaN, which is greater."
         )
 
 
 def _compare(stat: Any, actual: Any, data_type: DataType, is_minimum: bool) -> tuple[bool, bool, Any]:
-    """(sound, tight, the actual bound for messages)."""
+    """Compare a bound. Returns: whether it is sound, whether it is tight, and the actual bound for messages."""
     if isinstance(stat, str):
         text = stat.encode("utf-8", "surrogatepass")
         shown = actual.decode("utf-8", "replace")

@@ -1,16 +1,16 @@
-"""Whole numbers that should all differ, across files."""
+"""Integers that must be unique across files."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# 8 bytes each; with more of them only the extremes are kept
+# 8 bytes each; of more values only the extremes are kept
 _MOST = 20_000_000
 
 
 class UniqueValues:
-    """Counts values that occur again. Beyond 20 million values duplicates are not looked for."""
+    """Counts repeated values, of at most 20 million values."""
 
     def __init__(self) -> None:
         self._chunks: list[pa.Array] = []
@@ -33,7 +33,7 @@ class UniqueValues:
             self._chunks.append(values)
 
     def duplicates(self) -> int:
-        """How many values are there besides the distinct ones. To be asked when all values are in."""
+        """The number of values minus the number of distinct ones, once all values are in."""
         if self._duplicates is None:
             values = pa.chunked_array(self._chunks, pa.int64())
             self._duplicates = len(values) - len(pc.unique(values))

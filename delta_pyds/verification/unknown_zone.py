@@ -1,8 +1,7 @@
-"""Conditions whose meaning depends on the time zone of the session that wrote the rows, which no table records.
+"""Conditions that depend on the time zone of the session that wrote the rows, which no table records.
 
-A row keeps such a condition if there is a time zone in which it is true: any
-region, or any offset from UTC of whole quarters of an hour. So a value that is
-right for whoever wrote it is never reported, and one that is right nowhere is.
+A row satisfies such a condition if it is true in some time zone: any region, or any offset from UTC by whole quarters
+of an hour. So a value that was right for its writer is never reported, and a value that is right in no zone always is.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from delta_pyds.columnar.evaluate import matches
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Expr
 
-# zones are looked for that fit some of so many rows; what fits none of them is broken
+# zones are tried on so many rows; a row that fits no zone is broken
 _SAMPLE = 500
 _QUARTERS_WEST, _QUARTERS_EAST = 12 * 4, 14 * 4
 
 
 @lru_cache(maxsize=1)
 def _zones() -> tuple[str, ...]:
-    """All that a session may have been in, the likely ones first."""
+    """All time zones of sessions, the likely ones first."""
     quarters = sorted(range(-_QUARTERS_WEST, _QUARTERS_EAST + 1), key=abs)
     offsets = [f"{'-' if q < 0 else '+'}{abs(q) // 4:02d}:{abs(q) % 4 * 15:02d}" for q in quarters if q]
     regions = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
@@ -33,16 +32,16 @@ def _zones() -> tuple[str, ...]:
 
 
 class ZonedCondition:
-    """Holds rows against a condition in any time zone. ``bind`` gives its meaning in one."""
+    """Checks rows against a condition in any time zone. ``bind``: returns the expression for one zone."""
 
     def __init__(self, bind: Callable[[str], Expr]) -> None:
         self._bind = lru_cache(maxsize=None)(bind)
         self._known = ["UTC"]
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """For each row whether there is a time zone in which the condition is true of it; no nulls.
+        """For each row, whether the condition is true in some time zone; without nulls.
 
-        Raises: DeltaError where it cannot be evaluated in any of them.
+        Raises: DeltaError if it cannot be evaluated in any of them.
         """
         result = self._in_zones(rows, iter(self._known))
         while result.true_count < len(result):
@@ -51,7 +50,7 @@ class ZonedCondition:
             zone = next((zone for zone in _zones() if zone not in self._known and self._fits(zone, sample)), None)
             if zone is None:
                 return result
-            # one file is of one session, and one table often of one zone
+            # a file was written by one session, and often all files of a table in one zone
             self._known.insert(0, zone)
             result = pc.or_(result, self._in_zones(rows, iter([zone])))
         return result
@@ -65,7 +64,7 @@ class ZonedCondition:
             try:
                 result = pc.or_(result, matches(self._bind(zone), rows, rows.num_rows))
             except ExpressionError as e:
-                # no such zone on this machine, or clocks that no one can compute with
+                # the zone is missing on this machine, or its rules cannot be computed
                 if e.code != "INVALID_TIMEZONE":
                     raise
             if result.true_count == len(result):

@@ -1,4 +1,4 @@
-"""Values in statistics: how the log writes them, and when two ways of writing say the same.
+"""Values in statistics: their forms in the log, and equality of two forms.
 
 Protocol: "Per-file Statistics".
 """
@@ -20,14 +20,14 @@ from delta_pyds.protocol.temporal import TimeZone, parse_date, parse_timestamp, 
 Leaf = tuple[str, ...]
 
 _UTC = TimeZone("UTC")
-# more than any integer or decimal of a table has
+# more digits than any integer or decimal of a table has
 _MAX_DIGITS = 40
 _INTEGERS = ("byte", "short", "integer", "long")
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "inf": math.inf, "-inf": -math.inf}
 
 
 def parse_statistics(text: str) -> dict[str, Any] | None:
-    """The object; numbers with a point as Decimal, so that none is rounded. None when it is no object."""
+    """The parsed object, with decimals unrounded; None if the text is not a JSON object."""
     try:
         value = load_json(text, parse_float=Decimal, parse_constant=float)
     except InvalidJSONError:
@@ -36,7 +36,7 @@ def parse_statistics(text: str) -> dict[str, Any] | None:
 
 
 def leaves(tree: Any) -> Iterator[tuple[Leaf, Any]]:
-    """Every value that is no object and not null, by its path; of any depth."""
+    """All values at any depth that are neither objects nor null, by their paths."""
     pending: list[tuple[Leaf, Any]] = [((), tree)]
     while pending:
         path, value = pending.pop()
@@ -47,9 +47,9 @@ def leaves(tree: Any) -> Iterator[tuple[Leaf, Any]]:
 
 
 def typed(value: Any, data_type: DataType) -> Any:
-    """A value of the JSON as one that compares: dates are days, timestamps microseconds.
+    """A value of the JSON in a comparable form: dates are days, timestamps microseconds.
 
-    Raises: ValueError when it is no value of the type.
+    Raises: ValueError if it is not a value of the type.
     """
     try:
         if isinstance(data_type, DecimalType):
@@ -60,7 +60,7 @@ def typed(value: Any, data_type: DataType) -> Any:
         name = data_type.name if isinstance(data_type, PrimitiveType) else ""
         if name in _INTEGERS:
             number = Decimal(str(value))
-            # int() of 1e999999999 would not come back
+            # int() of 1e999999999 would not return
             if isinstance(value, bool) or not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS or number != int(number):
                 raise ValueError(value)
             return int(number)
@@ -89,14 +89,14 @@ def typed(value: Any, data_type: DataType) -> Any:
 
 
 def same(recorded: Any, parsed: Any) -> bool:
-    """Whether a value of the JSON and one of ``stats_parsed`` say the same.
+    """Whether a value of the JSON and one of ``stats_parsed`` are equal.
 
-    ``parsed`` has dates as days and timestamps as microseconds; the JSON cuts timestamps to milliseconds.
+    ``parsed`` has dates as days and timestamps as microseconds; the JSON truncates timestamps to milliseconds.
     """
     try:
         return _same(recorded, parsed)
     except (ValueError, TypeError, ArithmeticError):
-        # a list, or a number that no column holds
+        # a list, or a number that fits no column
         return False
 
 
@@ -136,7 +136,7 @@ def _single(value: float) -> float:
 
 
 def to_json(values: Mapping[Leaf, Any], kinds: Mapping[Leaf, str]) -> str:
-    """Statistics as JSON out of ``stats_parsed``. ``kinds``: ``date`` or ``timestamp`` of the leaves that are one."""
+    """Statistics as JSON from ``stats_parsed``. ``kinds``: the leaves that are a ``date`` or a ``timestamp``."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
         node = tree

@@ -1,6 +1,6 @@
-"""``verify``: does the table keep every promise of the protocol?
+"""``verify``: check a table against every rule of the protocol.
 
-Protocol: all of it; each rule is in the module of its subject in ``verification``.
+Protocol: all of it. Each rule is in the module of its subject.
 """
 
 from __future__ import annotations
@@ -35,26 +35,32 @@ def verify(
     max_findings: int = 1000,
     time_zone: str | None = None,
 ) -> VerifyReport:
-    """Derive every invariant of the protocol anew from the table's files, and report what does not hold.
+    """Check a table against every rule of the protocol, and report the rules that it breaks.
 
-    The whole log that is still there is read, once: commits, checkpoints,
-    compactions, checksums. With ``data`` so is every data file of the latest
-    version, batch by batch, and held against its statistics, its deletion
-    vector, the schema and the constraints; so are the types of change in the
-    change data files that are still there. Memory grows with the number of
-    live files and of change data files. Nothing is written.
+    The whole log is read once: commits, checkpoints, compactions, checksums. With ``data`` every data file of the
+    latest version is read too, in batches, and compared with its statistics, its deletion vector, the schema and the
+    constraints; so are the change types of change data files. Memory grows with the number of live files and of change
+    data files. Nothing is written. A file that cannot be read is a finding, not an exception.
 
-    ``table``, ``catalog``: as ``load_snapshot`` takes them; then what the catalog says is held against the log too.
-    ``time_zone``: that of the sessions which wrote the table, for constraints and generated columns that depend on
-    it, such as ``CAST(ts AS DATE)``. A table does not record it: without it a row is right if it is so in any zone.
+    Args:
+        path: The table.
+        table: Instead of a path, the name of the table in ``catalog``.
+        catalog: The catalog that manages the table; its commits are compared with the log too.
+        storage_options: Options of the store.
+        data: Whether to read data files.
+        max_findings: The most findings that the report lists.
+        time_zone: Of the sessions that wrote the table, for constraints and generated columns that depend on it, such
+            as ``CAST(ts AS DATE)``. A table does not record it. Without it, a row must be right in some zone.
+
+    Returns: A report. ``report.ok`` is false if there is an error; ``print(report)`` lists the findings.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        CatalogError: The catalog failed.
+        ExpressionError: The time zone is unknown.
 
     >>> print(delta_pyds.verify("/data/events"))
     >>> delta_pyds.verify("/data/events", data=False).raise_for_errors()
-
-    Returns: a report; ``report.ok`` is false if there is an error, ``print(report)`` lists what was found.
-        What cannot be read is a finding, never an exception.
-    Raises: TableNotFoundError where there is no table; what the catalog raises; ExpressionError for a time zone that
-        there is not.
     """
     if time_zone is not None:
         TimeZone(time_zone)
@@ -76,12 +82,12 @@ def verify(
         findings.warning(
             "protocol.catalog-managed",
             walk.version,
-            "a catalog manages the table: its newest commits are not seen here.",
+            "a catalog manages the table: name the catalog to check the newest commits, too.",
         )
     checked = walk.checked
     if data:
         if walk.state is None:
-            findings.warning("files.not-checked", walk.version, "what files the table has cannot be told from its log.")
+            findings.warning("files.not-checked", walk.version, "the log does not give the files of the table.")
         else:
             from delta_pyds.verification.change_data import check_change_data
             from delta_pyds.verification.files import FileChecks

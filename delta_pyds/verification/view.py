@@ -1,4 +1,4 @@
-"""What protocol and metadata of one version mean, as far as they can be read; nothing here raises."""
+"""Protocol and metadata of one version, parsed as far as possible. Invariant: nothing here raises."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NO_COLUMNS = StructType(())
 
 @dataclass(frozen=True)
 class FieldAt:
-    """A field at any depth. ``path``: logical names, with ``element``, ``key`` and ``value`` for what has none.
+    """A field at any depth. ``path``: logical names, with ``element``, ``key`` and ``value`` in arrays and maps.
 
-    ``physical``: the same by physical names. ``in_struct``: no array and no map is around it.
+    ``physical``: the path by physical names. ``in_struct``: it is not inside of an array or a map.
     """
 
     path: tuple[str, ...]
@@ -47,10 +47,10 @@ class FieldAt:
 
 @dataclass(frozen=True)
 class TableView:
-    """``schema`` is None when it cannot be read, ``properties`` then are the defaults.
+    """The parsed protocol and metadata.
 
-    ``schema`` has physical names and ids only where column mapping is on.
-    ``partition_fields``: those partition columns that the schema has.
+    ``schema``: None if it cannot be read; then ``properties`` are the defaults. It has physical names and ids only with
+    column mapping. ``partition_fields``: the partition columns that exist in the schema.
     """
 
     protocol: Protocol | None
@@ -73,7 +73,7 @@ class TableView:
 
     @property
     def data_schema(self) -> StructType:
-        """The columns that data files hold."""
+        """The columns of data files."""
         partitions = {f.name for f in self.partition_fields}
         return StructType(tuple(f for f in self.columns if f.name not in partitions))
 
@@ -82,7 +82,7 @@ class TableView:
 
 
 def supports(protocol: Protocol, feature: str) -> bool:
-    """Whether a table with this protocol has the feature: listed, or implied by its versions."""
+    """Whether the protocol has the feature: it is listed, or implied by the versions."""
     for name in (feature, *_PREVIEWS.get(feature, ())):
         known = FEATURES.get(name)
         listed = name in (protocol.writer_features or ())
@@ -134,7 +134,7 @@ def _unmapped(f: StructField) -> StructField:
 
 
 def column_id(field: StructField) -> int | None:
-    """The column mapping id; None where there is none, or one that is no number, which is a finding of the metadata."""
+    """The column mapping id; None if it is missing or not a number, which is a finding of the metadata."""
     try:
         return field.field_id
     except ProtocolError:
@@ -142,7 +142,7 @@ def column_id(field: StructField) -> int | None:
 
 
 def fields_of(schema: StructType) -> Iterator[FieldAt]:
-    """Every field at every depth, outer ones first."""
+    """All fields at all depths, outer ones first."""
     yield from _fields(schema, (), (), True)
 
 

@@ -357,7 +357,7 @@ def test_widening_needs_the_feature_and_its_trace(tmp_path: Path) -> None:
     t = make(tmp_path / "trace", {"a": "integer"}, features=(["typeWidening"], []))
     t.append([{"a": 1}])
     t.commit([t.metadata({"a": "long"})])
-    assert "delta.typeChanges in its metadata does not say" in messages(t)
+    assert "delta.typeChanges in its metadata does not record" in messages(t)
     t.commit(
         [t.metadata(struct(field("a", "double", **{"delta.typeChanges": [{"fromType": "byte", "toType": "long"}]})))]
     )
