@@ -94,8 +94,8 @@ def test_every_row_is_read(spark: SparkSession, table: TableBuilder, scheme: str
 
 def test_why_its_own_parquet_reader_is_not_taken_is_said(spark: SparkSession, table: TableBuilder) -> None:
     report = delta_pyds.explain(delta_pyds.read(spark, f"file://{table.path}"))
-    assert report.engine == "arrow" and "not seen to read Parquet files as Spark does" in report.reasons[0]
-    with pytest.raises(UnsupportedOperationError, match="not seen to read Parquet files as Spark does"):
+    assert report.engine == "arrow" and "does not read Parquet files as Spark does" in report.reasons[0]
+    with pytest.raises(UnsupportedOperationError, match="does not read Parquet files as Spark does"):
         delta_pyds.read(spark, f"file://{table.path}", engine="native")
 
 

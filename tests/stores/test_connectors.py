@@ -119,7 +119,7 @@ def test_s3a_reads_what_we_read_or_nothing() -> None:
         reads.read("another server", table, options, set={"fs.s3a.endpoint": other})
         reads.read("kept connection", table, {**options, "endpoint_url": other})
         reads.run()
-    reads.by_python("no settings", "S3A asks https://s3.amazonaws.com, and the table is at http://127.0.0.1", rows)
+    reads.by_python("no settings", "S3A asks https://s3.amazonaws.com, but the table is at http://127.0.0.1", rows)
     reads.by_python("no credentials", "set spark.hadoop.fs.s3a.access.key", rows)
     found_everywhere(reads, rows)
     reads.by_python("another server", f"S3A asks {other}", without(rows, 1, 2))
@@ -161,10 +161,10 @@ def test_abfs_reads_what_we_read_or_nothing(tmp_path: Path) -> None:
         reads.read("named", secure, named, set={"fs.azure.abfs.endpoint": "", "fs.azure.always.use.https": "true"})
         reads.run(**environment)
     left = without(rows, 1, 2)
-    reads.by_python("no settings", f"ABFS asks http://{blobs}, and the table is at {one}/{ACCOUNT}", rows)
+    reads.by_python("no settings", f"ABFS asks http://{blobs}, but the table is at {one}/{ACCOUNT}", rows)
     reads.by_python("no credentials", f"set spark.hadoop.fs.azure.account.key.{ACCOUNTS_HOST}", rows)
     found_everywhere(reads, rows)
-    reads.by_python("abfss", f"ABFS asks https://{one.partition('//')[2]}, and the table is at {one}", left)
+    reads.by_python("abfss", f"ABFS asks https://{one.partition('//')[2]}, but the table is at {one}", left)
     for name in ("wasb", "az"):
         reads.by_python(name, "give it as abfss://container@account.dfs.core.windows.net", left)
     reads.by_python("another server", f"ABFS asks {other}", left)
@@ -199,7 +199,7 @@ def test_gcs_reads_what_we_read_or_nothing() -> None:
     left = without(rows, 1, 2)
     reads.by_python("no class", f"set spark.hadoop.fs.gs.impl to {GCS_CLASS}", rows)
     for name in ("no settings", "another client"):
-        reads.by_python(name, f"GCS asks https://{GOOGLES_HOST}, and the table is at {one}", rows)
+        reads.by_python(name, f"GCS asks https://{GOOGLES_HOST}, but the table is at {one}", rows)
     reads.by_python("no credentials", "set spark.hadoop.fs.gs.auth.type", rows)
     reads.by_python(
         "sizes",
@@ -231,7 +231,7 @@ def test_the_connector_that_hadoop_has_for_google(tmp_path: Path) -> None:
         reads.read("no credentials", table, options)
         read_everywhere(reads, table, options, set={"fs.gs.auth.type": "USER_CREDENTIALS"})
         reads.run(**environment)
-    reads.by_python("another place", f"hadoop-gcp asks https://{GOOGLES_HOST}, and the table is at {url}", rows)
+    reads.by_python("another place", f"hadoop-gcp asks https://{GOOGLES_HOST}, but the table is at {url}", rows)
     reads.by_python("no credentials", "set spark.hadoop.fs.gs.auth.type", rows)
     found_everywhere(reads, rows)
     assert ("POST", "/token") in faults.asked

@@ -1,9 +1,8 @@
-"""Columns as the files have them, to columns as the table has them.
+"""Columns of files, converted to columns of the table.
 
-Invariant: a filter or a selection of nested fields on the result reaches the
-Parquet reader, but for values whose Parquet statistics do not mean what Spark's
-comparisons mean: those of floating point columns. Writers leave NaN out of a
-maximum although Spark's NaN is the greatest value, and dictionaries and bloom filters tell 0.0 from -0.0.
+Invariant: filters and selections of nested fields reach the Parquet reader, except for floating point columns. Their
+Parquet statistics do not fit Spark's comparisons: writers leave NaN out of a maximum, although it is Spark's greatest
+value, and dictionaries and bloom filters distinguish 0.0 from -0.0.
 
 Protocol: "Column Mapping".
 """
@@ -35,13 +34,13 @@ _ROOT = "c"
 
 
 def spark_type(data_type: DataType) -> spark_types.DataType:
-    """The type as Spark's, nulls allowed throughout, without metadata."""
+    """The type as Spark's, nullable at all depths, without metadata."""
     plain = change_fields(_as_schema(nullable_throughout(data_type)), lambda f: StructField(f.name, f.data_type, True))
     return spark_types.StructType.fromJson(type_to_json(plain)).fields[0].dataType
 
 
 def physical_type(data_type: DataType) -> DataType:
-    """The type with the names that the files have at every depth."""
+    """The type with physical names at all depths."""
     renamed = change_fields(_as_schema(data_type), lambda f: StructField(f.physical_name, f.data_type, f.nullable))
     return renamed.fields[0].data_type
 
@@ -51,20 +50,20 @@ def _as_schema(data_type: DataType) -> StructType:
 
 
 def from_file(column: Column, data_type: DataType) -> Column:
-    """A column with physical names and the statistics of a file, as a column of the table's type ``data_type``."""
+    """A column of a file, with physical names, converted to the table's type ``data_type``."""
     if is_plain(data_type):
         return column
     if data_type in (FLOAT, DOUBLE):
-        # the same value, but no longer a plain column that a filter could be handed down for
+        # the same value, but not a plain column, so Spark pushes no filter on it down
         return F.nanvl(column, F.lit(float("nan")).cast(display(data_type)))
     if isinstance(data_type, StructType):
         return _struct(column, data_type)
-    # filters do not go into arrays and maps; a cast goes by position
+    # filters do not reach into arrays and maps; a cast matches by position
     return column.cast(spark_type(data_type))
 
 
 def is_plain(data_type: DataType) -> bool:
-    """Whether nothing has to be done for a column of a file to be one of the table."""
+    """Whether a column of a file needs no conversion."""
     if isinstance(data_type, StructType):
         return all(f.physical_name == f.name and is_plain(f.data_type) for f in data_type)
     if isinstance(data_type, (ArrayType, MapType)):
@@ -73,7 +72,7 @@ def is_plain(data_type: DataType) -> bool:
 
 
 def _struct(column: Column, data_type: StructType) -> Column:
-    """The struct with its fields replaced one by one, which leaves nulls null and lets Spark prune the others."""
+    """The struct with each field replaced: nulls stay null, and Spark can prune fields."""
     old = {f.physical_name.lower() for f in data_type}
     renamed = [f for f in data_type if f.physical_name != f.name]
     fields = {f.name: from_file(column.getField(f.physical_name), f.data_type) for f in data_type}
@@ -85,14 +84,14 @@ def _struct(column: Column, data_type: StructType) -> Column:
 
 
 def nested(column: Column, path: Sequence[str]) -> Column:
-    """A field of a column of the table."""
+    """A nested field of a column of the table."""
     for name in path:
         column = column.getField(name)
     return column
 
 
 def output(column: Column, have: DataType, want: DataType) -> Column:
-    """A column of the table with just the nested fields that are wanted."""
+    """A column of the table with the wanted nested fields only."""
     if spark_type(have) == spark_type(want):
         return column
     assert isinstance(have, StructType)

@@ -1,8 +1,8 @@
-"""Whether Spark's own connector for a store reads the very objects that this package reads.
+"""Whether Spark's own connector for a store reads the same objects as this package.
 
-Invariant: nothing is read through a connector that was not seen to have the newest file of the log as it is, at the
-endpoint that this package asks. Credentials are the session's own: none is put into its settings, for it keeps a
-connection to a bucket for all its queries.
+Invariant: a connector is used only after it has returned the newest file of the log unchanged, from the endpoint that
+this package asks. Credentials are the session's own. This package puts no credentials into its settings, because Spark
+keeps one connection to a bucket for all queries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from delta_pyds.storage.object_store import ObjectStorage
 from delta_pyds.storage.resolve import CATALOG_OPTIONS, scheme_of
 from delta_pyds.table.scan.scan import Scan
 
-# The beginning of a commit has its transaction's id.
+# The first bytes of a commit hold its transaction's id.
 _COMPARED_BYTES = 4096
 _AMAZON = re.compile(r"(?:.*\.)?amazonaws\.com(\.cn)?")
 _GOOGLE = "https://storage.googleapis.com"
@@ -36,10 +36,10 @@ _PROVIDER_PATH = "hadoop.security.credential.provider.path"
 
 @dataclass(frozen=True)
 class _Kind:
-    """``endpoint``: where the connector asks for what is at a URL, by a Hadoop configuration.
+    """A connector. ``endpoint``: the endpoint that it asks for a URL, by a Hadoop configuration.
 
-    ``credentials``: settings of which one is there where the session has credentials of its own; ``{authority}`` and
-    ``{host}`` are of the table's URL. ``cannot_read``: what of the settings the connector stops at, as a sentence.
+    ``credentials``: settings of which at least one exists if the session has credentials of its own; ``{authority}``
+    and ``{host}`` are of the table's URL. ``cannot_read``: a setting that the connector cannot read, as a sentence.
     """
 
     name: str
@@ -52,13 +52,13 @@ class _Kind:
 
 
 class NoConnectorError(Exception):
-    """The scan is not for a connector of this session; the message is a reason, as part of a sentence."""
+    """No connector of this session can read the scan. The message is a reason, as part of a sentence."""
 
 
 def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
-    """The name of the connector that reads the table's objects for Spark; empty where no store is known.
+    """The name of the connector that reads the table's objects for Spark; empty for other file systems.
 
-    Raises: NoConnectorError, which says what is missing.
+    Raises: NoConnectorError, whose message names what is missing.
     """
     root, storage = scan.snapshot.table_root, scan.snapshot.storage
     scheme = scheme_of(root)
@@ -68,16 +68,16 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
     given = [name for name in scan.state.storage_options if not name.startswith(CATALOG_OPTIONS)]
     if kinds is None:
         if given:
-            raise NoConnectorError("storage options are given, which Spark's own reader does not take")
-        return ""  # such as hdfs: the path says all
+            raise NoConnectorError("storage options are given, which Spark's own reader does not use")
+        return ""  # such as hdfs: the path alone decides
     if remote:
-        raise NoConnectorError("through Spark Connect, it is not seen which store the server's connector reads")
+        raise NoConnectorError("through Spark Connect, the store that the server's connector reads is unknown")
     if not isinstance(storage, ObjectStorage):
-        raise NoConnectorError("the storage is opened by rules of its own, which Spark's connector does not know")
+        raise NoConnectorError("the storage is opened by custom rules, which Spark's connector does not know")
     path = spark_path(root)
     if protocol_of(scheme) == "abfs" and not _NAMES_ACCOUNT.match(path):
         raise NoConnectorError(
-            "Spark's connector ABFS takes no such path: give it as abfss://container@account.dfs.core.windows.net/..."
+            "Spark's connector ABFS does not take this path: give it as abfss://container@account.dfs.core.windows.net/..."
         )
     session: Any = spark
     try:
@@ -87,18 +87,18 @@ def connector_of(spark: SparkSession, scan: Scan, *, remote: bool) -> str:
         _check_same(session, files, kind, scan.snapshot.segment, storage)
     except NoConnectorError:
         raise
-    except Exception as error:  # the JVM's, whatever it is
-        raise NoConnectorError(f"Spark's connector for {scheme}:// cannot be asked: {_say(error)}") from error
+    except Exception as error:  # any exception of the JVM
+        raise NoConnectorError(f"Spark's connector for {scheme}:// fails: {_say(error)}") from error
     return kind.name
 
 
 def _kind_of(session: Any, kinds: tuple[_Kind, ...], scheme: str, settings: Any) -> _Kind:
-    """Of these the one that the session reads the scheme by."""
+    """The kind by which the session reads the scheme."""
     try:
         name = session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings).getName()
     except Exception as error:
         for kind in kinds:
-            # a later Hadoop names another class for the scheme than that of the connector which is there
+            # a later Hadoop names another class for the scheme than that of the installed connector
             if settings.getClassByNameOrNull(kind.classes[0]) is not None:
                 raise NoConnectorError(
                     f"Spark does not know its connector {kind.name}: set spark.hadoop.fs.{scheme}.impl to "
@@ -109,24 +109,24 @@ def _kind_of(session: Any, kinds: tuple[_Kind, ...], scheme: str, settings: Any)
     for kind in kinds:
         if name in kind.classes:
             return kind
-    raise NoConnectorError(f"the session reads {scheme}:// by {name}, which is not known")
+    raise NoConnectorError(f"the session reads {scheme}:// by {name}, which delta_pyds does not know")
 
 
 def _opened(session: Any, kind: _Kind, root: str, settings: Any, endpoint: str, *, with_options: bool) -> Any:
-    """Hadoop's file system of the session for the table, which is at the endpoint."""
-    # before anything is asked at a place where the table is not
+    """The session's Hadoop file system for the table."""
+    # before another endpoint than the table's gets a request
     _check_endpoint(kind, settings, root, endpoint)
     authority = _authority(root)
     names = [name.format(authority=authority, host=authority.rpartition("@")[2]) for name in kind.credentials]
     if with_options and not any(_is_set(settings, name) for name in names):
         raise NoConnectorError(
-            "storage options are given, and the session has no credentials of its own for Spark's connector: set "
+            "storage options are given, but the session has no credentials of its own for Spark's connector: set "
             f"spark.hadoop.{names[0]}"
         )
     if unread := kind.cannot_read(settings):
         raise NoConnectorError(unread)
     files = session._jvm.org.apache.hadoop.fs.Path(root).getFileSystem(settings)
-    # one that was opened before has the settings of then
+    # a cached file system has the settings of the time when it was opened
     _check_endpoint(kind, files.getConf(), root, endpoint)
     return files
 
@@ -135,15 +135,15 @@ def _check_endpoint(kind: _Kind, settings: Any, root: str, endpoint: str) -> Non
     found = kind.endpoint(settings, root)
     if not _is_same_place(found, endpoint):
         raise NoConnectorError(
-            f"Spark's connector {kind.name} asks {found}, and the table is at {endpoint}: {kind.endpoint_remedy}"
+            f"Spark's connector {kind.name} asks {found}, but the table is at {endpoint}: {kind.endpoint_remedy}"
         )
 
 
 def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, storage: ObjectStorage) -> None:
-    """Whether the connector sees the newest file of the log as we do."""
+    """Check that the connector returns the newest file of the log unchanged."""
     newest = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
     if newest is None:
-        raise NoConnectorError("no file of the log is left to compare")
+        raise NoConnectorError("the log has no file to compare")
     expected = storage.read(newest.path, 0, _COMPARED_BYTES)
     path = session._jvm.org.apache.hadoop.fs.Path(spark_path(newest.path))
     if files.getFileStatus(path).getLen() == newest.size_bytes:
@@ -154,11 +154,11 @@ def _check_same(session: Any, files: Any, kind: _Kind, segment: LogSegment, stor
             stream.close()
         if found == expected:
             return
-    raise NoConnectorError(f"Spark's connector {kind.name} does not have {newest.path!r} as it is in the table")
+    raise NoConnectorError(f"Spark's connector {kind.name} does not return {newest.path!r} as it is in the table")
 
 
 def _is_set(settings: Any, name: str) -> bool:
-    """Whether somebody set it: what Hadoop itself brings does not count."""
+    """Whether the user set it: Hadoop's own defaults do not count."""
     sources = settings.getPropertySources(name) or ()
     return settings.get(name) is not None and "core-default.xml" not in list(sources)
 
@@ -167,7 +167,7 @@ def _is_same_place(one: str, other: str) -> bool:
     first, second = urlsplit(one), urlsplit(other)
     amazon = [_AMAZON.fullmatch(url.hostname or "") for url in (first, second)]
     if all(amazon):
-        # a bucket's name is one bucket's, in all regions of a partition
+        # a bucket's name is unique in all regions of a partition
         return amazon[0][1] == amazon[1][1] and first.scheme == second.scheme  # type: ignore[index]
     return _origin(first) == _origin(second)
 
@@ -191,21 +191,21 @@ def _of_azure(settings: Any, root: str) -> str:
     host = _authority(root).rpartition("@")[2]
 
     def setting(name: str) -> str:
-        # what is set for the account goes before what is set for all, and where it is empty, too
+        # a setting for the account precedes the general one, even if it is empty
         found = settings.get(f"{name}.{host}")
         return str((settings.get(name) if found is None else found) or "").strip()
 
     secure = root.startswith("abfss:") or settings.getBoolean("fs.azure.always.use.https", True)
     secure = secure or setting("fs.azure.account.auth.type").lower() == "oauth"
-    # an emulator's; without a port it is not looked at
+    # of an emulator; ignored without a port
     elsewhere = setting("fs.azure.abfs.endpoint")
-    # the account's blobs have another name of the same server
+    # the account's blobs have another host name of the same server
     place = elsewhere if ":" in elsewhere else host.replace(".dfs.", ".blob.", 1)
     return f"http{'s' if secure else ''}://{place}"
 
 
 def _of_google(settings: Any, _: str) -> str:
-    # the client of gRPC asks Google, whatever is set
+    # the gRPC client always asks Google
     by_http = (settings.get("fs.gs.client.type") or _HTTP_CLIENT).strip().upper() == _HTTP_CLIENT
     return (by_http and settings.get("fs.gs.storage.root.url")) or _GOOGLE
 
@@ -215,18 +215,17 @@ def _always_of_google(*_: Any) -> str:
 
 
 def _sizes_with_a_unit(settings: Any) -> str:
-    """Hadoop 3.5 brings settings of ``fs.gs`` for a connector of its own, which writes sizes otherwise."""
+    """Find a size that this connector cannot read: Hadoop 3.5 has ``fs.gs`` settings for its own, with other units."""
     found = (settings.get(_BLOCK_SIZE) or "").strip()
     if not found or found.isdigit():
         return ""
     return (
-        f"Spark's connector GCS does not read {_BLOCK_SIZE} as Hadoop has it ({found}): set "
-        f"spark.hadoop.{_BLOCK_SIZE} 67108864"
+        f"Spark's connector GCS does not read Hadoop's {_BLOCK_SIZE} ({found}): set spark.hadoop.{_BLOCK_SIZE} 67108864"
     )
 
 
 def _say(error: Exception) -> str:
-    """The first line of what the JVM says, without the class in front."""
+    """The first line of an error of the JVM, without the class."""
     cause = getattr(error, "java_exception", None)
     text = cause.toString() if cause is not None else error.message if isinstance(error, DeltaError) else str(error)
     return without_secrets((text.strip().splitlines() or [type(error).__name__])[0])
@@ -251,7 +250,7 @@ _ABFS = _Kind(
     ),
     "org.apache.hadoop:hadoop-azure of its Hadoop's version (spark.jars.packages)",
     _of_azure,
-    "for another place than the account's, give the path as abfs:// and set spark.hadoop.fs.azure.abfs.endpoint",
+    "for another endpoint than the account's, give the path as abfs:// and set spark.hadoop.fs.azure.abfs.endpoint",
     (
         "fs.azure.account.key.{host}", "fs.azure.account.key", "fs.azure.account.auth.type.{host}",
         "fs.azure.account.auth.type", _PROVIDER_PATH,
@@ -262,13 +261,13 @@ _HADOOP_GCP = _Kind(
     ("org.apache.hadoop.fs.gs.GoogleHadoopFileSystem",),
     "org.apache.hadoop:hadoop-gcp of its Hadoop's version (spark.jars.packages)",
     _always_of_google,
-    "it can be told no other, but com.google.cloud.bigdataoss:gcs-connector can",
+    "its endpoint cannot be set, but that of com.google.cloud.bigdataoss:gcs-connector can",
     ("fs.gs.auth.type",),
 )
 _GCS = _Kind(
     "GCS",
     ("com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",),
-    "com.google.cloud.bigdataoss:gcs-connector, its JAR called shaded (spark.jars)",
+    "com.google.cloud.bigdataoss:gcs-connector, the shaded JAR (spark.jars)",
     _of_google,
     "set spark.hadoop.fs.gs.storage.root.url",
     ("fs.gs.auth.type", "google.cloud.auth.type"),

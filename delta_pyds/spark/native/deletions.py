@@ -1,7 +1,7 @@
-"""Deletion vectors as words of 64 bits, which Spark's built-in functions can look into.
+"""Deletion vectors as words of 64 bits, which Spark's built-in functions can read.
 
-Invariant: bit ``i & 63`` of word ``i >> 6`` is set if and only if row ``i`` of
-the file is deleted; rows behind the last word are live.
+Invariant: bit ``i & 63`` of word ``i >> 6`` is set if and only if row ``i`` of the file is deleted. Rows after the last
+word are live.
 
 Protocol: "Deletion Vectors".
 """
@@ -19,7 +19,7 @@ _WORD = 64
 
 
 def deleted_words(storage: Storage, table_root: str, file: ScanFile, num_rows: int) -> pa.Array:
-    """The deletion vector of a file of that many rows, as an array of int64, no longer than it needs to be.
+    """The deletion vector of a file with ``num_rows`` rows, as the shortest array of int64.
 
     Raises: DeletionVectorError, FileNotFoundInStorageError.
     """
@@ -29,6 +29,6 @@ def deleted_words(storage: Storage, table_root: str, file: ScanFile, num_rows: i
     if not deleted.positions:
         return pa.array([], pa.int64())
     words = deleted.positions.max() // _WORD + 1
-    # inverting gives an array of its own, which begins at a byte
+    # inverting makes a new array, which begins at a byte
     bits = pc.invert(deleted.live(0, words * _WORD))
     return pa.Array.from_buffers(pa.int64(), words, [None, bits.buffers()[1]])

@@ -1,8 +1,7 @@
-"""Whether Spark's own Parquet reader is certain to return the rows of a scan.
+"""Whether Spark's own Parquet reader returns exactly the rows of a scan.
 
-Invariant: what is not known to be read the same is a reason against it. The
-decision needs no Spark: a session comes in as a ``SessionDescription``. Reasons
-are parts of a sentence ("the table has variant columns"), for people.
+Invariant: everything that is not known to be read the same is a reason against it. The decision needs no Spark: a
+session is given as a ``SessionDescription``. A reason is part of a sentence ("the table has variant columns").
 
 Protocol: "Column Mapping", "Variant Data Type", "Row Tracking".
 """
@@ -27,12 +26,12 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanState
 
-# Spark lists each file by itself, and keeps what it finds: measured up to that many on a disk, 0.2 ms of CPU each. The
-# Python source needs more than that to read the least file. In a store nothing was measured, and answers are slow.
+# Spark lists each file by itself and caches the result. On a disk, up to so many files were measured at 0.2 ms of CPU
+# each; the Python source needs more to read the smallest file. Stores were not measured, and their answers are slow.
 MAX_FILES = 100_000
 MAX_FILES_IN_A_STORE = 1_000
 
-# Types whose values Spark reads as we do, or fails, whatever the file holds.
+# Types that Spark reads as delta_pyds does, or fails to read, for any content of a file.
 _LEAVES = frozenset(
     (
         "string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp",
@@ -40,14 +39,14 @@ _LEAVES = frozenset(
     )
 )  # fmt: skip
 _CHAR = re.compile(r"(?<!var)char\s*\(", re.IGNORECASE)
-# Under such names Spark, or this package, keeps what is known of the file itself.
+# Names of columns in which Spark or this package has metadata of the file.
 _METADATA_COLUMN = "_metadata"
 RESERVED_PREFIX = "_deltapy_"
 _INTERNAL_PREFIXES = ("_tmp_metadata_", RESERVED_PREFIX)
 
-# Settings that no option of a single read can stand in for, and what they must be for the result to be the table's.
-# `spark.sql.parquet.fieldId.read.enabled` is none of them, which the reference turns on in every session that it is
-# used in: Spark matches by id those fields alone that are asked for with one, and ours never are.
+# Settings that no option of a read can replace, with the values that give the table's rows.
+# `spark.sql.parquet.fieldId.read.enabled`, which the reference turns on in every session, does not matter: Spark
+# matches only those fields by id that are requested with an id, and delta_pyds requests none.
 REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.parquet.binaryAsString": "false",
@@ -65,11 +64,10 @@ TIME_ZONE = "spark.sql.session.timeZone"
 
 @dataclass(frozen=True)
 class SessionDescription:
-    """What of a session can change what its Parquet reader returns.
+    """The parts of a session that can change the rows of its Parquet reader.
 
-    ``settings``: of ``REQUIRED_SETTINGS``, ``V1_SOURCES`` and ``TIME_ZONE``, as the session has them;
-    one that is missing has its default. ``remote``: Spark Connect, where files are read by another
-    machine than the one that plans.
+    ``settings``: the session's values of ``REQUIRED_SETTINGS``, ``V1_SOURCES`` and ``TIME_ZONE``; a missing one has its
+    default. ``remote``: whether the session is one of Spark Connect, where another machine reads the files.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -79,22 +77,22 @@ class SessionDescription:
 def reasons_against(
     scan: ScanState, session: SessionDescription, *, uses_time_zone: bool, sure_of_files: bool
 ) -> tuple[str, ...]:
-    """Why this scan is not for Spark's own reader, as far as schema, options and session tell; empty if it is.
+    """The reasons against Spark's own reader in schema, options and session; empty if it can read the scan.
 
-    ``uses_time_zone``: the predicate's meaning depends on ``scan.time_zone``. ``sure_of_files``: somebody
-    vouches that a remote Spark sees the same files under the same paths.
+    ``uses_time_zone``: whether the predicate depends on ``scan.time_zone``. ``sure_of_files``: whether the caller
+    guarantees that a remote Spark sees the same files under the same paths.
     """
     return (*_of_options(scan, uses_time_zone, session), *_of_session(scan, session, sure_of_files), *_of_columns(scan))
 
 
 def _of_options(scan: ScanState, uses_time_zone: bool, session: SessionDescription) -> Iterator[str]:
     if scan.row_position:
-        yield "row positions are asked for"
+        yield "row positions are requested"
     if scan.row_ids is not None:
-        yield "row ids are asked for"
+        yield "row ids are requested"
     zone = session.settings.get(TIME_ZONE, scan.time_zone)
     if uses_time_zone and zone != scan.time_zone:
-        yield f"where is meant in the time zone {scan.time_zone}, and the session's is {zone}"
+        yield f"where depends on the time zone {scan.time_zone}, but the session's is {zone}"
 
 
 def _of_session(scan: ScanState, session: SessionDescription, sure_of_files: bool) -> Iterator[str]:
@@ -104,19 +102,19 @@ def _of_session(scan: ScanState, session: SessionDescription, sure_of_files: boo
             yield f"{key} is {found}"
     sources = session.settings.get(V1_SOURCES, "parquet").lower().split(",")
     if "parquet" not in {name.strip() for name in sources}:
-        yield f"{V1_SOURCES} is without parquet"
+        yield f"{V1_SOURCES} does not list parquet"
     if session.remote and not sure_of_files and scheme_of(scan.table_root) == "file":
         yield "through Spark Connect, a local path may be another table on the server"
 
 
 def _of_columns(scan: ScanState) -> Iterator[str]:
     if scan.column_mapping_mode == "id":
-        yield "columns are mapped by id, which Spark does only for a whole session"
+        yield "columns are mapped by id, which Spark can do only for a whole session"
     folded: dict[str, str] = {}
     for f in unique_fields(scan):
         name = f.physical_name
         if name.lower().startswith(_INTERNAL_PREFIXES) or name.lower() == _METADATA_COLUMN:
-            yield f"the column '{f.name}' has a name that is used for something else"
+            yield f"the column '{f.name}' has a reserved name"
         if name.lower() in folded:
             yield f"the columns '{folded[name.lower()]}' and '{f.name}' differ in case only"
         folded[name.lower()] = f.name
@@ -124,17 +122,17 @@ def _of_columns(scan: ScanState) -> Iterator[str]:
             yield from _of_char(f, f.name)
             continue
         if f.data_type == VOID:
-            continue  # it is null in every row, and not read
+            continue  # a void column is null in every row and not read
         yield from _of_field(f, f.name)
 
 
 def most_files(scan: ScanState) -> int:
-    """How many files Spark's own reader is given at most."""
+    """The most files for Spark's own reader."""
     return MAX_FILES if scheme_of(scan.table_root) == "file" else MAX_FILES_IN_A_STORE
 
 
 def unique_fields(scan: ScanState) -> tuple[StructField, ...]:
-    """The columns that are returned or that the predicate looks at, each once, those returned first."""
+    """The columns of the output and of the predicate, each once, those of the output first."""
     names = set(scan.output.names)
     return (*scan.output, *(f for f in scan.inputs if f.name not in names))
 

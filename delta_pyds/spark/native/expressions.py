@@ -1,7 +1,6 @@
 """A bound predicate as a column of Spark: the same tree, node by node.
 
-Invariant: every part has the type that it was bound to, so no rule or setting
-of the session takes part in what it means.
+Invariant: every part has the type that it was bound to, so no rule or setting of the session changes its meaning.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from delta_pyds.expr.nodes import (
 from delta_pyds.protocol.schema import PrimitiveType, display
 from delta_pyds.protocol.temporal import show_timestamp
 
-# some seconds of calls to Spark's driver
+# more parts would take seconds of calls to Spark's driver
 MAX_PARTS = 5_000
 
 _COMPARE: dict[str, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
@@ -46,14 +45,14 @@ _COMPARE: dict[str, Callable[[SparkColumn, SparkColumn], SparkColumn]] = {
 
 
 def quoted(*path: str) -> str:
-    """The name of a column or nested field as Spark's functions take it."""
+    """The quoted name of a column or nested field, for Spark's functions."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
 def to_column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn | None:
-    """The predicate over the columns that ``resolve`` gives.
+    """The predicate over the columns that ``resolve`` returns.
 
-    None where it has a part without a counterpart, or so many that telling Spark would take longer than reading.
+    None if a part has no counterpart in Spark, or if it has so many parts that building it takes longer than reading.
     """
     if _size(expr) > MAX_PARTS:
         return None
@@ -64,7 +63,7 @@ def to_column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> 
 
 
 class _NoCounterpartError(Exception):
-    """A part of an expression that predicates do not have."""
+    """A part of an expression has no counterpart in Spark's predicates."""
 
 
 def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> SparkColumn:
@@ -92,7 +91,7 @@ def _column(expr: Expr, resolve: Callable[[tuple[str, ...]], SparkColumn]) -> Sp
 
 
 def _joined(join: Callable[[SparkColumn, SparkColumn], SparkColumn], parts: list[SparkColumn]) -> SparkColumn:
-    """As a tree of little depth: Spark walks it by recursion."""
+    """Join the parts as a balanced tree, because Spark walks it by recursion."""
     while len(parts) > 1:
         pairs = zip(parts[0::2], parts[1::2], strict=False)
         parts = [*(join(one, other) for one, other in pairs), *parts[len(parts) // 2 * 2 :]]
@@ -100,7 +99,7 @@ def _joined(join: Callable[[SparkColumn, SparkColumn], SparkColumn], parts: list
 
 
 def _size(expr: Expr) -> int:
-    """Columns and constants of Spark that the predicate becomes, each of which costs calls to Spark's driver."""
+    """The number of Spark columns and constants in the predicate; each costs calls to Spark's driver."""
     total, pending = 0, [expr]
     while pending:
         node = pending.pop()
@@ -110,11 +109,11 @@ def _size(expr: Expr) -> int:
 
 
 def literal(constant: Literal) -> SparkColumn:
-    """A constant of exactly its type; Spark folds the conversion away before it plans."""
+    """A constant of exactly its type. Spark folds the conversion before it plans."""
     value, data_type = constant.value, constant.data_type
     if value is None or not isinstance(data_type, PrimitiveType):
         return F.lit(value).cast(display(data_type))
-    # numbers since 1970, because Python's dates end where Spark's do not
+    # integers since 1970, because Spark has dates that Python does not have
     if data_type.name == "date":
         return F.date_from_unix_date(F.lit(value).cast("int"))
     if data_type.name == "timestamp":

@@ -1,7 +1,7 @@
 """The files of a scan for Spark's own Parquet reader.
 
-Invariant: each file of the scan is in it once, and what Spark's listing would
-leave out, list twice or take for something else is a reason against it.
+Invariant: each file of the scan occurs once. A file that Spark's listing would leave out, list twice or misread is a
+reason against Spark's reader.
 
 Protocol: "Add File and Remove File", "Partition Value Serialization".
 """
@@ -25,13 +25,13 @@ from delta_pyds.table.transaction.row_counts import row_counts
 from delta_pyds.tasks.scan_file import scan_file
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# Spark takes such names for its own unfinished work and leaves them out.
+# Spark ignores such names as its own unfinished files.
 _HIDDEN = re.compile(r"[_.].*|.*\._COPYING_", re.DOTALL)
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
-# Rows of files with deletion vectors: each takes a bit that is sent to every executor, so these are 64 MB.
+# The most rows in files with deletion vectors: one bit for each row goes to every executor, 64 MB in all.
 MAX_ROWS_WITH_DELETIONS = 1 << 29
-# Texts that Spark's cast and the protocol read as the same value without any doubt.
+# Texts that Spark's cast and the protocol certainly read as the same value.
 _PLAIN_TEXTS = {
     **dict.fromkeys(("byte", "short", "integer", "long"), re.compile(r"-?(0|[1-9][0-9]*)")),
     "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
@@ -44,9 +44,9 @@ _PLAIN_TEXTS = {
 class NativeFiles:
     """The files to read. ``files`` have resolved paths.
 
-    ``hive_columns``: the table's partition columns in the order of the directories, physical names, when
-    the layout of all files says the same as the log; else None.
-    ``num_records``: rows of those with a deletion vector, by position, where the log knows.
+    ``hive_columns``: the physical names of the partition columns in the order of the directories, if the directories of
+    all files name the values of the log; else None. ``num_records``: by position the rows of files with a deletion
+    vector, as far as the log knows them.
     """
 
     files: tuple[ScanFile, ...]
@@ -60,7 +60,7 @@ class NativeFiles:
 
 
 def list_files(scan: Scan, limit: int) -> NativeFiles | None:
-    """The files of the scan; None as soon as they are more than ``limit``.
+    """The files of the scan; None if there are more than ``limit``.
 
     Raises: ProtocolError, DeletionVectorError for a damaged log, and what reading the log raises.
     """
@@ -75,7 +75,7 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
         rows = scan.selection.to_scan_batch(batch.files)
         names = rows.column("path").to_pylist()
         for offset, file in enumerate(to_scan_files(rows, scan.snapshot.table_root)):
-            # a table without the feature should have no vectors, but one may have, and then their rows are not known
+            # a table without the feature may still have deletion vectors, and then their rows are unknown
             if file.deletion_vector is not None and with_vectors:
                 count = row_counts(batch.files.column("stats")[offset].as_py()).num_records
                 if count is not None:
@@ -88,7 +88,7 @@ def list_files(scan: Scan, limit: int) -> NativeFiles | None:
 def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
     """These files of the scan, in their order.
 
-    Raises: ProtocolError for a partition value that is none.
+    Raises: ProtocolError for an invalid partition value.
     """
     files = [scan_file(add, scan.state, add.deletion_vector) for add in adds]
     relative = [None if is_absolute(add.path) else file.path for add, file in zip(adds, files, strict=True)]
@@ -100,24 +100,24 @@ def files_of(scan: Scan, adds: Sequence[AddFile]) -> NativeFiles:
 
 
 def reasons_against_files(files: NativeFiles, scan: ScanState) -> Iterator[str]:
-    """Why Spark would not read exactly these files."""
+    """The reasons why Spark would not read exactly these files."""
     paths = [file.path for file in files.files]
     if hidden := [path for path in paths if _HIDDEN.fullmatch(path.rsplit("/", 1)[-1])]:
         yield f"Spark ignores files with a name like that of '{hidden[0]}'"
     if len({spark_path(path) for path in paths}) < len(paths):
         yield "a file is in the table twice"
     scheme = scheme_of(scan.table_root)
-    # Hadoop wants to look beside it for a checksum, and cannot spell that file's name
+    # Hadoop looks for a checksum file beside it, and cannot build that file's name
     if scheme == "file" and (colons := [path for path in paths if ":" in path.rsplit("/", 1)[-1]]):
         yield f"there is a colon in the name of the local file '{colons[0]}'"
     if strange := [path for path in paths if scheme_of(path) != scheme]:
         yield f"the file '{strange[0]}' is in another file system than the table"
     elif scheme != "file" and (others := [p for p in paths if _bucket(p) != _bucket(scan.table_root)]):
-        # Spark's connector may go elsewhere for that one: what it sees was compared in the table's
+        # Spark's connector may read another bucket elsewhere: only the table's bucket was compared
         yield f"the file '{others[0]}' is in another bucket than the table"
     for i in files.with_deletions:
         if i not in files.num_records:
-            yield f"the log does not say how many rows the file '{paths[i]}' has, of which some are deleted"
+            yield f"the log does not record the number of rows of the file '{paths[i]}', which has deleted rows"
             return
     if sum(files.num_records.values()) > MAX_ROWS_WITH_DELETIONS:
         yield "its deletion vectors are too large to be sent to every executor"
@@ -128,7 +128,7 @@ def _bucket(path: str) -> str:
 
 
 def spark_path(path: str) -> str:
-    """A resolved path as Hadoop spells it: with a scheme, and of the store's own connector."""
+    """A resolved path in Hadoop's form, with the scheme of the store's connector."""
     scheme = scheme_of(path)
     if scheme == "file":
         return "file:" + normalize_table_root(path)
@@ -139,7 +139,7 @@ def spark_path(path: str) -> str:
 
 
 def _hive_columns(scan: Scan, files: Sequence[ScanFile], paths: Sequence[str | None]) -> tuple[str, ...] | None:
-    """The partition columns, when directories name the values that the log has for every one of the files."""
+    """The partition columns, if the directories of all files name the values of the log."""
     configuration = scan.snapshot.configuration
     by_name = {f.name: f for f in configuration.schema}
     columns = [by_name[name] for name in configuration.partition_columns]
@@ -187,7 +187,7 @@ def _unescape(text: str) -> str:
 
 
 def _same(directory: str, text: str | None, data_type: DataType) -> bool:
-    """Whether Spark's reading of the directory's value is the log's value."""
+    """Whether Spark reads the directory's value as the log's value."""
     if text is None or text == "":
         return directory == _HIVE_NULL
     if directory != text or text == _HIVE_NULL or not isinstance(data_type, PrimitiveType):
@@ -195,6 +195,6 @@ def _same(directory: str, text: str | None, data_type: DataType) -> bool:
     plain = _PLAIN_TEXTS.get(data_type.name)
     if plain is None or not plain.fullmatch(text):
         return False
-    # a value that is none of the type's is for the other engine to refuse
+    # the Python source refuses an invalid value
     parse_partition_value(text, data_type)
     return True

@@ -1,12 +1,11 @@
 """Checks of data files for content that Spark's own Parquet reader would refuse or misread.
 
-Invariant: nothing is concluded from one file about another. A footer is read
-once in a process for the same columns, because data files never change.
+Invariant: each file is judged by its own footer. A footer is read once in a process for the same columns, because data
+files never change.
 
-Spark goes by the table's type and not by all that the file says of its own: an
-unsigned or decimal number that a file keeps as an integer it reads as a plain
-integer, nanoseconds and some codecs it does not read. Writers that follow the
-protocol write none of these, but the log does not say who wrote a file.
+Spark reads by the table's type and ignores parts of the file's type. It reads unsigned and decimal numbers that are
+stored as integers as plain integers, and does not read nanoseconds and some codecs. Writers that follow the protocol do
+not write these, but the log does not name the writer of a file.
 """
 
 from __future__ import annotations
@@ -36,21 +35,22 @@ from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"})
-# Footers wait for a disk or a store, and are decoded outside of Python's lock.
+# Reads of footers wait for a disk or a store, and are decoded outside of Python's lock.
 _LOADERS = 16
-# So many are asked for at once: each takes some kilobytes while it waits for its turn.
+# So many are requested at once: each takes some kilobytes while it waits.
 _AT_ONCE = 4_096
-# Layouts of files that are known to be in order; nearly every table has one.
+# Layouts of files without a reason against them; nearly every table has one.
 _MOST_LAYOUTS = 16
-# Files that are known to be in order, each some 300 bytes of memory: the columns, its path and size.
+# Files without a reason against them, each some 300 bytes of memory: the columns, its path and size.
 FILES_IN_ORDER: BoundedCache[tuple[str, str, int], bool] = BoundedCache(200_000)
 
 
 def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> str | None:
-    """What speaks against Spark's reader in the columns that the scan reads of these files, as part of a sentence.
+    """The first reason against Spark's reader in the columns that the scan reads, as part of a sentence.
 
-    None if nothing does: then each of the files is there, and has the size that the log promises.
-    Raises: what opening a data file and finding the table's columns in it raises.
+    None without one: then each of the files exists and has the size of the log.
+
+    Raises: DeltaError for a data file that cannot be opened or lacks columns of the table.
     """
     check = _FooterCheck(storage, state)
     unknown = [file for file in files if (check.columns, file.path, file.size_bytes) not in FILES_IN_ORDER]
@@ -69,7 +69,7 @@ def first_foreign_to_spark(storage: Storage, state: ScanState, files: Sequence[S
 
 @dataclass(frozen=True)
 class _Needed:
-    """Of files of one layout: the leaf columns to read; those that may be null although the table says not."""
+    """For one layout of files: the leaf columns to read, and NOT NULL columns that may hold nulls."""
 
     leaves: Sequence[int]
     not_null: Sequence[Binding]
@@ -81,7 +81,7 @@ class _FooterCheck:
         self._ends = ParquetEnds("footers", state.file_leaves)
         self._state = state
         names = {f.name for f in state.output}
-        # a column that is returned and looked at may be needed in two shapes
+        # a column of both output and predicate may be needed in two shapes
         wanted = [*state.output, *(f for f in state.inputs if f.name not in names or f not in state.output.fields)]
         self._fields = [f for f in wanted if f.physical_name not in state.partition_columns]
         self.columns = repr((state.table_root, type_to_json(StructType(tuple(map(_apart, self._fields))))))
@@ -101,7 +101,7 @@ class _FooterCheck:
                     data.check_names()
                 for binding in bindings:
                     for what in _of_binding(binding):
-                        return f"the data file '{file.path}' keeps {what}"
+                        return f"the data file '{file.path}' stores {what}"
                 needed = _Needed(
                     sorted({leaf for b in bindings for leaf in b.leaves(data.size_of)}),
                     [b for b, f in zip(bindings, self._fields, strict=True) if not f.nullable and _nullable(b, layout)],
@@ -109,7 +109,7 @@ class _FooterCheck:
                 if len(self._layouts) < _MOST_LAYOUTS:
                     self._layouts.append((layout, needed))
             if self._timestamps and (uses_julian_dates(data.key_values) or uses_julian_int96(data.key_values)):
-                # moved by the rules of a zone, which is the JVM's where the file does not say; dates have none
+                # shifted by the rules of a zone, which is the JVM's unless the file names one; dates have no zone
                 return f"the data file '{file.path}' has timestamps of the Julian calendar"
             with Naming(self._state.table_root, file.path):
                 return (
@@ -133,7 +133,7 @@ def _of_codecs(data: DataFile, leaves: Sequence[int]) -> str | None:
 
 
 def _of_statistics(data: DataFile, leaves: Sequence[int]) -> str | None:
-    """Spark's reader would skip rows by them."""
+    """Statistics that contradict each other, by which Spark's reader would skip rows."""
     for group in range(data.metadata.num_row_groups):
         if any(data.footer.chunk(group, leaf).contradicts for leaf in leaves):
             return f"the footer of the data file '{data.path}' has statistics that contradict each other"
@@ -141,13 +141,13 @@ def _of_statistics(data: DataFile, leaves: Sequence[int]) -> str | None:
 
 
 def _nullable(binding: Binding, layout: Any) -> bool:
-    """Whether the layout allows nulls in a column without parts."""
+    """Whether the layout allows nulls in a primitive column."""
     source = binding.source
     return source is not None and not source.children and layout.column(source.first_leaf).max_definition_level > 0
 
 
 def _of_nulls(data: DataFile, not_null: Sequence[Binding]) -> str | None:
-    """The other engine refuses a null there; Spark's would return it."""
+    """Possible nulls in NOT NULL columns: the Python source refuses them, Spark would return them."""
     for binding in not_null:
         assert binding.source is not None
         for group in range(data.metadata.num_row_groups):
@@ -168,13 +168,13 @@ def _of_binding(binding: Binding) -> Iterator[str]:
 
 
 def _is_alike(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether Spark reads values that decode as ``source`` as the same ``target`` as we do."""
+    """Whether Spark converts values that decode as ``source`` to ``target`` as delta_pyds does."""
     if pt.is_dictionary(source):
         source = source.value_type
     if pt.is_timestamp(source) and pt.is_timestamp(target):
-        # an instant is no wall clock time, whatever Spark makes of it
+        # an instant is not a wall clock time, although Spark converts it
         return source.unit in ("us", "ms") and (source.tz is None or target.tz is not None)
     if pt.is_string(target) or pt.is_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_large_string(source) or source == target)
-    # what a column held before its type was widened; Spark does as we do, in filters too
+    # the types before widening; Spark converts them as delta_pyds does, in filters too
     return bool(source == target or (widens_by_the_rfc(source, target) and not pt.is_unsigned_integer(source)))

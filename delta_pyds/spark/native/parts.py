@@ -1,9 +1,8 @@
-"""Which files Spark scans together.
+"""Groups of files that Spark scans together.
 
-What differs from file to file, deletion vectors and partition values that the
-directories do not tell, comes either with a small table that is joined to the
-rows, or as a constant. A constant costs a row next to nothing, and a filter on
-it leaves the files out, but each is a scan of its own.
+Deletion vectors, and partition values that directories do not name, differ from file to file. They are either joined
+to the rows as a small table, or constants. A constant costs a row almost nothing, and a filter on it skips the files,
+but each constant needs a scan of its own.
 """
 
 from __future__ import annotations
@@ -14,20 +13,21 @@ from dataclasses import dataclass
 from delta_pyds.spark.native.files import NativeFiles
 from delta_pyds.tasks.scan_state import ScanState
 
-# Below that many rows, joining them costs less than one scan more.
+# Below so many rows a join costs less than another scan.
 LARGE_FILE_ROWS = 250_000
-# Scans of one DataFrame: each costs 60 ms at the load, and planning in every query.
+# The most scans of one DataFrame: each costs 60 ms at the load, and planning in every query.
 MAX_SCANS = 32
-# Up to so many large files the rows that they save are worth it; more are joined, if that can be done by size.
+# Up to so many large files get scans of their own; more are joined, if their sizes differ.
 FEW_SCANS = 4
 
 
 @dataclass(frozen=True)
 class Part:
-    """``chosen``: positions of the files, all of them with deletion vectors or none.
+    """One group of files.
 
-    ``joined``: what is known of them comes with a table; else they have the same partition values, or directories
-    that tell them, and with a deletion vector there is just one.
+    ``chosen``: positions of the files, which all have deletion vectors or all have none. ``joined``: whether their
+    values are joined as a table. Else the files have equal partition values, or directories that name them, and a file
+    with a deletion vector is alone.
     """
 
     chosen: tuple[int, ...]
@@ -35,7 +35,7 @@ class Part:
 
 
 def parts_of(files: NativeFiles, scan: ScanState) -> list[Part]:
-    """Parts that together have each of the files once."""
+    """The groups; each file is in one of them."""
     deleted = files.with_deletions
     live = sorted(set(range(len(files.files))).difference(deleted))
     parts = _live_parts(files, live, bool(scan.partition_columns) and files.hive_columns is None)

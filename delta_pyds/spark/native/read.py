@@ -1,7 +1,7 @@
-"""Chooses between Spark's own Parquet reader and the Python source.
+"""The choice between Spark's own Parquet reader and the Python source.
 
-Invariant: the first is taken only where nothing speaks against it; what goes
-wrong while finding that out is the Python source's to report, unless the user insists.
+Invariant: Spark's reader is used only if there is no reason against it. The Python source reports errors of planning,
+unless the user demands Spark's reader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = safe_logger(__name__)
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    """What Spark raises when it cannot list files."""
+    """The exceptions of Spark for files that it cannot list."""
     try:
         from py4j.protocol import Py4JJavaError
     except ImportError:  # the client of Spark Connect has no JVM beside it
@@ -51,21 +51,21 @@ SPARK_ERRORS = _spark_errors()
 
 @dataclass(frozen=True)
 class NativeAttempt:
-    """``frame`` is None where the report says why."""
+    """The result of an attempt. ``frame``: None if ``report`` has reasons."""
 
     report: ReadReport
     frame: DataFrame | None = None
 
 
 def describe(spark: SparkSession) -> SessionDescription:
-    """What of the session matters to how it reads Parquet files."""
+    """The parts of the session that change how it reads Parquet files."""
     known = {**REQUIRED_SETTINGS, V1_SOURCES: "parquet"}
     if is_remote(spark):
         # one question to the server for all of them
         found = dict(zip(known, spark.client.get_config_with_defaults(*known.items()), strict=True))
     else:
         found = {key: spark.conf.get(key, default) for key, default in known.items()}
-    # an empty one is one: a list without parquet, for instance
+    # an empty setting counts: for instance a list without parquet
     settings = {key: known[key] if value is None else value for key, value in found.items()}
     return SessionDescription({**settings, TIME_ZONE: spark.conf.get(TIME_ZONE) or ""}, is_remote(spark))
 
@@ -79,12 +79,13 @@ def read_natively(
     sure_of_files: bool = False,
     with_metadata: bool = False,
 ) -> NativeAttempt:
-    """Plan the read and give it to Spark's own reader, if that is certain to return the same rows.
+    """Plan the read for Spark's own reader, if that returns exactly the same rows.
 
-    ``given``: options as the format takes them. ``insist``: the user demands it. ``sure_of_files``: the user's word
-    that a remote Spark sees the same files under this path. ``with_metadata``: as ``native_frame`` has it.
-    Raises: with ``insist`` UnsupportedOperationError naming the reasons, and any DeltaError of planning;
-        without it nothing, for the Python source says better what is wrong.
+    ``given``: options of the format. ``insist``: the user demands Spark's reader. ``sure_of_files``: the user
+    guarantees that a remote Spark sees the same files under this path. ``with_metadata``: see ``native_frame``.
+
+    Raises: with ``insist`` UnsupportedOperationError that names the reasons, and any DeltaError of planning. Without it
+        nothing, because the Python source reports the error better.
     """
     try:
         attempt = _attempt(spark, parse_read_options({**given, "path": path}), insist or sure_of_files, with_metadata)
@@ -113,7 +114,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, wit
         return NativeAttempt(ReadReport(options.path, "arrow", reasons, version))
 
     if isinstance(scan, ChangeScan):
-        return refused("the change feed is asked for")
+        return refused("the change feed is requested")
     zone = scan.uses_time_zone
     if found := reasons_against(scan.state, session, uses_time_zone=zone, sure_of_files=sure_of_files):
         return refused(*found)
@@ -124,7 +125,7 @@ def _attempt(spark: SparkSession, options: ReadOptions, sure_of_files: bool, wit
     most = most_files(scan.state)
     files = list_files(scan, most)
     if files is None:
-        return refused(f"it has more than {most:,} files to read")
+        return refused(f"the scan has more than {most:,} files")
     require_all_allowed(scan.snapshot.storage, (file.path for file in files.files))
     if found := tuple(reasons_against_files(files, scan.state)):
         return refused(*found)

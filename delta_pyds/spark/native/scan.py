@@ -1,7 +1,7 @@
 """A planned scan as a DataFrame over Spark's own Parquet reader.
 
-Invariant: the DataFrame has the rows of the scan, and nothing in it belongs to
-one query: Spark prunes columns, filters, splits and joins anew for each.
+Invariant: the DataFrame has the rows of the scan, and depends on no query: Spark prunes columns, filters, splits and
+joins for each query again.
 
 Protocol: "Column Mapping", "Deletion Vectors", "Partition Value Serialization".
 """
@@ -37,17 +37,17 @@ from delta_pyds.storage.resolve import normalize_table_root, scheme_of
 from delta_pyds.table.scan.scan import Scan
 from delta_pyds.tasks.changed_rows import FILE_COLUMN, POSITION_COLUMN
 
-# What would otherwise be the session's to decide. Files that do not name their calendar are taken at their word.
+# Options that replace settings of the session. Files without a calendar are read without a shift of dates.
 PINNED_OPTIONS = {
     "mergeSchema": "false",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # names are names: no star or brace in them means anything
+    # stars and braces in names have no meaning
     "__globPaths__": "false",
 }
-# Spark's name of it
+# Spark's name of the hidden column
 METADATA_COLUMN = "_metadata"
 _METADATA = spark_types.StructType(
     [
@@ -66,7 +66,7 @@ _DEFAULT_LISTING = 32
 
 
 class NativeScanError(Exception):
-    """Spark cannot read the scan as it is planned; the message is a reason, as part of a sentence."""
+    """Spark cannot read the planned scan. The message is a reason, as part of a sentence."""
 
 
 def native_frame(
@@ -78,11 +78,11 @@ def native_frame(
     located: bool = False,
     with_metadata: bool = False,
 ) -> DataFrame:
-    """The rows of the scan. The caller made sure that nothing speaks against it.
+    """The rows of the scan. The caller has found no reason against Spark's reader.
 
-    ``remote``: the session is one of Spark Connect. ``located``: two more columns say which row of which file each
-    row is: ``FILE_COLUMN``, the file as Spark's URI of it, and ``POSITION_COLUMN``. ``with_metadata``: and one that is
-    Spark's hidden column of that name.
+    ``remote``: whether the session is one of Spark Connect. ``located``: add ``FILE_COLUMN``, Spark's URI of the file,
+    and ``POSITION_COLUMN``, the position in it. ``with_metadata``: add Spark's hidden column ``_metadata``.
+
     Raises: NativeScanError; what Spark raises when it cannot list the files; DeletionVectorError.
     """
     if not files.files:
@@ -107,17 +107,17 @@ def native_frame(
         rows = rows.filter(condition)
     shown = to_spark(scan.state.output).fields
     if _as_they_are(scan, source, shown):
-        # into a view of what reads files alone Spark would insert, and the log would know nothing of it
+        # Spark would insert into a view of a plain file scan, without a commit in the log
         return rows.select("*")
     hidden = (METADATA_COLUMN,) if with_metadata else ()
     return rows.select(*_outputs(scan, fields, shown, column), *source.location, *hidden)
 
 
 def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.StructField]) -> bool:
-    """Whether the rows of the files have the columns of the scan already.
+    """Whether the rows of the files already have the columns of the scan.
 
-    Selecting all of them would change nothing, and each column costs calls to Spark's driver: of a table with 16
-    columns that was two thirds of a load.
+    A selection of all columns changes nothing, and each column costs calls to Spark's driver: two thirds of a load for
+    a table with 16 columns.
     """
     wanted = scan.state.output
     return (
@@ -131,7 +131,7 @@ def _as_they_are(scan: Scan, source: _Source, shown: Sequence[spark_types.Struct
 
 
 def _column(field: StructField, scan: Scan) -> Column:
-    """A column of the table, of the rows of all parts."""
+    """A column of the table, for the rows of all parts."""
     if field.data_type == VOID:
         return F.lit(None)
     column = F.col(quoted(field.physical_name))
@@ -144,7 +144,7 @@ def _outputs(
     shown: Sequence[spark_types.StructField],
     column: Callable[[str], Column],
 ) -> list[Column]:
-    """The columns of the scan under their own names, with the metadata that the other engine shows."""
+    """The columns of the scan by their names, with the same metadata as the Python source."""
     found = []
     for field, other in zip(scan.state.output, shown, strict=True):
         value = output(column(field.name), fields[field.name].data_type, field.data_type)
@@ -154,8 +154,9 @@ def _outputs(
 
 
 class _Source:
-    """The rows of each part of the files, with the same columns under the files' own names: those of the files,
-    then the partition columns. Every call to Spark's driver takes its time, so what parts share is made once.
+    """The rows of each part, with the same columns by physical names: those of the files, then the partition columns.
+
+    Calls to Spark's driver are slow, so everything that parts share is made once.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class _Source:
         """The rows of a part that are not deleted."""
         first = self._files.files[part.chosen[0]]
         positions = bool(self.location) or first.deletion_vector is not None
-        # Spark reads positions of rows in one of two ways
+        # Spark has two ways to read positions of rows
         frame = self._parquet(part, with_positions=positions and not self.with_metadata)
         if self.with_metadata:
             frame = frame.select("*", self._metadata, F.col(f"{METADATA_COLUMN}.row_index").alias(ROW))
@@ -202,7 +203,7 @@ class _Source:
             not (self._hive or self._partition_names or self.location or self.with_metadata)
             and first.deletion_vector is None
         ):
-            return frame  # it was asked for these columns, and has no others
+            return frame  # the reader has exactly these columns
         columns = [values[n].alias(n) if n in values else self._column(n) for n in self.names]
         if self.location:
             file = self._column(FILE_COLUMN) if part.joined else F.col("_metadata.file_path").alias(FILE_COLUMN)
@@ -213,7 +214,7 @@ class _Source:
 
     @cached_property
     def _metadata(self) -> Column:
-        """As the reference has it: positions of rows where there may be deletion vectors."""
+        """The column ``_metadata``, as in the reference: with row positions if there may be deletion vectors."""
         column = F.col(METADATA_COLUMN)
         if "deletionVectors" in (self._scan.snapshot.protocol.reader_features or ()):
             return column
@@ -230,7 +231,7 @@ class _Source:
         paths = [spark_path(self._files.files[i].path) for i in part.chosen]
         if self._remote or len(paths) <= _DEFAULT_LISTING or scheme_of(self._scan.state.table_root) != "file":
             return reader.parquet(*paths)
-        # Spark would start a job with one task for each file to find its size; on a disk asking costs nothing
+        # for many files Spark starts a job to find their sizes; on a disk the driver finds them faster
         before = self._spark.conf.get(_LISTING)
         self._spark.conf.set(_LISTING, str(len(paths)))
         try:
@@ -245,7 +246,7 @@ class _Source:
             schema = [_field(n, physical_type(types[n])) for n in self._names_in_files]
             if with_positions:
                 schema.append(_field(ROW, LONG))
-            # values that nobody looks at may be of a type that directories do not tell
+            # unused partition values may have a type that Spark does not infer from directories
             schema += [_field(n, types.get(n, STRING)) for n in self._hive]
             verify = "true" if self._scan.state.verify_page_checksums else "false"
             found = self._spark.read.schema(spark_types.StructType(schema)).options(
@@ -255,19 +256,19 @@ class _Source:
                 root = spark_path(self._scan.snapshot.table_root)
                 found = found.options(basePath=root, timeZone=self._scan.state.time_zone)
             else:
-                # a directory called a=b above the table or in it means nothing
+                # a directory named a=b above or in the table has no meaning
                 found = found.option("recursiveFileLookup", "true")
             self._readers[with_positions] = found
         return found
 
     def _spark_names(self, frame: DataFrame, part: Part) -> list[str]:
-        """What Spark calls each of the part's files, in their order.
+        """Spark's names of the part's files, in their order.
 
-        Spark's own spelling of a path is asked for, not guessed: which characters are escaped is Java's to know.
+        Spark is asked for its spelling of a path, because Java decides which characters are escaped.
         """
         found: dict[str, str] = {}
         for name in frame.inputFiles():
-            # the same name has three slashes here and one in the rows
+            # a name has three slashes here and one slash in the rows
             found[normalize_table_root(unquote(name))] = name.replace("file:///", "file:/", 1)
         wanted = [normalize_table_root(self._files.files[i].path) for i in part.chosen]
         missing = [path for path in wanted if path not in found]
@@ -283,7 +284,7 @@ class _Source:
 
 
 def read_fields(scan: Scan) -> tuple[StructField, ...]:
-    """The columns to read, whole where the predicate and the output need different parts of one."""
+    """The columns to read. A column is read whole if predicate and output need different parts of it."""
     output, inputs = ({f.name: f for f in s} for s in (scan.state.output, scan.state.inputs))
     fields = []
     for f in unique_fields(scan.state):

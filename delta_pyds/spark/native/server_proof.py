@@ -1,12 +1,12 @@
-"""Whether what answers on Spark Connect reads Parquet files as Spark does: proved once for a session.
+"""A proof that the server of Spark Connect reads Parquet files as Spark does, once for a session.
 
-Invariant: no row is read natively, and no row to change is looked for, through a server that has not told of one of
-the table's own files what its footer says: how many rows it has, where they stand in it, its size, and which of them a
-deletion vector leaves. Other engines speak the protocol of Spark Connect too, call themselves a version of Spark, and
-return nothing, or something else, for paths and options that mean nothing to them (Sail 0.7 does).
+Invariant: rows are read natively, and rows to change are searched, only through a server that gave the right answers
+about a file of the table: the number of rows, their positions, the size of the file, and the rows that a deletion
+vector leaves. Other engines speak the protocol of Spark Connect too and call themselves a version of Spark. For paths
+and options that they do not know, they return no rows or wrong rows (Sail 0.7 does).
 
-A classic session has Spark itself, and is not asked. The file is one of the table's because no other is sure to be
-where the server reads.
+A classic session has Spark itself and needs no proof. The file is one of the table's, because the server may not see
+any other.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# Files without rows prove nothing. So many footers are looked at for one that has some.
+# Files without rows prove nothing. At most so many footers are read to find one with rows.
 _MOST_FOOTERS = 16
 _NO_SUCH_FILE = "PATH_NOT_FOUND"
-# A deletion vector that holds rows 0 and 2.
+# A deletion vector with the rows 0 and 2.
 _VECTOR = 0b101
-# Of each session of Spark Connect, by the scheme of paths: why it is no Spark, or that it is one (an empty text).
+# For each session of Spark Connect and scheme of paths: why it is not Spark; an empty text if it is.
 _answers: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 def reason_against_server(
     spark: SparkSession, storage: Storage, state: ScanState, files: Sequence[ScanFile]
 ) -> str | None:
-    """Why Spark's own reader is not to be had in this session, as part of a sentence; None if it is.
+    """The reason against Spark's own reader in this session, as part of a sentence; None without one.
 
-    ``files``: of the scan, with resolved paths. One query of one row, once for a session and a scheme of paths.
-    Raises: what opening a data file raises.
+    It takes one query of one row, once for a session and a scheme of paths. ``files``: the files of the scan, with
+    resolved paths.
+
+    Raises: DeltaError for a data file that cannot be opened.
     """
     if not is_remote(spark) or not files:
         return None
@@ -56,25 +58,25 @@ def reason_against_server(
     if scheme not in known:
         found = _file_with_rows(storage, state, files)
         if found is None:
-            return "no file with rows was found that the server of Spark Connect could be tried with"
+            return "the scan has no file with rows to test the server of Spark Connect"
         try:
             known[scheme] = wrong_answer(spark, *found)
         except PySparkException as e:
             if not isinstance(e, AnalysisException) or e.getCondition() == _NO_SUCH_FILE:
-                return _as_reason(_said(e))  # the next file may be there, and the server have come back
+                return _as_reason(_said(e))  # not cached: the next file may exist, or the server may recover
             known[scheme] = _said(e)
     return _as_reason(known[scheme]) if known[scheme] else None
 
 
 def is_no_spark(spark: SparkSession) -> bool:
-    """Whether the server of the session gave an answer that Spark does not give."""
+    """Whether the server of the session gave a wrong answer before."""
     return is_remote(spark) and any(_answers.get(spark, {}).values())
 
 
 def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
-    """What Spark's own reader says of a file that it should not; empty if it says what is so.
+    """The first wrong answer of Spark's own reader about a file; empty if all are right.
 
-    Raises: what Spark raises where it cannot read the file.
+    Raises: Spark's exception if it cannot read the file.
     """
     schema = spark_types.StructType([spark_types.StructField(ROW, spark_types.LongType())])
     told = {
@@ -90,11 +92,11 @@ def wrong_answer(spark: SparkSession, file: ScanFile, num_rows: int) -> str:
         frame = reader.parquet(spark_path(file.path)).select(ROW, METADATA_COLUMN)
         found = tuple(frame.agg(*told.values()).collect()[0])
     wrong = [f"{what} {has}, not {had}" for what, has, had in zip(told, found, expected, strict=True) if has != had]
-    return f"of {file.path} it told {wrong[0]}" if wrong else ""
+    return f"for {file.path} it returned {wrong[0]}" if wrong else ""
 
 
 def _file_with_rows(storage: Storage, state: ScanState, files: Sequence[ScanFile]) -> tuple[ScanFile, int] | None:
-    """The smallest file that has rows, and their number by its footer."""
+    """The smallest file with rows, and their number by its footer."""
     for file in sorted(files, key=lambda file: file.size_bytes)[:_MOST_FOOTERS]:
         ends = ParquetEnds("footers", state.file_leaves)
         with open_data_file(partial(ends.open, storage, file.path, file.size_bytes), state, file) as data:
@@ -104,7 +106,7 @@ def _file_with_rows(storage: Storage, state: ScanState, files: Sequence[ScanFile
 
 
 def _as_reason(why: str) -> str:
-    return f"the server of Spark Connect was not seen to read Parquet files as Spark does: {why}"
+    return f"the server of Spark Connect does not read Parquet files as Spark does: {why}"
 
 
 def _said(error: BaseException) -> str:

@@ -1,8 +1,7 @@
 """Partition values and deleted rows of each file as a small table, which Spark joins to the rows of the files.
 
-One row for each file: Spark's name of it, the partition values, and which rows
-are deleted. Only built-in functions look at it, so that nothing has to be
-installed or registered where Spark runs.
+The table has one row for each file: Spark's name of it, the partition values, and the deleted rows. Only built-in
+functions read it, so nothing needs to be installed or registered where Spark runs.
 
 Protocol: "Partition Value Serialization", "Deletion Vectors".
 """
@@ -34,8 +33,8 @@ from delta_pyds.tasks.scan_state import ScanFile
 
 FILE = f"{RESERVED_PREFIX}file"
 KNOWN = f"{RESERVED_PREFIX}known_file"
-# A column of this name, of type long, is the row's position in its file: Spark's Parquet reader fills it in for its own
-# _metadata.row_index. Asking for it by that name costs a third less, because no struct is made of it for every row.
+# Spark's Parquet reader fills a column of this name and the type long with the row's position, for _metadata.row_index.
+# Reading it by this name costs a third less, because no struct is made for every row.
 ROW = "_tmp_metadata_row_index"
 VECTOR = f"{RESERVED_PREFIX}deleted"
 _VALUE = f"{RESERVED_PREFIX}value_"
@@ -46,10 +45,10 @@ _LOADERS = 8
 
 @dataclass(frozen=True)
 class SideTable:
-    """``table``: a row for each file. ``values``: the partition columns, by physical name, typed.
+    """``table``: a row for each file. ``values``: the typed partition columns, by physical name.
 
-    ``by_size``: no two of the files have one size, so that Spark can look a file up by a number and need not make
-    its name for every row. That each file has the size that the log promises was found when its footer was read.
+    ``by_size``: all sizes differ, so Spark looks a file up by its size and does not build its name for every row. The
+    footers have shown that each file has the size of the log.
     """
 
     table: pa.Table
@@ -59,19 +58,19 @@ class SideTable:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What Spark has to tell of each file: the field of ``_metadata``, and the column that it becomes."""
+        """The field of ``_metadata`` that identifies a file, and the name of its column."""
         return {"file_size": _SIZE} if self.by_size else {"file_path": FILE}
 
     @property
     def condition(self) -> Column:
-        """Which row of the table belongs to a row of the files."""
+        """The condition of the join."""
         return F.col(_SIZE) == F.col(_KNOWN_SIZE) if self.by_size else F.col(FILE) == F.col(KNOWN)
 
     @property
     def is_live(self) -> Column:
-        """True for a row of the joined files that is not deleted; an error for a row of a file that is not known.
+        """True for a row of the joined files that is not deleted; an error for a row of an unknown file.
 
-        Without the error, a file that Spark names in another way would show its deleted rows, or none at all.
+        Without the error, a file with another name in Spark would show its deleted rows, or no rows.
         """
         found = F.concat(F.lit("of "), F.col(_SIZE), F.lit(" bytes")) if self.by_size else F.col(FILE)
         unknown = F.raise_error(F.concat(F.lit("deltapy does not know the data file "), found)).cast("boolean")
@@ -80,15 +79,15 @@ class SideTable:
 
 
 def is_live(words: Column) -> Column:
-    """Whether the words, an array of bigint, leave the row alive; behind the last word every row is.
+    """Whether the row is live by the words, an array of bigint; rows after the last word are live.
 
-    An error where Spark does not say which row of its file it is: else deleted rows would be back.
+    An error if Spark gives no position of the row: otherwise deleted rows would appear again.
     """
     row = F.col(ROW)
     word = F.get(words, F.shiftright(row, 6).cast("int"))
     bit = F.getbit(word, row.bitwiseAND(F.lit(63)).cast("int"))
     live = F.coalesce(bit, F.lit(0).cast("tinyint")) == F.lit(0)
-    unknown = F.raise_error(F.lit("Spark does not tell the positions of rows, which deletion vectors name"))
+    unknown = F.raise_error(F.lit("Spark gave no position of a row, which deletion vectors need"))
     return F.when(row.isNotNull(), live).otherwise(unknown.cast("boolean"))
 
 
@@ -97,7 +96,7 @@ def side_table(
 ) -> SideTable:
     """The table for the files at the positions ``chosen``, which Spark calls ``names``.
 
-    Raises: ProtocolError for a partition value that is none; DeletionVectorError.
+    Raises: ProtocolError for an invalid partition value; DeletionVectorError.
     """
     sizes = [files.files[n].size_bytes for n in chosen]
     columns = {KNOWN: pa.array(names, pa.string()), _KNOWN_SIZE: pa.array(sizes, pa.int64())}
@@ -143,7 +142,7 @@ def vectors(scan: Scan, files: NativeFiles, chosen: Sequence[int]) -> pa.Array:
 
 
 def _sent(values: pa.Array, data_type: DataType, column: Column) -> tuple[pa.Array, Column]:
-    """Values in a form that no time zone touches on its way to Spark, and how to get them back."""
+    """Values in a form that no time zone changes on the way to Spark, and the column that restores them."""
     if pt.is_date(values.type):
         return values.view(pa.int32()), F.date_from_unix_date(column)
     if pt.is_timestamp(values.type) and data_type == PrimitiveType("timestamp"):

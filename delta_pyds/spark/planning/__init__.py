@@ -1,7 +1,7 @@
-"""Options to a snapshot, a scan and its partitions: what planner processes load, and no task.
+"""From options to a snapshot, a scan and its partitions. Planner processes load this package, tasks never.
 
-- ``pinned``: what a load is pinned to
-- ``time_zone``: the time zone of Spark's JVM, for a session whose own is not known
+- ``pinned``: the version of a load
+- ``time_zone``: the time zone of Spark's JVM, if the session's is unknown
 - ``driver``: the snapshot of a read, its scan, and its partitions
 - ``types``: schemas between Spark and the protocol
 - ``extra_columns``: the columns that ``rowPosition`` and ``rowIds`` add

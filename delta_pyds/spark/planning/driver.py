@@ -1,6 +1,6 @@
-"""Planning on the driver's side: options to a snapshot, a scan and its partitions.
+"""Planning on the driver: from options to a snapshot, a scan and its partitions.
 
-Imported by the data source in Spark's planner processes only; executors never load it.
+The data source imports it in Spark's planner processes only; executors never load it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _snapshots: BoundedCache[tuple[LogSegment, str], Snapshot] = BoundedCache(16)
 
 @dataclass(frozen=True)
 class Opened:
-    """A snapshot and the time zone in force.
+    """A snapshot and its time zone.
 
-    ``zone_assumed``: the user named none, so that of Spark's JVM was taken;
-    ``zone_used``: choosing the version depended on it. ``starting_ms``,
-    ``ending_ms``: the timestamps of a change feed or stream, in ms since the epoch.
+    ``zone_assumed``: whether the zone is that of Spark's JVM, because the user named none. ``zone_used``: whether the
+    version depends on it. ``starting_ms``, ``ending_ms``: the timestamps of a change feed or stream, in milliseconds
+    since the epoch.
     """
 
     snapshot: Snapshot
@@ -59,9 +59,9 @@ class Opened:
 
 
 def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opened:
-    """Open the table that the options name, at the version that they name or at the pinned one.
+    """Open the table of the options, at their version or at the pinned one.
 
-    ``path@v12`` and ``path@yyyyMMddHHmmssSSS`` count only where the literal path is no table.
+    ``path@v12`` and ``path@yyyyMMddHHmmssSSS`` name a version only if the literal path is not a table.
     Raises: TableNotFoundError, OptionError, TimeTravelError and what opening a snapshot raises.
     """
     zone = options.time_zone or assumed_time_zone()
@@ -78,7 +78,7 @@ def open_table(options: ReadOptions, pinned_version: int | None = None) -> Opene
         )
     if (version is not None or at is not None) and options.change_feed:
         raise OptionError(
-            f"the path {options.path} names a version, and readChangeFeed reads what changed in a range of versions: "
+            f"the path {options.path} names a version, but readChangeFeed reads the changes of a range of versions: "
             "leave that out of the path. endingVersion and endingTimestamp say where the range ends.",
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
             option="path",
@@ -109,7 +109,7 @@ def _with_times(opened: Opened, options: ReadOptions, rules: TimeZone) -> Opened
 
 
 def located(options: ReadOptions) -> tuple[str, int | None, str | None]:
-    """The table's root, and what the path itself says of version or time."""
+    """The table's root, and the version or time that the path names."""
     literal = normalize_table_root(options.path)
     match = _AT_VERSION.fullmatch(literal) or _AT_TIME.fullmatch(literal)
     if match is None:
@@ -130,7 +130,7 @@ def _spell_out(digits: str) -> str:
 
 
 def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
-    """A snapshot, from the cache when the log's files are the same ones: by name, size, time and generation."""
+    """A snapshot, from the cache if the log's files are the same by name, size, time and generation."""
     storage = table_storage(root, options.storage_options)
     segment = load_segment(storage, root, version)
     options_key = repr(sorted(options.storage_options.items()))
@@ -139,7 +139,7 @@ def _open(root: str, options: ReadOptions, version: int | None) -> Snapshot:
     if snapshot is not None and all(map(is_settled, files)) and snapshot.is_current():
         return snapshot
     snapshot = open_snapshot(storage, root, version, segment)
-    # under the segment that it really stands on, which is another one where a checkpoint was damaged
+    # the key is the segment that was really read, which differs if a checkpoint was damaged
     _snapshots.put((snapshot.segment, options_key), snapshot)
     return snapshot
 
@@ -149,7 +149,7 @@ def plan(
 ) -> Scan | ChangeScan:
     """Plan the scan that the options describe, of rows or of changes.
 
-    ``user_schema``: of the user, or of an entry of Spark's catalog: nobody tells which.
+    ``user_schema``: of the user, or of an entry of Spark's catalog: Spark does not say which.
     """
     check_column_options(options, user_schema)
     if user_schema is not None and not options.change_feed:
@@ -180,9 +180,9 @@ def plan(
 
 
 def output_columns(opened: Opened, options: ReadOptions, configuration: TableConfiguration) -> StructType:
-    """The columns that a load returns. Whether it is a batch or a stream Spark does not say at that time.
+    """The columns of a load. Spark does not say yet whether it is a batch or a stream.
 
-    ``configuration``: what the rows are read with, where it does not depend on a range of versions.
+    ``configuration``: the table's, if it does not depend on a range of versions.
     """
     if not options.change_feed:
         relation = Relation.of(configuration)
@@ -196,7 +196,7 @@ def output_columns(opened: Opened, options: ReadOptions, configuration: TableCon
 def _change_range(opened: Opened, options: ReadOptions) -> ChangeRange:
     if options.starting_version == "latest":
         raise OptionError(
-            "startingVersion=latest is for a stream: spark.read takes the changes of a range of versions, so give "
+            "startingVersion=latest is for streams: spark.read reads the changes of a range of versions, so give "
             "the number of the first.",
             option="startingVersion",
         )
@@ -210,7 +210,7 @@ def _change_range(opened: Opened, options: ReadOptions) -> ChangeRange:
 
 
 def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
-    """Raises: ColumnNotFoundError, UserError (DELTA_READ_SCHEMA_CONFLICT)."""
+    """Check the schema of the user. Raises: ColumnNotFoundError, UserError (DELTA_READ_SCHEMA_CONFLICT)."""
     root = snapshot.table_root
     try:
         match_user_schema(snapshot.schema, user_schema, root)
@@ -218,15 +218,15 @@ def _check_schema(snapshot: Snapshot, user_schema: StructType) -> None:
         raise type(e)(
             f"{e.message} If it is the schema of a table in Spark's catalog, the two differ: ALTER TABLE by plain "
             f"spark.sql changes the catalog alone. Run delta_pyds.sql(spark, 'ALTER TABLE delta.`{root}` ...') for the "
-            "table, and undo in the catalog what was done there alone by the opposite ALTER TABLE. Names that "
-            "delta_pyds.create_table gives follow their tables; called again with if_not_exists=True it mends one.",
+            "table, and undo the change in the catalog by the opposite ALTER TABLE. Names that "
+            "delta_pyds.create_table gives track their tables; call it again with if_not_exists=True to repair one.",
             code=e.code,
             **e.parameters,
         ) from None
 
 
 def check_column_options(options: ReadOptions, user_schema: StructType | None) -> None:
-    """Raises: OptionError where two things choose the columns."""
+    """Raises: OptionError if both a schema and an option choose the columns."""
     if user_schema is not None and options.columns is not None:
         raise OptionError(
             "a schema and the option columns are both given, and both choose columns: give one of them.",
@@ -235,7 +235,7 @@ def check_column_options(options: ReadOptions, user_schema: StructType | None) -
 
 
 def partitions(files: Iterable[pa.RecordBatch], options: ReadOptions) -> list[pa.RecordBatch]:
-    """Files, as rows of ``columnar.scan_files``, packed."""
+    """The partitions: files, as rows of ``columnar.scan_files``, packed."""
     packing = Packing(
         options.max_partition_bytes, options.open_cost_bytes, options.min_partitions or os.cpu_count() or 1
     )
@@ -243,7 +243,7 @@ def partitions(files: Iterable[pa.RecordBatch], options: ReadOptions) -> list[pa
 
 
 def check_same_table(snapshot: Snapshot, table_id: str) -> None:
-    """A DataFrame belongs to the table it was planned on, not to another one at the same path."""
+    """Check that the table is the one that the DataFrame was planned on, not another one at the same path."""
     if snapshot.metadata.id != table_id:
         raise UserError(
             f"the table at {snapshot.table_root} was replaced by another one since the DataFrame was made. "

@@ -1,4 +1,4 @@
-"""The columns that rowPosition and rowIds add to a table's: always last, and never the table's own."""
+"""The columns that rowPosition and rowIds add after the table's columns."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def extra_fields(options: ReadOptions) -> list[StructField]:
 
 
 def user_columns(schema: StructType, options: ReadOptions) -> Columns:
-    """The table's part of a schema that the user gave; what rowPosition and rowIds add must stand at its end."""
+    """The table's part of the user's schema, which must end with the columns of rowPosition and rowIds."""
     extra = extra_fields(options)
     if not extra:
         return from_spark(schema)
     names = [(f.name, f.dataType) for f in extra]
     if [(f.name, f.dataType) for f in schema.fields[-len(extra) :]] != names:
         raise UserError(
-            "a schema was given together with rowPosition or rowIds: it must end with the columns that they add: "
+            "a schema was given with rowPosition or rowIds, so it must end with their columns: "
             f"{', '.join(n for n, _ in names)}.",
             code="DELTA_READ_SCHEMA_CONFLICT",
         )

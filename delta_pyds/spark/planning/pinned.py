@@ -1,4 +1,4 @@
-"""The version that a load is pinned to, so that all of its processes read the same."""
+"""The version of a load, so that all of its processes read the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a load was made at. ``zone_used``: choosing the version depended on the time zone."""
+    """The version of a load. ``zone_used``: whether the version depends on the time zone."""
 
     version: int | None
     table_id: str | None

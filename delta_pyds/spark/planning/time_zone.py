@@ -1,8 +1,7 @@
 """The default session time zone: that of Spark's JVM, determined from outside of the JVM.
 
-Spark tells a planner process no setting. Its session's zone defaults to the
-JVM's, which is: ``-Duser.timezone`` if given, else TZ, else the system's.
-A planner process is a descendant of the driver's JVM and shares its machine.
+A planner process does not get the session's settings. The session's zone defaults to the JVM's: ``-Duser.timezone`` if
+given, else TZ, else the system's. A planner process is a descendant of the driver's JVM on the same machine.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MAX_ANCESTORS = 8
 
 @lru_cache(maxsize=1)
 def assumed_time_zone() -> str:
-    """The zone to take where the user named none; UTC where nothing says otherwise. Found once in a process."""
+    """The zone if the user named none, found once in a process; UTC as the last resort."""
     for name in (_of_java(), os.environ.get("TZ", "").lstrip(":"), _of_system()):
         if name:
             try:
@@ -34,7 +33,7 @@ def assumed_time_zone() -> str:
 
 
 def _of_java() -> str:
-    """What the JVM was told on its command line, or by the variables that every JVM reads."""
+    """The zone on the JVM's command line, or in the variables that every JVM reads."""
     found = [command for pid in _ancestors() if (command := _command(pid)) and "java" in command[0]]
     words = [word for command in found for word in command]
     words += [os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
@@ -63,7 +62,7 @@ def _command(pid: int) -> list[str]:
 
 
 def _of_system() -> str:
-    """The name behind /etc/localtime: of the link, or of the file with the same content, as Java looks for it."""
+    """The name of /etc/localtime: of the link, or of the file with the same content, as Java finds it."""
     try:
         target = str(_LOCALTIME.resolve())
         if "zoneinfo/" in target:

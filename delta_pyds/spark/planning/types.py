@@ -1,4 +1,4 @@
-"""Schemas between Spark and the protocol: both speak the same JSON."""
+"""Conversion of schemas between Spark and the protocol: both have the same JSON."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from delta_pyds.protocol.schema import CURRENT_DEFAULT, StructField, StructType,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Written by Delta writers for Delta writers: a DataFrame that carried them into
-# another table would drag column ids, generation expressions and defaults along.
+# Metadata for Delta writers: a DataFrame that carried it into another table would bring column ids, generation
+# expressions and defaults with it.
 _INTERNAL = ("delta.",)
 _INTERNAL_KEYS = frozenset({CURRENT_DEFAULT, "EXISTS_DEFAULT"})
 
@@ -27,7 +27,7 @@ def to_spark(schema: StructType) -> spark_types.StructType:
 
 
 def describes(schema: pa.Schema, columns: StructType, extra: Sequence[spark_types.StructField]) -> bool:
-    """Whether a schema of Arrow, by which another engine than Spark describes columns, has these names and types."""
+    """Whether an Arrow schema, by which other engines than Spark describe columns, has these names and types."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     given = from_arrow_schema(schema, prefer_timestamp_ntz=True)
@@ -38,7 +38,7 @@ def describes(schema: pa.Schema, columns: StructType, extra: Sequence[spark_type
 def from_spark(schema: spark_types.StructType) -> StructType:
     """A Spark schema as the protocol's.
 
-    Raises: UserError (DELTA_UNSUPPORTED_DATA_TYPES) naming the first column of a type that no table has.
+    Raises: UserError (DELTA_UNSUPPORTED_DATA_TYPES) naming the first column with an unsupported type.
     """
     for field in schema.fields:
         try:

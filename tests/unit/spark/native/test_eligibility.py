@@ -104,8 +104,8 @@ def test_physical_names_that_differ_in_case_are_not(tmp_path: Path) -> None:
 
 def test_row_positions_and_ids_are_not(tmp_path: Path) -> None:
     table = build(tmp_path / "t", {"id": "long"}, properties={"delta.enableRowTracking": "true"})
-    assert against(plan(table, row_position=True)) == ("row positions are asked for",)
-    assert against(plan(table, row_ids=True)) == ("row ids are asked for",)
+    assert against(plan(table, row_position=True)) == ("row positions are requested",)
+    assert against(plan(table, row_ids=True)) == ("row ids are requested",)
 
 
 # --- session
@@ -121,9 +121,9 @@ def test_each_setting_that_would_change_a_result_is_a_reason(tmp_path: Path, key
 
 def test_parquet_has_to_be_the_reader_that_knows_row_numbers(tmp_path: Path) -> None:
     scan = plan(build(tmp_path / "t", {"id": "long"}))
-    assert against(scan, SessionDescription({V1_SOURCES: "csv,orc"})) == (f"{V1_SOURCES} is without parquet",)
+    assert against(scan, SessionDescription({V1_SOURCES: "csv,orc"})) == (f"{V1_SOURCES} does not list parquet",)
     assert against(scan, SessionDescription({V1_SOURCES: "csv, Parquet"})) == ()
-    assert against(scan, SessionDescription({V1_SOURCES: ""})) == (f"{V1_SOURCES} is without parquet",)
+    assert against(scan, SessionDescription({V1_SOURCES: ""})) == (f"{V1_SOURCES} does not list parquet",)
 
 
 def test_another_time_zone_matters_only_to_a_predicate_that_depends_on_it(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_deletions_in_a_file_of_unknown_length_are_a_reason(tmp_path: Path) -> N
     bare = {"add": {k: v for k, v in table.active()[0]["add"].items() if k != "stats"}}
     table.commit([bare])
     scan = plan(table)
-    assert "does not say how many rows" in next(reasons_against_files(files_of(scan), scan.state))
+    assert "does not record the number of rows" in next(reasons_against_files(files_of(scan), scan.state))
 
 
 def test_paths_are_spelled_as_hadoop_spells_them() -> None:
