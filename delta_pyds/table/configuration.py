@@ -234,8 +234,8 @@ def require_managed(latest: TableConfiguration) -> None:
     if latest.by_catalog and lacking:
         raise ProtocolError(
             f"the catalog manages the table at {latest.table_root}, but the table's own log (version {latest.version}) "
-            f"does not say so: {' and '.join(lacking)} must both have the feature catalogManaged. Without it "
-            "other readers and writers bypass the catalog. "
+            f"does not say so: {' and '.join(lacking)} must have the feature catalogManaged, as "
+            "both lists must. Without it other readers and writers bypass the catalog. "
             "Open it by its path, or find out why the catalog has it as managed.",
             code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
             table=latest.table_root,
