@@ -1,8 +1,7 @@
-"""Texts in ``char(n)`` and ``varchar(n)`` columns, at any depth.
+"""Limits of ``char(n)`` and ``varchar(n)`` columns, at any depth.
 
-Invariant: a text is written as it came, if it has at most n characters (code points); a longer one fails, also where
-only spaces are beyond the limit. A ``char`` is not padded: so the reference writes it, by path and by name, and it is
-Spark that pads what it reads.
+Invariant: a string is written unchanged if it has at most n characters (code points). A longer one fails, even if only
+spaces are beyond the limit. ``char`` values are not padded on write, as in the reference; Spark pads them on read.
 """
 
 from __future__ import annotations
@@ -19,12 +18,14 @@ from delta_pyds.protocol.schema import StructField
 
 
 def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "") -> MaybeConvert:
-    """How to check arrays of a column for its lengths; None for a column without any.
+    """A function that checks arrays of a column for its length limits; None for a column without any.
 
-    ``data_type``: of the arrays; it stays what it is. ``table``: for messages.
-
-    Raises: ProtocolError when the declared type cannot be read. The conversion
-        raises ConstraintViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first text that is too long.
+    Args:
+        data_type: of the arrays, which stay unchanged.
+        table: for messages.
+    Raises:
+        ProtocolError: the declared type cannot be parsed. The function raises ConstraintViolationError
+            (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first string that is too long.
     """
     return _plan(text_limits(field), data_type, ColumnLocation(table, field.name))
 
@@ -60,7 +61,7 @@ def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Arr
         _check(texts, limit, where)
     except (pa.ArrowInvalid, UnicodeDecodeError) as e:
         raise ConstraintViolationError(
-            f"a text for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
+            f"a string for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
             "counted: correct it, or store it as BINARY.",
             code="INVALID_UTF8_STRING",
             table=where.file,
@@ -70,7 +71,7 @@ def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Arr
 
 
 def _check(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> None:
-    # a character has at least one byte: most columns are done after looking at the offsets
+    # a character has at least one byte, so for most columns the byte lengths suffice
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest <= limit.length:
         return
@@ -80,7 +81,7 @@ def _check(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> None:
     text = texts[too_long].as_py()
     kind = f"{'CHAR' if limit.padded else 'VARCHAR'}({limit.length})"
     raise ConstraintViolationError(
-        f"the text {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
+        f"the string {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
         f"{where.file} can hold.",
         code="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
         table=where.file,
