@@ -228,7 +228,7 @@ class _FileReader:
         return pc.and_(live, matches(predicate, batch, length))
 
     def _late(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
-        """Decode the second pass for the rows that passed the first one; skip it if there are none."""
+        """Decode the second pass for the rows that passed the first one; skip it if no row did."""
         start, queue, masks, left = run[0].first_row, ArrayQueue(), [], 0
         for rows in self._early(run):
             masks.append(pa.repeat(True, rows.length) if rows.mask is None else rows.mask)

@@ -219,7 +219,7 @@ def test_a_row_group_that_is_told_twice_is_understood_as_arrow_does() -> None:
     # a second list of row groups: none
     twice = tail[:-1] + bytes([LIST, ROW_GROUPS << 1, STRUCT]) + b"\0"
     source = pa.BufferReader(body + twice + len(twice).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(pa.ArrowInvalid, match="3 rows, and its row groups 0"):
+    with pytest.raises(pa.ArrowInvalid, match="3 rows, but its row groups have 0"):
         open_parquet(source)
     assert len(footer[ROW_GROUPS][1][1]) == 1
 
