@@ -164,7 +164,7 @@ def widens(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def widens_by_the_rfc(source: pa.DataType, target: pa.DataType) -> bool:
+def widens_by_rfc(source: pa.DataType, target: pa.DataType) -> bool:
     """As ``widens``, but with the RFC's required digits for integers that become decimals."""
     if pt.is_decimal(target) and source in _RFC_DIGITS:
         return bool(pt.is_decimal128(target) and target.precision - target.scale >= _RFC_DIGITS[source])

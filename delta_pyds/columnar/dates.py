@@ -199,7 +199,7 @@ def _make_date(call: Call, args: list[Any], rows: Rows) -> Any:
     wrong = pc.invert(pc.and_(pc.and_(in_year, in_month), in_calendar))
     if any_true(wrong):
         if call.ansi:
-            rows.fail(wrong, "DATETIME_FIELD_OUT_OF_BOUNDS", "there is no such date")
+            rows.fail(wrong, "DATETIME_FIELD_OUT_OF_BOUNDS", "year, month and day are not a valid date")
         years = null_where(wrong, years)
     return to_date(calendar.days_from_civil(years, safe, days), rows)
 

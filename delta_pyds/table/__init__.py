@@ -2,7 +2,7 @@
 
 - ``configuration``: what protocol and metadata allow and demand; the only place for feature checks
 - ``time_travel``: a user's timestamp as milliseconds
-- ``history``: when each version was committed, and by what
+- ``history``: the commit time and the operation of each version
 - ``snapshot``: a table at one version: protocol, metadata and the way to its files, never a list of them
 - ``definition``: what a table is and may become
 - ``detail``: a one-line summary of a table

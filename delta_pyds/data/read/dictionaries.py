@@ -82,7 +82,7 @@ def checked_pieces(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.R
         yield batch.slice(start, rows)
 
 
-def made_plain(column: FileColumn, convert: MaybeConvert) -> MaybeConvert:
+def expanding_dictionaries(column: FileColumn, convert: MaybeConvert) -> MaybeConvert:
     """The conversion of a column's values, preceded by the expansion of a dictionary that the reader asked for."""
     if not pt.is_string(column.data_type) and not pt.is_binary(column.data_type):
         return convert

@@ -20,7 +20,7 @@ from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read import calendar, change_type
 from delta_pyds.data.read.batch_size import Widths
 from delta_pyds.data.read.data_file import DataFile
-from delta_pyds.data.read.dictionaries import made_plain
+from delta_pyds.data.read.dictionaries import expanding_dictionaries
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics, kept_row_groups
 from delta_pyds.data.read.output import partition_column
 from delta_pyds.data.read.row_groups import RowGroup
@@ -142,7 +142,7 @@ class FilePlan:
             return null_column(bound.target)
         late = not self.early.covers(self._leaves([bound]))
         selection = self.late if late else self.early
-        convert = made_plain(bound.source, selection.convert(bound, self._leaf))
+        convert = expanding_dictionaries(bound.source, selection.convert(bound, self._leaf))
         if bound is self._change_type:
             convert = change_type.checked(convert, self._file.path)
         return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)

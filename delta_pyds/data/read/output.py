@@ -71,7 +71,7 @@ class RowNumbers:
         return pc.add(self._ramp.slice(0, length), start)
 
 
-def default_or_stored(
+def stored_or_default(
     stored: pa.Array | None, default: pa.Array | pa.Scalar | None, length: int, column: str, file: str
 ) -> pa.Array:
     """The stored value of each row, or the default where it is null.

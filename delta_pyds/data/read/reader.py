@@ -25,7 +25,7 @@ from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
-from delta_pyds.data.read.output import RowNumbers, default_or_stored, output_schema
+from delta_pyds.data.read.output import RowNumbers, output_schema, stored_or_default
 from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
 from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.errors import DeltaError
@@ -281,15 +281,15 @@ class _FileReader:
 
     def _output(self, rows: _Rows) -> pa.RecordBatch:
         try:
-            return self._put_together(rows)
+            return self._assemble(rows)
         except (DeltaError, pa.ArrowException):
             if not self._is_shared:
                 raise
             # a shared plan names another file in its errors
             self._plan, self._is_shared = FilePlan(self._state, self._file, self._data), False
-            return self._put_together(rows)
+            return self._assemble(rows)
 
-    def _put_together(self, rows: _Rows) -> pa.RecordBatch:
+    def _assemble(self, rows: _Rows) -> pa.RecordBatch:
         if self._plan.change_type is not None:
             _array(self._plan.change_type, rows)
         arrays = [_array(s, rows) for s in self._plan.outputs]
@@ -312,8 +312,8 @@ class _FileReader:
         row_id = None if base is None else pc.add(positions, base)
         default = None if version is None else pa.scalar(version, pa.int64())
         return [
-            default_or_stored(stored_id, row_id, rows.count, "row id", self._file.path),
-            default_or_stored(stored_version, default, rows.count, "row commit version", self._file.path),
+            stored_or_default(stored_id, row_id, rows.count, "row id", self._file.path),
+            stored_or_default(stored_version, default, rows.count, "row commit version", self._file.path),
         ]
 
 

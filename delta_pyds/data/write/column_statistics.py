@@ -27,7 +27,7 @@ def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> s
     collector = StatisticsCollector(StatisticsPlan(state, schema))
     footers: list[Any] = []
     writer = pq.ParquetWriter(
-        _Nowhere(),
+        _DiscardingOutput(),
         schema.arrow,
         compression="none",
         use_dictionary=False,
@@ -45,7 +45,7 @@ def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> s
     return collector.json(footers[0])
 
 
-class _Nowhere(CountedOutput):
+class _DiscardingOutput(CountedOutput):
     """A file that drops what is written."""
 
     def __init__(self) -> None:

@@ -110,16 +110,16 @@ class Ingest:
         self._lengths = {}
         for i, source in enumerate(columns):
             if source.input is None:
-                data_type, step = arrow_type(source.field.data_type), self._made(i)
+                data_type, step = arrow_type(source.field.data_type), self._step_for(i)
             else:
-                data_type, step = _given(source, source.input, incoming, names, self._state.table_root)
+                data_type, step = _incoming_column(source, source.input, incoming, names, self._state.table_root)
             types.append(data_type)
             self._lengths[i] = plan_text_lengths(source.field, data_type, self._state.table_root)
             if step is not None:
                 self._steps.append((i, self._with_lengths(i, step)))
         self._schema = pa.schema([pa.field(s.field.name, t) for s, t in zip(columns, types, strict=True)])
 
-    def _made(self, i: int) -> Step | None:
+    def _step_for(self, i: int) -> Step | None:
         """The step for a column that the rows lack; None for a column computed from others."""
         if i in self._constants:
             constant = self._constants[i]
@@ -137,7 +137,7 @@ class Ingest:
         return array if limit is None else limit(array)
 
 
-def _given(
+def _incoming_column(
     source: ColumnSource, position: int, incoming: pa.Schema, names: Sequence[str], table: str
 ) -> tuple[pa.DataType, Step]:
     """``names``: of the incoming columns; passed because Arrow builds the list on every access."""

@@ -81,7 +81,7 @@ def fits(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(source == target)
 
 
-def on_visible(convert: Convert) -> Convert:
+def without_hidden_values(convert: Convert) -> Convert:
     """The conversion of structs with values inside null structs replaced by null, so that those cannot fail."""
 
     def run(array: pa.Array) -> pa.Array:
@@ -129,7 +129,7 @@ def _plan(source: pa.DataType, target: DataType, wanted: pa.DataType, where: _In
     if isinstance(target, StructType):
         if not pt.is_struct(source):
             raise where.refuse(source, target)
-        return on_visible(struct_of(wanted, list(_fields(source, target, wanted, where))))
+        return without_hidden_values(struct_of(wanted, list(_fields(source, target, wanted, where))))
     if isinstance(target, ArrayType):
         if not is_list_like(source):
             raise where.refuse(source, target)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from delta_pyds.columnar.cast import Child, ColumnLocation, Convert, MaybeConvert, list_of, map_of, struct_of
-from delta_pyds.data.write.store_assignment import on_visible
+from delta_pyds.data.write.store_assignment import without_hidden_values
 from delta_pyds.errors import ConstraintViolationError
 from delta_pyds.protocol.char_types import Limits, TextLimit, TextLimits, text_limits
 from delta_pyds.protocol.schema import StructField
@@ -38,7 +38,7 @@ def _plan(limits: Limits, data_type: pa.DataType, where: ColumnLocation) -> Mayb
         return lambda array: _checked(array, limit, where)
     if pt.is_struct(data_type):
         names, kinds = [f.name for f in data_type], [f.type for f in data_type]
-        return _unless_empty(on_visible(struct_of(data_type, _children(limits, names, kinds, where))))
+        return _unless_empty(without_hidden_values(struct_of(data_type, _children(limits, names, kinds, where))))
     if pt.is_map(data_type):
         kinds = [data_type.key_type, data_type.item_type]
         key, value = _children(limits, ["key", "value"], kinds, where)

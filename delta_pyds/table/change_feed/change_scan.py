@@ -37,8 +37,8 @@ from delta_pyds.table.change_feed.changes import (
     change_relation,
     changes_of,
     check_partition_values,
-    lacking_partition_values,
     selected_changes,
+    without_partition_values,
 )
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
@@ -278,7 +278,7 @@ def with_partition_values(
     Changes stay as they are if that version cannot be read.
     Protocol: "Add File and Remove File" (``extendedFileMetadata``).
     """
-    lacking = lacking_partition_values(changes, relation)
+    lacking = without_partition_values(changes, relation)
     if not lacking or version == 0:
         return changes
     paths = pa.array([path_key(c.path) for c in lacking], pa.string())
@@ -323,7 +323,7 @@ def _check_readable(
         advice = "Start at a version from which on the table has these columns."
     raise UserError(
         f"the changes of the table {found.table_root} from version {versions.first} to {versions.last} are read with "
-        f"the columns of version {read.version}, which cannot hold the rows of version {found.version}: {difference}. "
+        f"the columns of version {read.version}, which do not fit the rows of version {found.version}: {difference}. "
         f"{advice}",
         code="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
         if at_start

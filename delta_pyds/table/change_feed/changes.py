@@ -167,7 +167,7 @@ def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: i
 
     Returns: the columns that every file of a scan has, ``partitionValues`` (including those of the change columns,
         without ``_change_type`` for a cdc file), ``stats``, ``selected`` and ``changeData``. The partition values of
-        the relation must be present: see ``lacking_partition_values``.
+        the relation must be present: see ``without_partition_values``.
     """
     of_commit = [
         (COMMIT_VERSION_COLUMN, str(version)),
@@ -193,7 +193,7 @@ def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: i
     return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 
-def lacking_partition_values(changes: Iterable[FileChange], relation: Relation) -> list[FileChange]:
+def without_partition_values(changes: Iterable[FileChange], relation: Relation) -> list[FileChange]:
     """The changes of a partitioned table that lack their partition values."""
     if set(relation.partition_columns) <= set(CHANGE_COLUMNS):
         return []
@@ -202,7 +202,7 @@ def lacking_partition_values(changes: Iterable[FileChange], relation: Relation) 
 
 def check_partition_values(changes: Sequence[FileChange], relation: Relation, version: int) -> None:
     """Raises: ProtocolError for a file of a partitioned table without partition values."""
-    lacking = lacking_partition_values(changes, relation)
+    lacking = without_partition_values(changes, relation)
     if lacking:
         raise ProtocolError(
             f"the change feed of the table {relation.table_root} cannot be read at version {version}: the commit names "

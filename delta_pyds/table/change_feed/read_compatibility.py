@@ -41,11 +41,11 @@ def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *,
         both = {f.physical_name for f in data.schema} & {f.physical_name for f in read.schema}
         partitions = partitions[0] & both, partitions[1] & both
     if partitions[0] != partitions[1]:
-        there, here = _listed(data.partition_columns), _listed(read.partition_columns)
-        return f"it is partitioned by {there} there and by {here} here"
+        data_columns, read_columns = _listed(data.partition_columns), _listed(read.partition_columns)
+        return f"the data is partitioned by {data_columns}, but read as partitioned by {read_columns}"
     # files written before ids were assigned have none: every column would be null
     if read.column_mapping_mode == "id" != data.column_mapping_mode:
-        return f"its column mapping mode is {data.column_mapping_mode} there and id here"
+        return f"the column mapping mode of the data is {data.column_mapping_mode}, but it is read with mode id"
     return None
 
 
@@ -93,7 +93,7 @@ def _fields(data: StructType, read: StructType, widening: bool, within: str) -> 
             return difference
     for field in by_physical.values():
         if not field.nullable:
-            return f"the column '{within}{field.name}' was added, which must not be null and is in no older file"
+            return f"the column '{within}{field.name}' was added as NOT NULL, but older files lack it"
     return None
 
 
@@ -101,9 +101,9 @@ def _field(data: StructField, read: StructField, widening: bool, path: str) -> s
     if data.name != read.name:
         return f"the column '{path}' was renamed to '{read.name}'"
     if data.field_id is not None and read.field_id is not None and data.field_id != read.field_id:
-        return f"the column '{path}' has the id {data.field_id} there and {read.field_id} here"
+        return f"the column '{path}' has the id {data.field_id} in the data, but {read.field_id} in the read schema"
     if data.nullable and not read.nullable:
-        return f"the column '{path}' may be null there and must not here"
+        return f"the column '{path}' may be null in the data, but not in the read schema"
     return _types(data.data_type, read.data_type, widening, path)
 
 
@@ -112,15 +112,15 @@ def _types(data: DataType, read: DataType, widening: bool, path: str) -> str | N
         return _fields(data, read, widening, f"{path}.")
     if isinstance(data, ArrayType) and isinstance(read, ArrayType):
         if data.contains_null and not read.contains_null:
-            return f"elements of the column '{path}' may be null there and must not here"
+            return f"elements of the column '{path}' may be null in the data, but not in the read schema"
         return _types(data.element_type, read.element_type, widening, f"{path}.element")
     if isinstance(data, MapType) and isinstance(read, MapType):
         if data.value_contains_null and not read.value_contains_null:
-            return f"values of the column '{path}' may be null there and must not here"
+            return f"values of the column '{path}' may be null in the data, but not in the read schema"
         return _types(data.key_type, read.key_type, widening, f"{path}.key") or _types(
             data.value_type, read.value_type, widening, f"{path}.value"
         )
     # a column of type void is in no file
     if data in (read, VOID) or (widening and was_widened(data, read)):
         return None
-    return f"the column '{path}' is of type {display(data)} there and of type {display(read)} here"
+    return f"the column '{path}' has type {display(data)} in the data, but {display(read)} in the read schema"

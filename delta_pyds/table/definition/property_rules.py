@@ -227,7 +227,7 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
         configuration.pop(Property.MIN_WRITER_VERSION, None),
     )
     ignore = configuration.pop(Property.IGNORE_PROTOCOL_DEFAULTS, "false") == "true"
-    check_together(configuration)
+    check_consistent(configuration)
     return PropertyRequest(
         configuration,
         tuple(dict.fromkeys(features)),
@@ -237,7 +237,7 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
     )
 
 
-def check_together(configuration: Mapping[str, str | None]) -> None:
+def check_consistent(configuration: Mapping[str, str | None]) -> None:
     """Refuse properties that contradict each other.
 
     Raises: OptionError (DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION, DELTA_INVALID_TABLE_PROPERTY).

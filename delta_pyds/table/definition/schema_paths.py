@@ -76,7 +76,7 @@ def field_at(schema: StructType, path: Path) -> StructField:
     return field
 
 
-def owner_of(schema: StructType, path: Path) -> Path:
+def innermost_field(schema: StructType, path: Path) -> Path:
     """The path of the innermost field on a path in the schema's own spelling.
 
     Protocol: "Type Change Metadata": that field records changes of its elements, keys and values.

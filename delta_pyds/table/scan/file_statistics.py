@@ -150,9 +150,9 @@ class SkippingColumns:
                 texts, data_type, self.time_zone, paths=paths, table=self.table, column=str(name)
             )
         if kind == "numRecords":
-            return _integers(_dig(statistics, ("numRecords",)))
+            return _integers(_nested_field(statistics, ("numRecords",)))
         if kind == "nullCount":
-            return _integers(_dig(statistics, (kind, *self.physical[name][0])))
+            return _integers(_nested_field(statistics, (kind, *self.physical[name][0])))
         return bounds.get((kind, name))
 
     def _statistics_of(self, add: pa.StructArray) -> pa.StructArray | None:
@@ -203,7 +203,7 @@ def _bounds(
     If the minimum exceeds the maximum, both are unknown. The bounds are compared before they are widened, because
     widening could hide the contradiction.
     """
-    found = (_dig(statistics, (kind, *path)) for kind in ("minValues", "maxValues"))
+    found = (_nested_field(statistics, (kind, *path)) for kind in ("minValues", "maxValues"))
     low, high = (None if bound is None else _typed(bound, data_type) for bound in found)
     if low is not None and high is not None:
         contradict = pc.greater(low, high)
@@ -305,7 +305,7 @@ def _child(array: pa.StructArray, name: str) -> pa.Array:
     return child
 
 
-def _dig(array: pa.StructArray | None, path: Iterable[str]) -> pa.Array | None:
+def _nested_field(array: pa.StructArray | None, path: Iterable[str]) -> pa.Array | None:
     for name in path:
         if array is None or not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return None
@@ -341,10 +341,10 @@ def _typed_text(array: pa.Array, data_type: DataType, target: pa.DataType) -> pa
     try:
         return array.cast(target)
     except pa.ArrowException:
-        return pa.array([_one(v, data_type) for v in array.to_pylist()], target)
+        return pa.array([_parsed_bound(v, data_type) for v in array.to_pylist()], target)
 
 
-def _one(text: str | None, data_type: DataType) -> Any:
+def _parsed_bound(text: str | None, data_type: DataType) -> Any:
     # a timestamp without a zone is ambiguous where a zone is needed
     if text is None or (data_type == PrimitiveType("timestamp") and not text.rstrip().endswith(("Z", "UTC"))):
         return None

@@ -52,7 +52,7 @@ NO_FILES = StreamFiles(
 
 def select_files(files: pa.RecordBatch, selection: RowSelection, exclude: re.Pattern[str] | None) -> StreamFiles:
     """Number the files, which have the fields that ``selection`` needs, and drop unwanted ones."""
-    wanted = both(selection.keep(files.to_struct_array()) if files.num_rows else None, included(files, exclude))
+    wanted = and_masks(selection.keep(files.to_struct_array()) if files.num_rows else None, path_mask(files, exclude))
     rows = selection.to_scan_batch(files)
     numbers = pa.array(range(files.num_rows), pa.int64())
     if wanted is not None:
@@ -64,7 +64,7 @@ def sizes_of(rows: pa.RecordBatch) -> pa.Int64Array:
     return pc.max_element_wise(pc.fill_null(rows.column("size"), 0), 0)
 
 
-def included(files: pa.RecordBatch, exclude: re.Pattern[str] | None) -> pa.BooleanArray | None:
+def path_mask(files: pa.RecordBatch, exclude: re.Pattern[str] | None) -> pa.BooleanArray | None:
     """A mask of the paths in which the pattern is not found; None without a pattern."""
     if exclude is None:
         return None
@@ -72,7 +72,7 @@ def included(files: pa.RecordBatch, exclude: re.Pattern[str] | None) -> pa.Boole
     return pa.array([exclude.search(path) is None for path in files.column("path").to_pylist()], pa.bool_())
 
 
-def both(one: pa.BooleanArray | None, other: pa.BooleanArray | None) -> pa.BooleanArray | None:
+def and_masks(one: pa.BooleanArray | None, other: pa.BooleanArray | None) -> pa.BooleanArray | None:
     if one is None or other is None:
         return one if other is None else other
     return pc.and_(one, other)

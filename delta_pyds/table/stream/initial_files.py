@@ -14,7 +14,7 @@ from delta_pyds.protocol.partition_values import format_partition_value
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.table.scan.row_selection import RowSelection
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.stream.files import NO_FILES, StreamFiles, both, included, sizes_of
+from delta_pyds.table.stream.files import NO_FILES, StreamFiles, and_masks, path_mask, sizes_of
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, COMMIT_TIMESTAMP_COLUMN, COMMIT_VERSION_COLUMN
 
 _TIME = "modificationTime"
@@ -50,7 +50,7 @@ def initial_files(
         if selection.filters:
             assert add is not None
             wanted = selection.keep(add if change is None else _with_values(add, change))
-        wanted = both(wanted, included(files, exclude))
+        wanted = and_masks(wanted, path_mask(files, exclude))
         rows = selection.to_scan_batch(files)
         if change is not None:
             rows = _as_inserts(rows, selection, change)

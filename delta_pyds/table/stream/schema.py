@@ -86,7 +86,7 @@ def schema_step(old: StructType, new: StructType) -> SchemaStep:
     )
 
 
-def read_alike(left: TableConfiguration, right: TableConfiguration) -> bool:
+def same_for_readers(left: TableConfiguration, right: TableConfiguration) -> bool:
     """Whether readers with either of the two configurations read every file in the same way.
 
     Compared are columns (names, order, types, nullability, column mapping ids and names, collations), the column

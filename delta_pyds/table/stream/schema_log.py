@@ -30,7 +30,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.stream.schema import SchemaStep, check_same_table, read_alike, schema_step
+from delta_pyds.table.stream.schema import SchemaStep, check_same_table, same_for_readers, schema_step
 
 ALLOW_RENAME = "allowSourceColumnRename"
 ALLOW_DROP = "allowSourceColumnDrop"
@@ -219,13 +219,13 @@ class SchemaTracking:
     def changes(self, read: TableConfiguration, found: TableConfiguration) -> bool:
         """Whether a stream that reads with ``read`` must stop at a commit with ``found`` and adopt it.
 
-        See ``schema.read_alike`` for the comparison. Change data is checked separately, by
+        See ``schema.same_for_readers`` for the comparison. Change data is checked separately, by
         ``schema.check_change_data``.
 
         Raises: UserError (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE).
         """
         check_same_table(read, found)
-        return not read_alike(read, found)
+        return not same_for_readers(read, found)
 
     # --- files
 
@@ -281,7 +281,7 @@ class SchemaTracking:
         except (InvalidJSONError, ProtocolError) as error:
             text = error.message if isinstance(error, ProtocolError) else str(error)
             raise _damaged(
-                path, f"holds a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True
+                path, f"has a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True
             ) from None
         if action.protocol is None:
             raise _damaged(path, "has no protocol action")
