@@ -84,8 +84,8 @@ def plan_ingest(
     CHECK constraints and invariants are enforced even without their table feature, as the reference does.
 
     With ``spark``, the session computes (``spark.row_changes.computed``) each expression that our own evaluator does
-    not support both with and without ANSI mode. It also computes each expression that reads the clock, so values and
-    checks of a row see one moment. The rows then bring these defaults and generated columns after the incoming
+    not support in both modes, with and without ANSI. It also computes each expression that reads the clock, so values
+    and checks of a row see one moment. The rows then bring these defaults and generated columns after the incoming
     columns, in the table's order (``ColumnSource.computed``), and for each such check whether they pass (``Check``).
 
     Args:
