@@ -96,8 +96,8 @@ def szudzik_pair(x: int, y: int) -> int:
 class IdentityValues:
     """Numbers the rows of one task.
 
-    Row k of task p gets, with b = k // 1024, the number ``pair(p, b) * 1024 + k % 1024``. So numbers of tasks are
-    distinct, although tasks know neither each other nor their number. A single small task numbers without gaps.
+    Row k of task p gets, with b = k // 1024, the number ``pair(p, b) * 1024 + k % 1024``. So tasks never assign the
+    same number, although no task knows the others, or how many there are. A single small task numbers without gaps.
     """
 
     def __init__(self, column: str, identity: IdentityColumn, partition_id: int, table: str = "") -> None:

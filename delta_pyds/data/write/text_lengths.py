@@ -1,7 +1,7 @@
 """Limits of ``char(n)`` and ``varchar(n)`` columns, at any depth.
 
 Invariant: a string is written unchanged if it has at most n characters (code points). A longer one fails, even if only
-spaces are beyond the limit. ``char`` values are not padded on write, as in the reference; Spark pads them on read.
+spaces are beyond the limit. As in the reference, ``char`` values are not padded on write; Spark pads them on read.
 """
 
 from __future__ import annotations

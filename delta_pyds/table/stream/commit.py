@@ -59,7 +59,7 @@ def _refused(commit: LoggedCommit, removed: RemoveFile, adds: bool, table_root: 
     operation = next((info.operation for info in infos if info is not None and info.operation), "unknown")
     done = "changed rows that a stream may have read already" if adds else "deleted rows"
     also = "" if adds else "ignoreDeletes=true to skip commits that only delete, as this one does; "
-    not_enough = " (ignoreDeletes=true skips only commits that only delete, so it does not help here)" if adds else ""
+    not_enough = " (ignoreDeletes=true, which skips commits that only delete, is not enough here)" if adds else ""
     return UserError(
         f"Version {commit.version} of table {table_root!r} {done}: its operation {operation} removed the file "
         f"{removed.path!r}, for example. A stream of the table's rows cannot express that, so it stops here. To "
