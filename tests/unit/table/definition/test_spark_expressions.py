@@ -112,7 +112,7 @@ def test_the_rows_bring_what_was_computed_and_the_errors_are_the_same() -> None:
             "CHECK constraint 'odd' (forall(array(`ID`, bits), x -> x > 0)) of table /tables/t violated by row with "
             "values:\n - id : 2\n - bits : 1"
         )
-    with pytest.raises(DeltaError, match="came without what Spark computes of the CHECK constraint 'odd'"):
+    with pytest.raises(DeltaError, match="lack the column that Spark computes for the CHECK constraint 'odd'"):
         Ingest(state, TaskSession(0)).apply(batch([True, True]).drop_columns([f"{CHECK_PREFIX}1"]))
 
 
