@@ -95,10 +95,10 @@ def _days_to_add(days: pa.Array) -> pa.Array:
     return out
 
 
-def _refused(what: str, where: ColumnLocation) -> UnsupportedFeatureError:
+def _refused(values: str, where: ColumnLocation) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"the data file '{where.file}' was written by an old version of Spark with the Julian calendar, and its column "
-        f"'{where.column}' has {what}, which cannot be converted to today's calendar reliably. Rewrite the file "
+        f"'{where.column}' has {values}, which cannot be converted to today's calendar reliably. Rewrite the file "
         "with a current Spark (spark.sql.parquet.datetimeRebaseModeInRead=LEGACY).",
         code="INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME",
         file=where.file,

@@ -123,13 +123,13 @@ class _GeneratedCheck:
         self._field = source.field
         self._expression = source.expression
         self._table = table
-        self._what = f"the generated column '{source.field.name}' of table {table}"
-        self._tree = meaning(source.expression, session, self._what)
+        self._named = f"the generated column '{source.field.name}' of table {table}"
+        self._tree = meaning(source.expression, session, self._named)
 
     def check(self, batch: pa.RecordBatch) -> None:
         name = self._field.name
         given = batch_resolver(batch)((name,))
-        values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._what)
+        values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._named)
         at = first_failure(same_values(given, of_type(values, self._field, self._expression)))
         if at is not None:
             rule = Check("generated", name, self._expression)

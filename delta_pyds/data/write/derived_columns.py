@@ -40,7 +40,7 @@ def default_column(source: ColumnSource, session: TaskSession, table: str) -> Co
 
 
 def computed_column(
-    source: ColumnSource, session: TaskSession, table: str, what: str = "the generated column"
+    source: ColumnSource, session: TaskSession, table: str, owner: str = "the generated column"
 ) -> Compute:
     """A function that computes the column's values from the table's other columns and the number of rows.
 
@@ -50,7 +50,7 @@ def computed_column(
     expression, field = source.expression, source.field
     if expression is None:
         raise ValueError(f"the column {field.name} has source {source.source} and no expression")
-    name = f"{what} '{field.name}' of table {table}"
+    name = f"{owner} '{field.name}' of table {table}"
     tree = meaning(expression, session, name)
 
     def compute(columns: Resolver, num_rows: int) -> pa.Array:
@@ -60,17 +60,17 @@ def computed_column(
 
 
 def evaluate_named(
-    tree: Expr, expression: SessionExpression, columns: Resolver | pa.RecordBatch, num_rows: int, what: str
+    tree: Expr, expression: SessionExpression, columns: Resolver | pa.RecordBatch, num_rows: int, owner: str
 ) -> pa.Array:
     """Evaluate an expression; its errors name the column or constraint."""
     try:
         return evaluate(tree, columns, num_rows)
     except DeltaError as e:
         raise ExpressionError(
-            f"{what}, {expression.sql}, cannot be computed for a row: {e.message}", code=e.code, **e.parameters
+            f"{owner}, {expression.sql}, cannot be computed for a row: {e.message}", code=e.code, **e.parameters
         ) from None
     except pa.ArrowInvalid as e:
-        raise ExpressionError(f"{what}, {expression.sql}, cannot be computed for a row: {e}") from e
+        raise ExpressionError(f"{owner}, {expression.sql}, cannot be computed for a row: {e}") from e
 
 
 def of_type(values: pa.Array, field: StructField, expression: SessionExpression) -> pa.Array:

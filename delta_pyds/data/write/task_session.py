@@ -19,15 +19,15 @@ class TaskSession:
     time_zone: str | None = None
 
 
-def meaning(expression: SessionExpression, session: TaskSession, what: str) -> Expr:
-    """The expression as bound for the session's ANSI mode. ``what``: the owner of the expression, for messages.
+def meaning(expression: SessionExpression, session: TaskSession, owner: str) -> Expr:
+    """The expression as bound for the session's ANSI mode. ``owner``: the owner of the expression, for messages.
 
     Raises: ExpressionError if it cannot be bound without ANSI mode and the session has none.
     """
     tree: Expr | None = expression.ansi if session.ansi else expression.legacy
     if tree is None:
         raise ExpressionError(
-            f"{what}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
+            f"{owner}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
             f"{expression.legacy_refusal or 'it needs ANSI mode'} Set spark.sql.ansi.enabled to true for this write.",
             expression=expression.sql,
             unknown_expression=expression.sql,
@@ -50,10 +50,10 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
             raise _other_zone(state, session.time_zone, f"the constraint '{check.name}'", check.expression)
 
 
-def _other_zone(state: WriteState, session_zone: str, what: str, expression: SessionExpression) -> OptionError:
+def _other_zone(state: WriteState, session_zone: str, owner: str, expression: SessionExpression) -> OptionError:
     return OptionError(
         f"the session's time zone is {session_zone}, but Spark does not pass it to a Python data source during "
-        f"planning, so {state.time_zone} was used. The value of {what} of table {state.table_root}, {expression.sql}, "
+        f"planning, so {state.time_zone} was used. The value of {owner} of table {state.table_root}, {expression.sql}, "
         f'depends on it. Nothing was written: add .option("timeZone", "{session_zone}").',
         option="timeZone",
         table=state.table_root,

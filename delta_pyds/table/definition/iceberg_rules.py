@@ -137,11 +137,11 @@ def _enabled_version(configuration: Mapping[str, str | None]) -> int | None:
 
 
 def _unmapped(version: int) -> UserError:
-    what = (
+    problem = (
         f"needs column mapping, but {Property.COLUMN_MAPPING_MODE} is 'none': set it to name, or "
         f"{ICEBERG_COMPAT_PROPERTIES[version]} to false"
     )
-    return _violation(version, what, "WRONG_REQUIRED_TABLE_PROPERTY")
+    return _violation(version, problem, "WRONG_REQUIRED_TABLE_PROPERTY")
 
 
 def _refused(data_type: DataType, version: int) -> DataType | None:
@@ -157,9 +157,9 @@ def _refused(data_type: DataType, version: int) -> DataType | None:
     return None if data_type.name in _PRIMITIVES else data_type
 
 
-def _violation(version: int, what: str, kind: str) -> UserError:
+def _violation(version: int, problem: str, kind: str) -> UserError:
     return UserError(
-        f"Iceberg compatibility V{version} of the table {what}.",
+        f"Iceberg compatibility V{version} of the table {problem}.",
         code=f"DELTA_ICEBERG_COMPAT_VIOLATION.{kind}",
         compatibility=version,
     )

@@ -213,15 +213,15 @@ class _Planner:
         return ColumnSource(field, origin, position)
 
     def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression | SparkExpression:
-        what = f"the generated column '{field.name}'{self._of_table}"
-        expression = self._typed(text, field.data_type, self._schema, what)
+        owner = f"the generated column '{field.name}'{self._of_table}"
+        expression = self._typed(text, field.data_type, self._schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         if position is not None and (COLLATIONS in field.metadata or not _is_comparable(field.data_type)):
             if self._spark:
-                return spark_expression(text, self._schema, what)
+                return spark_expression(text, self._schema, owner)
             raise ExpressionError(
-                f"{what} is of type {display(field.data_type).upper()}"
+                f"{owner} is of type {display(field.data_type).upper()}"
                 + (" with a collation" if COLLATIONS in field.metadata else "")
                 + ", whose incoming values cannot be compared with its expression here: leave the column out, and it "
                 "is computed.",
@@ -232,7 +232,7 @@ class _Planner:
             other = self._schema.find(path[0])
             if other is not None and self._generation_expression(other) is not None:
                 raise ExpressionError(
-                    f"{what}, {text}, uses the generated column '{other.name}': a generated column can only use "
+                    f"{owner}, {text}, uses the generated column '{other.name}': a generated column can only use "
                     "columns that are not generated.",
                     code="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
                     column=field.name,
@@ -240,8 +240,8 @@ class _Planner:
         return expression
 
     def _default(self, field: StructField, text: str) -> SessionExpression | SparkExpression:
-        what = f"the default of column '{field.name}'{self._of_table}"
-        return self._typed(text, field.data_type, StructType(()), what)
+        owner = f"the default of column '{field.name}'{self._of_table}"
+        return self._typed(text, field.data_type, StructType(()), owner)
 
     # rules
 
@@ -260,8 +260,8 @@ class _Planner:
         for field in schema:
             column = above + field.name
             if (text := field.metadata.get(INVARIANTS)) is not None:
-                what = f"the invariant of column '{column}'{self._of_table}"
-                checks.append(Check("invariant", column, self._condition(_invariant(text, what), what)))
+                owner = f"the invariant of column '{column}'{self._of_table}"
+                checks.append(Check("invariant", column, self._condition(_invariant(text, owner), owner)))
             if isinstance(field.data_type, StructType):
                 checks += self.invariants(field.data_type, f"{column}.")
         return checks
@@ -269,9 +269,9 @@ class _Planner:
     def replaced_rows(self, predicate: str | None) -> list[Check]:
         if predicate is None:
             return []
-        what = "the option replaceWhere"
+        owner = "the option replaceWhere"
         try:
-            condition = self._condition(predicate, what)
+            condition = self._condition(predicate, owner)
         except ExpressionError:
             if not self._spark:
                 raise
@@ -281,30 +281,32 @@ class _Planner:
 
     # expressions
 
-    def _condition(self, text: str, what: str) -> SessionExpression | SparkExpression:
-        expression = self._parse(text, self._schema, what)
+    def _condition(self, text: str, owner: str) -> SessionExpression | SparkExpression:
+        expression = self._parse(text, self._schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         found = type_of(expression.ansi)
         if found not in (BOOLEAN, VOID):
             raise ExpressionError(
-                f"{what}, {text}, is of type {display(found).upper()}, not BOOLEAN.",
+                f"{owner}, {text}, is of type {display(found).upper()}, not BOOLEAN.",
                 code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
                 expression=text,
             )
-        return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, what, text) if found == VOID else expression
+        return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, owner, text) if found == VOID else expression
 
-    def _typed(self, text: str, wanted: DataType, schema: StructType, what: str) -> SessionExpression | SparkExpression:
+    def _typed(
+        self, text: str, wanted: DataType, schema: StructType, owner: str
+    ) -> SessionExpression | SparkExpression:
         """The expression as a value of the column's type: cast if it has another type."""
-        expression = self._parse(text, schema, what)
+        expression = self._parse(text, schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         if nullable_throughout(type_of(expression.ansi)) == nullable_throughout(wanted):
             return expression
-        return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, what, text)
+        return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, owner, text)
 
     def _parse(
-        self, text: str, schema: StructType, what: str, shown: str | None = None
+        self, text: str, schema: StructType, owner: str, shown: str | None = None
     ) -> SessionExpression | SparkExpression:
         """Bind an expression. ``shown``: the original of which ``text`` is the cast."""
         sql = text if shown is None else shown
@@ -312,19 +314,19 @@ class _Planner:
             expression = parse_session_expression(text, schema, time_zone=self._time_zone, now_micros=self._now_micros)
         except DeltaError as e:
             if self._spark:
-                return spark_expression(sql, schema, what)
-            raise self._unknown(sql, what, e) from None
+                return spark_expression(sql, schema, owner)
+            raise self._unknown(sql, owner, e) from None
         if self._spark and (expression.legacy is None or expression.reads_clock):
-            return spark_expression(sql, schema, what)
+            return spark_expression(sql, schema, owner)
         return replace(expression, sql=sql)
 
     @staticmethod
-    def _unknown(sql: str, what: str, e: DeltaError) -> DeltaError:
+    def _unknown(sql: str, owner: str, e: DeltaError) -> DeltaError:
         parameters = {**e.parameters, UNKNOWN_EXPRESSION: sql}
         if isinstance(e, ColumnNotFoundError):
-            message = f"nothing can be written: {what}, {sql}, names a column that does not exist: {e.message}"
+            message = f"nothing can be written: {owner}, {sql}, names a column that does not exist: {e.message}"
             return ColumnNotFoundError(message, code=e.code, **parameters)
-        message = f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
+        message = f"nothing can be written: {owner}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
         return ExpressionError(message, code=e.code, multiline=e.multiline, **parameters)
 
     def _name(self) -> str:
@@ -335,14 +337,14 @@ def _is_comparable(data_type: DataType) -> bool:
     return not isinstance(data_type, (StructType, ArrayType, MapType)) and data_type != VARIANT
 
 
-def _invariant(value: Any, what: str) -> str:
+def _invariant(value: Any, owner: str) -> str:
     try:
         text = decode_json(value)["expression"]["expression"]
     except (ValueError, TypeError, KeyError):
         text = None
     if not isinstance(text, str):
         raise ProtocolError(
-            f'{what} is {value!r}, not of the form {{"expression": {{"expression": "x > 3"}}}}: the condition on rows '
+            f'{owner} is {value!r}, not of the form {{"expression": {{"expression": "x > 3"}}}}: the condition on rows '
             "is unknown.",
             code="DELTA_UNRECOGNIZED_INVARIANT",
         )

@@ -186,10 +186,10 @@ class _SchemaMerge:
         using = [n for n, text in {**constraints, **invariants}.items() if _mentions(text or "", path[0])]
         makers = [n for n, text in generated.items() if n == path[0] or _mentions(text, path[0])]
         if using or makers:
-            what = "the constraint" if using else "the generated column"
+            kind = "the constraint" if using else "the generated column"
             raise UserError(
                 f"the column '{'.'.join(path)}' of table {self._configuration.table_root} cannot change its type from "
-                f"{display(old)} to {display(new)}: {what} {', '.join(using or makers)} uses it. Cast the column "
+                f"{display(old)} to {display(new)}: {kind} {', '.join(using or makers)} uses it. Cast the column "
                 "before writing.",
                 code="DELTA_CONSTRAINT_DATA_TYPE_MISMATCH" if using else "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
                 table=self._configuration.table_root,

@@ -175,10 +175,10 @@ def check_nesting(data_type: DataType, path: str, inside: str = "") -> None:
         check_nesting(data_type.value_type, f"{path}.value", "value")
     elif isinstance(data_type, StructType):
         if all(f.data_type == VOID for f in data_type):
-            what = "has no fields" if not data_type.fields else "has only void fields"
+            problem = "has no fields" if not data_type.fields else "has only void fields"
             raise UserError(
-                f"the column '{path}' of type {display(data_type)} {what}: nothing would be stored, so a null struct "
-                "would look like a struct of nulls. Leave it out, or give its fields a type.",
+                f"the column '{path}' of type {display(data_type)} {problem}: nothing would be stored, so a null "
+                "struct would look like a struct of nulls. Leave it out, or give its fields a type.",
                 code="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
                 column=path,
             )

@@ -21,12 +21,12 @@ from delta_pyds.table.definition.allowed_functions import ALLOWED_FUNCTIONS
 from delta_pyds.tasks.write_state import SparkExpression
 
 
-def spark_expression(text: str, schema: StructType, what: str) -> SparkExpression:
+def spark_expression(text: str, schema: StructType, owner: str) -> SparkExpression:
     """The expression, for a session to compute.
 
     Args:
         schema: of the table.
-        what: the owner of the expression, for messages.
+        owner: the owner of the expression, for messages.
     Raises:
         ExpressionError: the text is not an expression, has ``*`` or a variable reference of the session, or calls a
             function that is not in ``allowed_functions``.
@@ -34,7 +34,7 @@ def spark_expression(text: str, schema: StructType, what: str) -> SparkExpressio
     problem = _problem(text)
     if problem is not None:
         raise ExpressionError(
-            f"nothing can be written: {what}, {text}, {problem}. An expression of a table may only compute a value of "
+            f"nothing can be written: {owner}, {text}, {problem}. An expression of a table may only compute a value of "
             "a row. Give the table another one (drop the constraint, set another default, replace the column), and "
             "compute the rest in the rows that you write.",
             code="DELTA_UNSUPPORTED_EXPRESSION",

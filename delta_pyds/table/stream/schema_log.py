@@ -253,8 +253,8 @@ class SchemaTracking:
         except UnicodeDecodeError:
             raise _damaged(path, "is not UTF-8 text") from None
         if first.strip() != _FORMAT:
-            what = f"has the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
-            raise _damaged(path, f"{what}, but this version reads {_FORMAT}")
+            problem = f"has the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
+            raise _damaged(path, f"{problem}, but this version reads {_FORMAT}")
         try:
             entry = decode_json(rest, _Entry)
         except InvalidJSONError as error:
@@ -386,9 +386,9 @@ def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:
     )
 
 
-def _damaged(path: str, what: str, *, parsed: bool = False) -> CorruptLogError:
+def _damaged(path: str, problem: str, *, parsed: bool = False) -> CorruptLogError:
     return CorruptLogError(
-        f"the entry {path!r} of a stream's schema log {what}. Restore the file from a copy, or use the release that "
+        f"the entry {path!r} of a stream's schema log {problem}. Restore the file from a copy, or use the release that "
         "wrote it; otherwise start the query with a new checkpoint location and schemaTrackingLocation.",
         code="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED"
         if parsed
