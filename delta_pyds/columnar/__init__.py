@@ -1,16 +1,16 @@
 """Arrow: types, casts, evaluation of expressions and of skipping conditions, bitmaps.
 
-What a scan is made of:
+Parts of a scan:
 
-- ``parquet_footer``: Parquet files opened with a footer that was checked
-- ``thrift``: bytes in Thrift's compact protocol, as far as a footer needs it
-- ``schema``: the Arrow types that Spark demands from a Python data source
+- ``parquet_footer``: Parquet files opened with a checked footer
+- ``thrift``: the part of Thrift's compact protocol that footers need
+- ``schema``: the Arrow types that Spark requires of a Python data source
 - ``cast``: decoded columns to exactly these types
 - ``scan_files``: the files of a scan as Arrow rows
-- ``statistics_json``: the statistics of the log, JSON text, as Arrow columns
-- ``exact_sum``: sums of what a log claims
+- ``statistics_json``: the statistics in the log, JSON text, as Arrow columns
+- ``exact_sum``: exact sums of numbers from a log
 - ``skipping``: conditions on statistics, evaluated for many files at once
-- ``path_keys``: what paths of the log are compared by
+- ``path_keys``: the keys by which paths of the log are compared
 - ``roaring``: the bitmap inside a deletion vector
 - ``key_index``: rows by the values of their keys, for a join
 
@@ -21,9 +21,9 @@ Evaluation of an expression over rows:
 - ``values``: constants, and casts that cannot fail
 - ``comparison``: comparisons with Spark's semantics
 - ``functions``: CASE, COALESCE, and the dispatch of functions to their kernels
-- ``kernel``: what the kernels share
+- ``kernel``: helpers of the kernels
 - ``conversions``: casts that may fail
-- ``parsing``: texts to values of other types
+- ``parsing``: strings to values of other types
 - ``arithmetic``: numbers
 - ``decimals``: decimals, rounded as Spark rounds
 - ``text``: strings

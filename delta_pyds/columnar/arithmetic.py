@@ -1,4 +1,4 @@
-"""Arithmetic on Arrow arrays as Java does it: exact, or an error or null, or wrapped around."""
+"""Arithmetic on Arrow arrays with Java's semantics: exact, or else an error, null or wrap-around."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.comparison import compare
 from delta_pyds.columnar.decimals import decimal_arithmetic, fit_decimal, round_decimal
-from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, some
+from delta_pyds.columnar.kernel import Kernel, any_true, as_arrays, by_row, by_value
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.values import value_type
 from delta_pyds.expr.nodes import Call
@@ -42,7 +42,7 @@ def _basic(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _whole(values: Any) -> Any:
-    """Arrow makes decimals of 64-bit numbers from any whole numbers."""
+    """Integers as int64, from which Arrow can make decimals."""
     return values.cast(pa.int64())
 
 
@@ -62,9 +62,9 @@ def _division(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _nonzero(call: Call, left: Any, right: Any, rows: Rows) -> tuple[Any, Any]:
-    """Both sides, null where the divisor is 0; an error under ANSI rules."""
+    """Both sides, with a divisor of 0 replaced by null; an error in ANSI mode."""
     zero = pc.equal(right, pa.scalar(0, right.type))
-    if not some(zero):
+    if not any_true(zero):
         return left, right
     if call.ansi:
         code = "REMAINDER_BY_ZERO" if call.function in ("%", "pmod") else "DIVIDE_BY_ZERO"
@@ -75,17 +75,17 @@ def _nonzero(call: Call, left: Any, right: Any, rows: Rows) -> tuple[Any, Any]:
 def _whole_division(call: Call, args: list[Any], rows: Rows) -> Any:
     left, right = _nonzero(call, args[0], args[1], rows)
     extreme = pc.and_(pc.equal(left, _lowest(left.type)), pc.equal(right, pa.scalar(-1, right.type)))
-    if some(extreme):
+    if any_true(extreme):
         if call.ansi:
             _overflow(extreme, rows)
         left, right = as_arrays([left, right]) if isinstance(left, pa.Scalar) else (left, right)
-        # the smallest number divided by -1 wraps around to itself
+        # the smallest number divided by -1 wraps around and stays the same
         right = pc.if_else(pc.fill_null(extreme, False), pa.scalar(1, right.type), right)
     return pc.divide(left, right)
 
 
 def _remainder(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Floating points are rare here, and done row by row: Arrow has no such kernel."""
+    """Floating point remainders are rare, and computed row by row: Arrow has no kernel for them."""
     if isinstance(call.data_type, DecimalType):
         return decimal_arithmetic(call, args, rows)
     left, right = _nonzero(call, args[0], args[1], rows)
@@ -93,13 +93,13 @@ def _remainder(call: Call, args: list[Any], rows: Rows) -> Any:
     if pa.types.is_floating(data_type):
         return by_row([left, right], _float_pmod if call.function == "pmod" else _float_remainder, data_type)
     minus_one = pc.equal(right, pa.scalar(-1, right.type))
-    # any number is a multiple of -1, and dividing the smallest one would overflow
+    # a remainder by -1 is 0, but dividing the smallest number by -1 would overflow
     right = pc.if_else(minus_one, pa.scalar(1, right.type), right)
     rest = pc.subtract(left, pc.multiply(pc.divide(left, right), right))
     if call.function != "pmod":
         return rest
     negative = pc.less(rest, pa.scalar(0, rest.type))
-    # Java adds in 32 bits at least
+    # Java adds with at least 32 bits
     wide = data_type if data_type.bit_width >= 32 else pa.int32()
     right = right.cast(wide)
     shifted = pc.add(rest.cast(wide), right)
@@ -138,20 +138,20 @@ def _rounded(call: Call, args: list[Any], rows: Rows) -> Any:
     values, digits = args[0], int(call.options[0])
     half_even = call.function == "bround"
     if isinstance(call.data_type, DecimalType):
-        # beyond the type this is an error with and without ANSI rules
+        # a result beyond the type is an error with and without ANSI mode
         return fit_decimal(round_decimal(values, digits, half_even=half_even), replace(call, ansi=True), rows)
     if digits >= 0:
         return values
     data_type = value_type(call.data_type)
     mode = "half_to_even" if half_even else "half_towards_infinity"
-    # the place may be beyond the numbers of the type
+    # the rounding position may be beyond the digits of the type
     exact = pc.round(values.cast(pa.int64()).cast(pa.decimal128(38, 0)), max(digits, -37), mode)
     limit: int = 1 << (int(data_type.bit_width) - 1)
     over = pc.or_(
         pc.less(exact, pa.scalar(Decimal(-limit), pa.decimal128(38, 0))),
         pc.greater(exact, pa.scalar(Decimal(limit - 1), pa.decimal128(38, 0))),
     )
-    if not some(over):
+    if not any_true(over):
         return exact.cast(data_type)
     if call.ansi:
         _overflow(over, rows)
@@ -172,13 +172,13 @@ def _whole_number(call: Call, args: list[Any], rows: Rows) -> Any:
     rounded = (pc.ceil if call.function == "ceil" else pc.floor)(values)
     if call.ansi:
         limit = float(1 << 63)
-        # NaN is 0 all the same
+        # NaN is not an overflow: it becomes 0
         _overflow(pc.or_(pc.greater_equal(rounded, limit), pc.less(rounded, -limit)), rows)
     return saturating_cast(rounded, pa.int64())
 
 
 def saturating_cast(values: Any, data_type: pa.DataType) -> Any:
-    """A double to a whole number as Java casts: the nearest end of the range, 0 for NaN."""
+    """A double to an integer as in Java: out of range, the nearest bound; NaN becomes 0."""
     limit = 1 << (data_type.bit_width - 1)
     over, under = pc.greater_equal(values, float(limit)), pc.less(values, float(-limit))
     inside = pc.if_else(pc.or_(pc.or_(over, under), pc.is_nan(values)), pa.scalar(0.0, values.type), values)
@@ -188,7 +188,7 @@ def saturating_cast(values: Any, data_type: pa.DataType) -> Any:
 
 
 def _sign(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Of a double; zeros and NaN stay what they are."""
+    """The sign of a double; zeros and NaN stay unchanged."""
     values = args[0]
     zero = pc.or_(pc.equal(values, 0.0), pc.is_nan(values))
     return pc.if_else(zero, values, pc.sign(values).cast(pa.float64()))
@@ -199,12 +199,12 @@ def _sqrt(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _is_nan(call: Call, args: list[Any], rows: Rows) -> Any:
-    """False for null."""
+    """Whether a value is NaN; false for null."""
     return pc.fill_null(pc.is_nan(args[0]), False)
 
 
 def _extreme(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Nulls do not count; NaN is the greatest."""
+    """The greatest or least argument; nulls are ignored, NaN is the greatest value."""
     op = ">" if call.function == "greatest" else "<"
     result, *others = as_arrays(args)
     for other in others:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.kernel import floor_divide, floor_remainder
 
 _CYCLE_DAYS = 146_097
-# Arrow's calendar has years of 16 bits
+# beyond these days Arrow's years, which have 16 bits, would overflow
 _SAFE_DAYS = 10_000_000
 
 
@@ -41,7 +41,7 @@ def iso_week(days: Any) -> Any:
 
 
 def weekday(days: Any) -> Any:
-    """0 for Monday."""
+    """The weekday, with 0 for Monday."""
     return floor_remainder(pc.add(days.cast(pa.int64()), 3), 7)
 
 
@@ -50,13 +50,13 @@ def _field(days: Any, kernel: Callable[[Any], Any], per_cycle: int = 0) -> Any:
     if bounds["min"] is None or (bounds["min"] > -_SAFE_DAYS and bounds["max"] < _SAFE_DAYS):
         return kernel(days.cast(pa.date32())).cast(pa.int64())
     wide = days.cast(pa.int64())
-    # the calendar repeats itself, weekdays too, every 400 years
+    # the calendar, including weekdays, repeats every 400 years
     within = kernel(floor_remainder(wide, _CYCLE_DAYS).cast(pa.int32()).cast(pa.date32())).cast(pa.int64())
     return pc.add(within, pc.multiply(floor_divide(wide, _CYCLE_DAYS), per_cycle)) if per_cycle else within
 
 
 def days_from_civil(years: Any, months: Any, days_: Any) -> Any:
-    """int64 days of int64 years, months from 1 to 12 and days; days beyond the month count on."""
+    """int64 days of int64 years, months from 1 to 12, and days; days may exceed the month."""
     early = pc.less_equal(months, 2)
     years = pc.subtract(years, early.cast(pa.int64()))
     shifted = pc.add(months, pc.if_else(early, 9, -3))
@@ -77,7 +77,7 @@ def days_in_month(years: Any, months: Any) -> Any:
 
 
 def plus_months(days: Any, months: Any) -> Any:
-    """int64 days of int32 days some int64 months later; the last day where a month is shorter."""
+    """int64 days: int32 days moved by int64 months; the last day of a shorter month."""
     total = pc.add(pc.add(pc.multiply(year(days), 12), pc.subtract(month(days), 1)), months)
     years, months = floor_divide(total, 12), pc.add(floor_remainder(total, 12), 1)
     return days_from_civil(

@@ -1,16 +1,13 @@
 """Conversion of decoded Parquet arrays to exactly the Arrow type of the table's column.
 
-Invariant: no value changes on the way. A conversion is the identity, a change
-of representation (dictionary to plain, milliseconds to microseconds), or one
-of the widenings of the type widening feature; anything else is refused.
+Invariant: no value changes. A conversion is the identity, a change of representation (dictionary to plain, milliseconds
+to microseconds), or a widening of the type widening feature; anything else is refused.
 
-A ``Convert`` is planned once per column and file, and run once per batch;
-``None`` stands for "nothing to do", so that a file that is already right costs
-nothing. Nested arrays are rebuilt around their buffers: Arrow's own cast
-refuses a nullable child where the target says not null.
+A ``Convert`` is planned once per column and file, and run once per batch. ``None`` means that nothing is to be done,
+so a file with the right types costs nothing. Nested arrays are rebuilt around their buffers, because Arrow's own cast
+refuses a nullable child if the target is not nullable.
 
-Specification: the RFC "Type Widening"; protocol: "Delta Data Type to Parquet
-Type Mappings".
+Specification: the RFC "Type Widening"; protocol: "Delta Data Type to Parquet Type Mappings".
 """
 
 from __future__ import annotations
@@ -27,9 +24,9 @@ from delta_pyds.errors import CorruptDataFileError, DeltaError, SchemaMismatchEr
 Convert = Callable[[pa.Array], pa.Array]
 MaybeConvert = Convert | None
 
-# decimal digits that hold every value of the type
+# the decimal digits needed for every value of the type
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
-# what the type widening RFC asks of the target; early writers of the feature made do with less
+# the digits that the type widening RFC requires; early writers of the feature used fewer
 _RFC_DIGITS = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
 _WIDENINGS: dict[pa.DataType, frozenset[pa.DataType]] = {
     pa.int8(): frozenset({pa.int16(), pa.int32(), pa.int64(), pa.float64()}),
@@ -37,7 +34,7 @@ _WIDENINGS: dict[pa.DataType, frozenset[pa.DataType]] = {
     pa.int32(): frozenset({pa.int64(), pa.float64()}),
     pa.float32(): frozenset({pa.float64()}),
     pa.date32(): frozenset({pa.timestamp("us")}),
-    # how Spark reads Parquet's unsigned integers: as the next wider type
+    # Spark reads Parquet's unsigned integers as the next wider type
     pa.uint8(): frozenset({pa.int16(), pa.int32(), pa.int64()}),
     pa.uint16(): frozenset({pa.int32(), pa.int64()}),
     pa.uint32(): frozenset({pa.int64()}),
@@ -48,7 +45,7 @@ _WIDENINGS: dict[pa.DataType, frozenset[pa.DataType]] = {
 
 @dataclass(frozen=True)
 class ColumnLocation:
-    """For messages: the data file and the column, nested names joined by dots."""
+    """The data file and the column, for messages; nested names are joined by dots."""
 
     file: str
     column: str
@@ -58,7 +55,7 @@ class ColumnLocation:
 
     def mismatch(self, source: object, target: object) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"the data file '{self.file}' holds the column '{self.column}' as {source}, which cannot be read as the "
+            f"the data file '{self.file}' has the column '{self.column}' as {source}, which cannot be read as the "
             f"table's type {target} without changing values. The file was not written for this table's schema: "
             "rewrite it, or exclude it.",
             file=self.file,
@@ -69,7 +66,7 @@ class ColumnLocation:
 
     def null_found(self) -> DeltaError:
         return CorruptDataFileError(
-            f"the data file '{self.file}' holds nulls in the column '{self.column}', which the table declares "
+            f"the data file '{self.file}' has nulls in the column '{self.column}', which the table declares "
             "NOT NULL. Another program wrote it without regard to the schema: rewrite it, or drop the constraint.",
             code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             file=self.file,
@@ -87,7 +84,7 @@ class ColumnLocation:
 
 
 def plan(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
-    """How to turn arrays of ``source`` into ``target``, matching struct fields by exact name."""
+    """A conversion of arrays of ``source`` to ``target``, matching struct fields by exact name."""
     if isinstance(source, pa.BaseExtensionType):
         inner = plan(source.storage_type, target, where)
         return lambda array: array.storage if inner is None else inner(array.storage)
@@ -124,11 +121,11 @@ def is_list_like(data_type: pa.DataType) -> bool:
     )
 
 
-# --- values without parts
+# --- leaf values
 
 
 def leaf(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
-    """How to turn values without parts into ``target``.
+    """A conversion of leaf values to ``target``.
 
     Raises: SchemaMismatchError naming file, column and both types.
     """
@@ -156,7 +153,7 @@ def _decoded(array: pa.Array) -> pa.Array:
 
 
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether each value of ``source`` is one of the other type ``target``. Protocol: "Type Widening"."""
+    """Whether every value of ``source`` is also a value of the wider ``target``. Protocol: "Type Widening"."""
     if target in _WIDENINGS.get(source, ()):
         return True
     if pt.is_decimal128(target):
@@ -167,22 +164,22 @@ def widens(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def widens_by_the_rfc(source: pa.DataType, target: pa.DataType) -> bool:
-    """The same, but for integers that became decimals of fewer digits than the RFC asks for."""
+def widens_by_rfc(source: pa.DataType, target: pa.DataType) -> bool:
+    """As ``widens``, but with the RFC's required digits for integers that become decimals."""
     if pt.is_decimal(target) and source in _RFC_DIGITS:
         return bool(pt.is_decimal128(target) and target.precision - target.scale >= _RFC_DIGITS[source])
     return widens(source, target)
 
 
 def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> Convert:
-    """A cast whose failure on a value that does not fit names the file."""
+    """A cast whose error for an unsuitable value names the file."""
 
     def run(array: pa.Array) -> pa.Array:
         try:
             return cast(array)
         except pa.ArrowInvalid as e:
             raise SchemaMismatchError(
-                f"the data file '{where.file}' holds a value in the column '{where.column}' ({source}) that is not "
+                f"the data file '{where.file}' has a value in the column '{where.column}' ({source}) that is not "
                 f"a value of the table's type {target}: {e}.",
                 file=where.file,
                 column=where.column,
@@ -192,9 +189,9 @@ def _checked(cast: Convert, source: pa.DataType, target: pa.DataType, where: Col
 
 
 def _timestamp(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> Convert:
-    """Any unit to microseconds. The zone of the source is a label only, its values are UTC."""
+    """Any unit to microseconds. The source's time zone is only a label: its values are UTC."""
     if source.tz is not None and target.tz is None:
-        # an instant has no wall clock time without a zone: Spark refuses this too
+        # without a zone an instant has no wall clock time; Spark refuses this, too
         raise where.mismatch(source, target)
     if source.unit == "us":
         return lambda array: array.view(target)
@@ -202,7 +199,7 @@ def _timestamp(source: pa.DataType, target: pa.DataType, where: ColumnLocation) 
         bare = pa.timestamp("ns")
 
         def floor(array: pa.Array) -> pa.Array:
-            # casts cut toward zero, which moves instants before 1970 forward
+            # casts truncate toward zero, which would move instants before 1970 forward
             return pc.floor_temporal(array.view(bare), unit="microsecond").cast(pa.timestamp("us")).view(target)
 
         return floor
@@ -232,12 +229,12 @@ def _bytes(source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> C
     return _checked(lambda array: array.cast(pa.binary()).view(target), source, target, where)
 
 
-# --- values with parts
+# --- nested values
 
 
 @dataclass(frozen=True)
 class Child:
-    """One part of a target: its position in the source (None: null throughout), what to do, its name for messages."""
+    """A part of a target: its index in the source (None: all null), its conversion, and its name for messages."""
 
     index: int | None
     convert: MaybeConvert
@@ -245,12 +242,12 @@ class Child:
 
 
 class Rebuild:
-    """A ``Convert`` of nested values; it returns an array that is right already as it is."""
+    """A ``Convert`` of nested values; it returns an array unchanged if its type is right already."""
 
     def __init__(self, target: pa.DataType, children: Sequence[Child], build: Convert) -> None:
         self._target = target
         self._build = build
-        # only the wrapping is replaced: no values are converted, moved, dropped or made
+        # only the type is replaced: no value is converted, moved, dropped or added
         self._plain = all(c.index == i and _is_plain(c.convert) for i, c in enumerate(children))
 
     def __call__(self, array: pa.Array) -> pa.Array:
@@ -278,7 +275,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
                 parts.append(pa.nulls(len(array), field.type))
                 continue
             if array.null_count and pt.is_struct(field.type):
-                # so that its own fields see that they are below a null
+                # its own fields must see the nulls of the parent
                 part = array.flatten()[child.index]
             else:
                 part = array.field(child.index)
@@ -293,7 +290,7 @@ def struct_of(target: pa.DataType, children: Sequence[Child]) -> Convert:
 
 
 def _no_visible_null(parent: pa.Array, part: pa.Array, where: ColumnLocation) -> None:
-    """A null below a null parent is no null of the column."""
+    """Raise for a null in a required field, unless its parent is null."""
     hidden = parent.null_count and not pc.any(pc.and_(parent.is_valid(), part.is_null())).as_py()
     if not hidden:
         raise where.null_found()
@@ -359,10 +356,10 @@ def list_parts(array: pa.Array) -> tuple[pa.Buffer, pa.Array]:
 
 
 def _offsets(array: pa.Array) -> tuple[int, pa.Buffer, int]:
-    """Where the values start, offsets relative to that, and how many values there are."""
+    """The start of the values, offsets relative to it, and the number of values."""
     offsets = array.offsets
     start, end = offsets[0].as_py(), offsets[-1].as_py()
     if start == 0 and offsets.offset == 0:
         return 0, offsets.buffers()[1], end
-    # an untyped start would make 64-bit offsets of them
+    # an untyped scalar would make 64-bit offsets
     return start, pc.subtract(offsets, pa.scalar(start, pa.int32())).buffers()[1], end - start

@@ -1,4 +1,4 @@
-"""Comparisons as Spark makes them: strings by their bytes, NaN equal to NaN and greatest, -0.0 equal to 0.0."""
+"""Comparisons with Spark's semantics: strings by bytes, NaN equal to NaN and the greatest value, -0.0 equal to 0.0."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compare(op: str, left: Any, right: Any) -> Any:
         return plain
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
     if op in ("=", ">=", "<="):
-        # IEEE says false wherever NaN takes part
+        # IEEE comparisons with NaN are false
         greater = {"=": pc.and_(left_nan, right_nan), ">=": left_nan, "<=": right_nan}[op]
         return pc.or_(plain, greater)
     if op == "<>":
@@ -37,7 +37,7 @@ def compare_constant(op: str, values: Any, constant: Literal) -> Any:
     """``values op constant`` for a constant of the values' own type."""
     floating = pa.types.is_floating(values.type)
     if floating and constant.value != constant.value:
-        # nothing is greater
+        # the constant is NaN, the greatest value
         is_nan = pc.is_nan(values)
         if op in ("<=", ">"):
             is_below = pc.or_(is_nan, pc.invert(is_nan))  # null for null
@@ -54,7 +54,7 @@ def is_in(values: Any, wanted: tuple[LiteralValue, ...], data_type: DataType) ->
     if isinstance(values, pa.Scalar):
         return is_in(pa.repeat(values, 1), wanted, data_type)[0]
     if pa.types.is_floating(values.type) and 0.0 in wanted:
-        # the kernel looks values up by their bits
+        # the kernel compares values by their bits
         wanted = (*(v for v in wanted if v != 0.0), 0.0, -0.0)
     found = pc.is_in(values, value_set=values_array(wanted, data_type))
     return found if values.null_count == 0 else pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))

@@ -1,4 +1,4 @@
-"""Arrays, maps and structs over Arrow arrays: their sizes, elements and fields, and making them."""
+"""Arrays, maps and structs over Arrow arrays: sizes, elements, fields, and construction."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.comparison import compare
-from delta_pyds.columnar.kernel import Kernel, as_arrays, null_where, some
+from delta_pyds.columnar.kernel import Kernel, any_true, as_arrays, null_where
 from delta_pyds.columnar.rows import Rows, struct_field
 from delta_pyds.columnar.schema import arrow_type
 from delta_pyds.expr.nodes import Call
 
 
 def _sizes(values: Any) -> Any:
-    """int64 numbers of entries; null for null."""
+    """The number of entries as int64; null for null."""
     if not pa.types.is_map(values.type):
         return pc.list_value_length(values).cast(pa.int64())
     return pc.list_value_length(_as_list(values)).cast(pa.int64())
@@ -32,7 +32,7 @@ def _size(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _item(call: Call, args: list[Any], rows: Rows) -> Any:
-    """``array[i]`` from 0, ``element_at`` from 1 and below 0 from the end."""
+    """``array[i]`` counts from 0; ``element_at`` from 1, or from the end for negative indexes."""
     values, index = as_arrays(args)
     sizes = _sizes(values)
     if call.function == "element_at":
@@ -41,40 +41,40 @@ def _item(call: Call, args: list[Any], rows: Rows) -> Any:
         )
         index = pc.if_else(pc.greater(index, 0), pc.subtract(index, 1), pc.add(index, sizes))
     outside = pc.or_(pc.less(index, 0), pc.greater_equal(index, sizes))
-    if some(outside):
+    if any_true(outside):
         if call.ansi:
             code = "INVALID_ARRAY_INDEX" + ("_IN_ELEMENT_AT" if call.function == "element_at" else "")
             rows.fail(outside, code, "an array has no element at the index", index)
         index = null_where(outside, index)
     usable = pc.and_(pc.is_valid(index), pc.is_valid(values))
-    # offsets of null lists mean nothing
+    # the offsets of null lists are undefined
     starts = values.offsets.slice(0, len(values)).cast(pa.int64())
     return values.values.take(pc.if_else(usable, pc.add(starts, index), pa.scalar(None, pa.int64())))
 
 
 def _map_value(call: Call, args: list[Any], rows: Rows) -> Any:
-    """The value of the first entry with the key; null where there is none."""
+    """The value of the first entry with the key; null without one."""
     values, wanted = as_arrays(args)
     entries = _as_list(values)
     parents = pc.list_parent_indices(entries)
     flat = pc.list_flatten(entries)
     keys, items = pc.struct_field(flat, [0]), pc.struct_field(flat, [1])
     hit = pc.fill_null(compare("=", keys, wanted.take(parents)), False)
-    places = pc.indices_nonzero(hit).cast(pa.int64())
-    owners = parents.take(places).cast(pa.int64())
+    positions = pc.indices_nonzero(hit).cast(pa.int64())
+    owners = parents.take(positions).cast(pa.int64())
     found = pc.index_in(pa.array(range(len(values)), pa.int64()), value_set=owners)
-    return items.take(places.take(found))
+    return items.take(positions.take(found))
 
 
 def _contains(call: Call, args: list[Any], rows: Rows) -> Any:
-    """True where an element is equal; null where none is and one is null."""
+    """True if an element is equal; otherwise null if an element is null."""
     values, wanted = as_arrays(args)
     parents = pc.list_parent_indices(values).cast(pa.int64())
     flat = pc.list_flatten(values)
     equal = compare("=", flat, wanted.take(parents))
-    everyone = pa.array(range(len(values)), pa.int64())
-    hit = pc.is_in(everyone, value_set=parents.filter(pc.fill_null(equal, False)))
-    unknown = pc.is_in(everyone, value_set=parents.filter(pc.is_null(flat)))
+    row_numbers = pa.array(range(len(values)), pa.int64())
+    hit = pc.is_in(row_numbers, value_set=parents.filter(pc.fill_null(equal, False)))
+    unknown = pc.is_in(row_numbers, value_set=parents.filter(pc.is_null(flat)))
     result = null_where(pc.and_(unknown, pc.invert(hit)), hit)
     return null_where(pc.or_(pc.is_null(values), pc.is_null(wanted)), result)
 

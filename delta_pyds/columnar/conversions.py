@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST between atomic types over Arrow arrays, as Spark casts with ANSI rules and without."""
+"""CAST and TRY_CAST between atomic types over Arrow arrays, with Spark's semantics in and out of ANSI mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.arithmetic import saturating_cast
 from delta_pyds.columnar.dates import format_wall, wall_of
 from delta_pyds.columnar.decimals import fit_decimal
-from delta_pyds.columnar.kernel import Kernel, by_value, floor_divide, null_where, some
+from delta_pyds.columnar.kernel import Kernel, any_true, by_value, floor_divide, null_where
 from delta_pyds.columnar.parsing import parse_texts
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.values import cast_total, value_type
@@ -38,7 +38,7 @@ _OVERFLOWS = ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 
 
 def _cast(call: Call, args: list[Any], rows: Rows) -> Any:
-    """``call.options``: the column that the value is stored in, if it is."""
+    """``call.options``: the column in which the value is stored, if any."""
     if not call.options:
         return _converted(call, args, rows)
     try:
@@ -63,7 +63,7 @@ def _converted(call: Call, args: list[Any], rows: Rows) -> Any:
         return _moved(call, values, source, rows)
     if source == TIMESTAMP:
         seconds = floor_divide(values.cast(pa.int64()), 1_000_000)
-        # out of range this is null even without ANSI rules
+        # a value out of range is null even without ANSI mode
         return _narrowed(call, seconds, rows, wrap=False)
     if target == TIMESTAMP:
         return _from_seconds(values)
@@ -84,13 +84,13 @@ def _is_decimal(data_type: DataType) -> bool:
 
 
 def _fitting(call: Call) -> Call:
-    """TRY_CAST follows ANSI rules, less the errors."""
+    """TRY_CAST follows ANSI mode, with null instead of errors."""
     return replace(call, ansi=False) if call.function == "try_cast" else call
 
 
 def _fail(call: Call, mask: Any, values: Any, rows: Rows) -> Any:
-    """Null where the mask is true, after the error that ANSI rules have for it."""
-    if not some(mask):
+    """Null where the mask is true; in ANSI mode an error."""
+    if not any_true(mask):
         return values
     if call.ansi and call.function == "cast":
         source, target = display(type_of(call.args[0])).upper(), display(call.data_type).upper()
@@ -141,7 +141,7 @@ def _from_floating(call: Call, values: Any, rows: Rows) -> Any:
         through = to if to.bit_width >= 32 else pa.int32()
         return saturating_cast(values, through).cast(to, safe=False)
     limit = float(_limit(to))
-    # 2^63 itself is not out of range for Spark, as its range is compared in doubles
+    # Spark accepts 2^63 itself, because it compares with the range in doubles
     high = pc.greater(values, limit) if to.bit_width == 64 else pc.greater_equal(values, limit)
     low = pc.less(values, -limit) if to.bit_width == 64 else pc.less_equal(values, -limit - 1)
     over = pc.or_(pc.or_(high, low), pc.is_nan(values))
@@ -154,7 +154,7 @@ def _from_decimal(call: Call, values: Any, rows: Rows) -> Any:
     limit = _limit(to)
     low, high = (pa.scalar(Decimal(n), pa.decimal256(38, 0)) for n in (-limit, limit - 1))
     over = pc.or_(pc.less(whole, low), pc.greater(whole, high)) if to.bit_width == 64 or _strict(call) else None
-    if over is not None and some(over):
+    if over is not None and any_true(over):
         if not _strict(call):
             return by_value(whole, lambda value: _wrapped(int(value), 64), pa.int64()).cast(to, safe=False)
         whole = _fail(call, over, whole, rows)
@@ -169,7 +169,7 @@ def _wrapped(value: int, bits: int) -> int:
 
 
 def _from_seconds(values: Any) -> Any:
-    """Beyond the range of timestamps Spark takes the nearest one."""
+    """Beyond the range of timestamps, the nearest timestamp, as in Spark."""
     micros, limit = (1 << 63) - 1, ((1 << 63) - 1) // 1_000_000
     seconds = values.cast(pa.int64())
     high, low = pc.greater(seconds, limit), pc.less(seconds, -limit - 1)
@@ -180,7 +180,7 @@ def _from_seconds(values: Any) -> Any:
 
 
 def _moved(call: Call, values: Any, source: DataType, rows: Rows) -> Any:
-    """Between dates and timestamps, through what the clock shows in the zone."""
+    """Casts between dates and timestamps, by the wall clock time in the zone."""
     to = value_type(call.data_type)
     if source == DATE:
         days = values.cast(pa.int32())
@@ -197,12 +197,12 @@ def _moved(call: Call, values: Any, source: DataType, rows: Rows) -> Any:
 
 def _to_text(call: Call, values: Any, source: DataType) -> Any:
     if source == BINARY:
-        # Spark takes the bytes as they are
+        # Spark does not check the bytes
         return values.cast(pa.string(), safe=False)
     if isinstance(source, DecimalType):
         texts = values.cast(pa.string())
         exponents = pc.match_substring(texts, "E")
-        if _strict(call) and some(exponents):
+        if _strict(call) and any_true(exponents):
             return by_value(values, lambda value: f"{value:f}", pa.string())
         return texts
     if source == DATE:
@@ -215,7 +215,7 @@ def _to_text(call: Call, values: Any, source: DataType) -> Any:
 def _show_moment(wall: Any) -> Any:
     texts = format_wall(wall, ["%Y", "=-", "%m", "=-", "%d", "= ", "%H", "=:", "%M", "=:", "%S"])
     fraction = pc.subtract(wall, pc.multiply(floor_divide(wall, 1_000_000), 1_000_000))
-    if not some(pc.not_equal(fraction, 0)):
+    if not any_true(pc.not_equal(fraction, 0)):
         return texts
     digits = pc.utf8_lpad(fraction.cast(pa.string()), 6, "0")
     tail = pc.utf8_rtrim(pc.binary_join_element_wise(pa.scalar("."), digits, pa.scalar("")), characters="0")

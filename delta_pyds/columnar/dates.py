@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps over Arrow arrays, in the zone that the call names."""
+"""Functions of dates and timestamps over Arrow arrays, in the time zone of the call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar import calendar
-from delta_pyds.columnar.kernel import Kernel, as_arrays, by_value, floor_divide, floor_remainder, null_where, some
+from delta_pyds.columnar.kernel import Kernel, any_true, as_arrays, by_value, floor_divide, floor_remainder, null_where
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.zones import instant_to_wall, start_of_day, wall_to_instant_near
 from delta_pyds.expr.nodes import Call
@@ -26,7 +26,7 @@ _FIELDS = {
 
 
 def wall_of(values: Any, zone: str) -> Any:
-    """Wall clock microseconds of timestamps; those of timestamp_ntz as they are."""
+    """Wall clock microseconds of timestamps; a timestamp_ntz has them already."""
     micros = values.cast(pa.int64())
     return instant_to_wall(micros, zone) if zone else micros
 
@@ -34,7 +34,7 @@ def wall_of(values: Any, zone: str) -> Any:
 def to_date(days: Any, rows: Rows) -> Any:
     """int64 days as dates. Raises: ExpressionError (ARITHMETIC_OVERFLOW) for a live row out of range."""
     over = pc.or_(pc.greater(days, _INT_MAX), pc.less(days, -_INT_MAX - 1))
-    if some(over):
+    if any_true(over):
         rows.fail(over, "ARITHMETIC_OVERFLOW", "a date is out of the range of dates")
         days = null_where(over, days)
     return days.cast(pa.int32()).cast(pa.date32())
@@ -47,7 +47,7 @@ def _days(values: Any) -> Any:
 def _date_field(call: Call, args: list[Any], rows: Rows) -> Any:
     days = _days(args[0])
     if call.function == "dayofweek":
-        # 1 for Sunday
+        # Sunday is 1
         return pc.add(floor_remainder(pc.add(days.cast(pa.int64()), 4), 7), 1).cast(pa.int32())
     return _FIELDS[call.function](days).cast(pa.int32())
 
@@ -61,7 +61,7 @@ def _time_field(call: Call, args: list[Any], rows: Rows) -> Any:
 def _add_days(call: Call, args: list[Any], rows: Rows) -> Any:
     days, count = as_arrays(args)
     days = _days(days)
-    # beyond the range of dates this wraps around, as Spark does
+    # beyond the range of dates this wraps around, as in Spark
     return (pc.add if call.function == "date_add" else pc.subtract)(days, count).cast(pa.date32())
 
 
@@ -100,7 +100,7 @@ def _truncated(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _add_interval(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Months and days move the wall clock, smaller units the instant."""
+    """Months and days move the wall clock time; smaller units move the instant."""
     months, days, micros = (int(option) for option in call.options)
     instants = args[0].cast(pa.int64())
     wall = instant_to_wall(instants, call.zone) if call.zone else instants
@@ -125,14 +125,14 @@ def _add_interval(call: Call, args: list[Any], rows: Rows) -> Any:
 def _formatted(call: Call, args: list[Any], rows: Rows) -> Any:
     values = args[0]
     if call.function == "from_unixtime":
-        # Spark lets it wrap around
+        # Spark wraps around here, too
         values = pc.multiply(values, 1_000_000)
     wall = wall_of(values, call.zone)
     return format_wall(wall, [str(option) for option in call.options])
 
 
 def format_wall(wall: Any, parts: list[str]) -> Any:
-    """Wall clock microseconds as text: ``%Y %m %d %H %M %S``, and ``=text`` as it stands."""
+    """Wall clock microseconds as text: ``%Y %m %d %H %M %S``, and ``=text`` for literal text."""
     days = floor_divide(wall, DAY_MICROS).cast(pa.int32())
     seconds = pc.divide(floor_remainder(wall, DAY_MICROS), 1_000_000)
     pieces: list[Any] = []
@@ -165,7 +165,7 @@ def _show_year(value: int) -> str:
 
 
 def _unix_time(call: Call, args: list[Any], rows: Rows) -> Any:
-    """``unix_timestamp`` rounds towards 1970, the others down."""
+    """``unix_timestamp`` rounds toward 1970, the others round down."""
     divide = pc.divide if call.function == "unix_timestamp" else floor_divide
     return divide(args[0].cast(pa.int64()), int(call.options[0]))
 
@@ -197,9 +197,9 @@ def _make_date(call: Call, args: list[Any], rows: Rows) -> Any:
     in_month = pc.and_(pc.greater_equal(days, 1), pc.less_equal(days, calendar.days_in_month(years, safe)))
     in_calendar = pc.less_equal(pc.abs(years), 999_999_999)
     wrong = pc.invert(pc.and_(pc.and_(in_year, in_month), in_calendar))
-    if some(wrong):
+    if any_true(wrong):
         if call.ansi:
-            rows.fail(wrong, "DATETIME_FIELD_OUT_OF_BOUNDS", "there is no such date")
+            rows.fail(wrong, "DATETIME_FIELD_OUT_OF_BOUNDS", "year, month and day are not a valid date")
         years = null_where(wrong, years)
     return to_date(calendar.days_from_civil(years, safe, days), rows)
 

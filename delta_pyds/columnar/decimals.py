@@ -1,4 +1,4 @@
-"""Decimal arithmetic as Spark does it: exact, then rounded half up into the type of the result."""
+"""Decimal arithmetic with Spark's semantics: exact, then rounded half up to the type of the result."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.kernel import as_arrays, null_where, some
+from delta_pyds.columnar.kernel import any_true, as_arrays, null_where
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.expr.casts import EXACT
 from delta_pyds.expr.nodes import Call
 from delta_pyds.protocol.schema import DecimalType
 
 _WIDEST = 76
-# what Spark divides to before it rounds to the scale of the result
+# the scale to which Spark divides before it rounds to the scale of the result
 _DIVISION_SCALE = Decimal(1).scaleb(-39)
-# a quotient of 38 digits by 38 that is not a half at that scale differs from one within 117 digits
+# 117 digits decide whether a quotient of 38 digits by 38 digits is exactly half way at that scale
 _QUOTIENT = Context(prec=130)
 
 
 def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
-    """Decimals of any width in the type of the call's result: rounded half up; beyond it an error or null."""
+    """Decimals of any width as the type of the call's result: rounded half up; out of range an error or null."""
     target = call.data_type
     assert isinstance(target, DecimalType)
     wanted = pa.decimal128(target.precision, target.scale)
@@ -35,7 +35,7 @@ def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
     if values.type.precision - values.type.scale > whole:
         limit = pa.scalar(Decimal(10) ** whole, pa.decimal256(whole + 1, 0))
         over = pc.greater_equal(pc.abs(values), limit)
-        if some(over):
+        if any_true(over):
             if call.ansi:
                 rows.fail(
                     over,
@@ -50,7 +50,7 @@ def fit_decimal(values: Any, call: Call, rows: Rows) -> Any:
 
 
 def round_decimal(values: Any, digits: int, *, half_even: bool = False) -> Any:
-    """Rounded to so many digits after the point; the type has room for the digit that this may add."""
+    """Values rounded to the given number of fractional digits, in a type with room for one more digit."""
     if digits >= values.type.scale:
         return values
     whole = values.type.precision - values.type.scale
@@ -58,7 +58,7 @@ def round_decimal(values: Any, digits: int, *, half_even: bool = False) -> Any:
     kind = pa.decimal128 if precision <= 38 else pa.decimal256
     wide = kind(min(precision, _WIDEST), values.type.scale)
     if -digits > whole:
-        # beyond the first digit nothing is left but zero
+        # a rounding position beyond all digits gives zero
         return pc.if_else(pc.is_valid(values), pa.scalar(Decimal(0), wide), pa.scalar(None, wide))
     return pc.round(values.cast(wide), digits, "half_to_even" if half_even else "half_towards_infinity")
 
@@ -66,8 +66,8 @@ def round_decimal(values: Any, digits: int, *, half_even: bool = False) -> Any:
 def decimal_arithmetic(call: Call, args: list[Any], rows: Rows) -> Any:
     """``+ - * / % pmod`` of decimals.
 
-    Division, remainders and results of more than 76 digits are computed row by row in Python: no Arrow kernel
-    rounds them as Spark does.
+    Division, remainders and results of more than 76 digits are computed row by row in Python, because no Arrow kernel
+    rounds as Spark does.
     """
     left, right = args
     op = call.function
@@ -87,7 +87,7 @@ def _row_by_row(call: Call, left: Any, right: Any, rows: Rows) -> Any:
     left, right = as_arrays([left, right])
     if call.function in ("/", "%", "pmod"):
         zero = pc.equal(right, pa.scalar(Decimal(0), right.type))
-        if some(zero) and call.ansi:
+        if any_true(zero) and call.ansi:
             code = "DIVIDE_BY_ZERO" if call.function == "/" else "REMAINDER_BY_ZERO"
             rows.fail(pc.and_(zero, pc.is_valid(left)), code, "division by zero")
         right = null_where(zero, right)

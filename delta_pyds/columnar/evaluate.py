@@ -1,7 +1,7 @@
-"""Evaluates bound expressions over Arrow arrays, with Spark's semantics to the letter.
+"""Evaluates bound expressions over Arrow arrays, with exactly Spark's semantics.
 
-Strings compare by their UTF-8 bytes, NaN equals NaN and is the greatest
-value, -0.0 equals 0.0, logic is three-valued. Only Arrow kernels touch rows.
+Strings compare by their UTF-8 bytes, NaN equals NaN and is the greatest value, -0.0 equals 0.0, logic is three-valued.
+Rows are computed only by Arrow kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_pyds.columnar.comparison import compare, compare_constant, is_in
-from delta_pyds.columnar.kernel import searched
+from delta_pyds.columnar.kernel import regex_search
 from delta_pyds.columnar.rows import Resolver, Rows, batch_resolver
 from delta_pyds.columnar.values import cast_total, scalar
 from delta_pyds.expr.nodes import (
@@ -37,7 +37,7 @@ from delta_pyds.expr.nodes import (
 
 
 def matches(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> pa.BooleanArray:
-    """For each row whether the expression is true; null counts as no. The result has no nulls."""
+    """Whether the expression is true, for each row; false for null. The result has no nulls."""
     result = evaluate(expr, columns, num_rows)
     return cast(pa.BooleanArray, result.fill_null(False) if result.null_count else result)
 
@@ -45,9 +45,9 @@ def matches(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> pa
 def evaluate(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> pa.Array:
     """The values of an expression over ``num_rows`` rows; a predicate gives booleans, null for unknown.
 
-    ``columns``: a batch, or a function from a path of logical names to an
-    array of ``num_rows`` values in the Arrow type that Spark uses for the
-    column's type.
+    Args:
+        columns: a batch, or a function from a path of logical names to an array of ``num_rows`` values with the Arrow
+            type that Spark uses for the column's type.
     """
     resolver = batch_resolver(columns) if isinstance(columns, pa.RecordBatch) else columns
     result = value_of(expr, Rows(resolver, num_rows))
@@ -57,7 +57,7 @@ def evaluate(expr: Expr, columns: Resolver | pa.RecordBatch, num_rows: int) -> p
 
 
 def value_of(expr: Expr, rows: Rows) -> Any:
-    """The values for the live rows, anything for others: an array, or a scalar where all rows have the same."""
+    """The values for the live rows, and any for others: an array, or a scalar if all rows have the same value."""
     if isinstance(expr, Column):
         return rows.column(expr.path)
     if isinstance(expr, Literal):
@@ -78,7 +78,7 @@ def value_of(expr: Expr, rows: Rows) -> Any:
         return _remainder(value_of(expr.child, rows), expr.divisor)
     if isinstance(expr, (And, Or)):
         return _logic(expr, rows)
-    # predicates of scans never get here, and need not load this
+    # predicates of scans do not need this module
     from delta_pyds.columnar.functions import compute
 
     return compute(expr, rows, value_of)
@@ -88,7 +88,7 @@ def _logic(expr: And | Or, rows: Rows) -> Any:
     combine = pc.and_kleene if isinstance(expr, And) else pc.or_kleene
     result = value_of(expr.children[0], rows)
     for child in expr.children[1:]:
-        # a side that settles the outcome keeps Spark from looking at the other
+        # Spark does not evaluate the other side if one side decides the result
         open_ = pc.fill_null(result if isinstance(expr, And) else pc.invert(result), True) if may_fail(child) else None
         result = combine(result, value_of(child, rows if open_ is None else rows.only(open_)))
     return result
@@ -109,11 +109,11 @@ def _like(values: Any, parts: tuple[str | Wildcard, ...]) -> Any:
         if before and after:
             return pc.match_substring(values, middle[0])
         return pc.ends_with(values, middle[0]) if before else pc.starts_with(values, middle[0])
-    return searched(pc.match_substring_regex, _decodable(values), _regex(parts))
+    return regex_search(pc.match_substring_regex, _decodable(values), _regex(parts))
 
 
 def _decodable(values: Any) -> Any:
-    """Strings that a pattern can count characters of: what is no UTF-8 is replaced as Java does when it decodes."""
+    """Strings with invalid UTF-8 replaced as in Java, so that a pattern can count characters."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
-"""Sums of whole numbers that a log claims, whatever it claims.
+"""Exact sums of integers from a log, which may have any values.
 
-Invariant: the sum is exact. Arrow's own wraps around at 2**63: of three files that say 2**62 bytes it makes fewer than
-none.
+Invariant: the sum is exact. Arrow's own sum wraps around at 2**63, so three files of 2**62 bytes would have a
+negative sum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HALF = 32
 
 
 def exact_sum(values: pa.Array | pa.ChunkedArray) -> int:
-    """The sum of 64-bit whole numbers; nulls count nothing."""
+    """The sum of 64-bit integers; nulls are ignored."""
     ends = pc.min_max(values)
     low, high = ends["min"].as_py(), ends["max"].as_py()
     if low is None:

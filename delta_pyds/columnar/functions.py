@@ -1,4 +1,4 @@
-"""Evaluates functions, CASE and COALESCE over Arrow arrays: each where Spark evaluates it, and nowhere else."""
+"""Evaluates functions, CASE and COALESCE over Arrow arrays, only for the rows for which Spark evaluates them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.text import TEXTS
 from delta_pyds.expr.nodes import Call, Case, Coalesce, Expr, Literal, LiteralValue, may_fail, type_of
 
-# gives the values of a part of an expression: a call's argument, a branch of a CASE
+# evaluates a part of an expression: a call's argument, a branch of a CASE
 ValueOf = Callable[[Expr, Rows], Any]
 
 _KERNELS: dict[str, Kernel] = {**ARITHMETIC, **CONVERSIONS, **TEXTS, **DATES, **CONTAINERS}
-# these look at all of their arguments; the others at the next one only where those before have a value
+# Functions that evaluate all arguments. Others evaluate an argument only where the previous ones are not null.
 _EAGER = frozenset(("concat", "concat_ws", "greatest", "least", "<=>", "array", "map", "named_struct", "make_date"))
-# Spark looks at the divisor first
+# Spark evaluates the divisor first
 _RIGHT_FIRST = frozenset(("/", "%", "div", "pmod"))
 
 
 def compute(expr: Expr, rows: Rows, value_of: ValueOf) -> Any:
     """The values of a ``Call``, ``Case`` or ``Coalesce``. ``value_of`` evaluates their parts (``evaluate.value_of``).
 
-    Raises: ExpressionError with Spark's code where a live row has no value under ANSI rules.
+    Raises: ExpressionError with Spark's code if a live row fails in ANSI mode.
     """
     if isinstance(expr, Case):
         return _case(expr, rows, value_of)
@@ -44,10 +44,10 @@ def compute(expr: Expr, rows: Rows, value_of: ValueOf) -> Any:
         return _nanvl(expr.args, rows, value_of)
     args = _arguments(expr, rows, value_of)
     if expr.function == "<=>":
-        return _same(*args)
+        return _null_safe_equal(*args)
     kernel = _KERNELS[expr.function]
     if all(isinstance(arg, pa.Scalar) for arg in args):
-        # kernels want at least one array
+        # kernels need at least one array
         return kernel(expr, [pa.repeat(arg, 1) for arg in args], rows)[0]
     return kernel(expr, args, rows)
 
@@ -122,6 +122,6 @@ def _nanvl(args: tuple[Expr, ...], rows: Rows, value_of: ValueOf) -> Any:
     return pc.if_else(is_nan, value_of(args[1], rows.only(is_nan)), left)
 
 
-def _same(left: Any, right: Any) -> Any:
+def _null_safe_equal(left: Any, right: Any) -> Any:
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(pc.fill_null(compare("=", left, right), False), both_null)

@@ -1,4 +1,4 @@
-"""What kernels share: their form, and small steps that Arrow has no kernel for."""
+"""Helpers of the kernels: their type, and small steps for which Arrow has no kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_pyds.columnar.rows import Rows
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Call
 
-# arguments are arrays or scalars, at least one an array; the result is an array
+# arguments are arrays or scalars, at least one is an array; the result is an array
 Kernel = Callable[[Call, list[Any], Rows], Any]
 
 
@@ -22,8 +22,8 @@ def as_arrays(args: list[Any]) -> list[Any]:
     return [pa.repeat(arg, count) if isinstance(arg, pa.Scalar) else arg for arg in args]
 
 
-def some(mask: Any) -> bool:
-    """Whether any row is true."""
+def any_true(mask: Any) -> bool:
+    """Whether the mask is true for any row."""
     return bool(pc.any(mask, min_count=0).as_py())
 
 
@@ -39,19 +39,19 @@ def floor_divide(values: Any, divisor: int) -> Any:
 
 
 def floor_remainder(values: Any, divisor: int) -> Any:
-    """The rest of ``floor_divide``, from 0 up to the divisor."""
+    """The remainder of ``floor_divide``, from 0 up to the divisor."""
     return pc.subtract(values, pc.multiply(floor_divide(values, divisor), divisor))
 
 
 def by_value(values: Any, function: Callable[[Any], Any], data_type: pa.DataType) -> pa.Array:
-    """A Python function on each different value; null for null. For what no Arrow kernel does exactly."""
+    """Apply a Python function to each distinct value; null for null. Only if no Arrow kernel gives exact results."""
     encoded = values.dictionary_encode()
     results = pa.array([None if v is None else function(v) for v in encoded.dictionary.to_pylist()], data_type)
     return results.take(encoded.indices)
 
 
 def by_row(args: list[Any], function: Callable[..., Any], data_type: pa.DataType) -> pa.Array:
-    """A Python function on each row; null where any argument is. For rare functions only."""
+    """Apply a Python function to each row; null if an argument is null. Only for rare functions."""
     columns = [arg.to_pylist() for arg in as_arrays(args)]
     return pa.array(
         [None if None in row else function(*row) for row in zip(*columns, strict=True)],
@@ -59,15 +59,15 @@ def by_row(args: list[Any], function: Callable[..., Any], data_type: pa.DataType
     )
 
 
-def searched(kernel: Callable[..., Any], values: Any, pattern: str, *others: str) -> Any:
-    """A kernel that searches by a regular expression. Raises: ExpressionError for one that needs too much memory."""
+def regex_search(kernel: Callable[..., Any], values: Any, pattern: str, *others: str) -> Any:
+    """Run a kernel with a regular expression. Raises: ExpressionError if the pattern needs too much memory."""
     try:
         return kernel(values, pattern, *others)
     except pa.ArrowInvalid as e:
         if "regular expression" not in str(e):
             raise
         raise ExpressionError(
-            f"a pattern of LIKE or RLIKE takes too much memory to be matched ({str(e)[:200]}): shorten it, or repeat "
-            f"less often in it. It begins with: {pattern[:200]}",
+            f"a pattern of LIKE or RLIKE needs too much memory ({str(e)[:200]}): shorten it, or use fewer repetitions. "
+            f"It begins with: {pattern[:200]}",
             construct="LIKE",
         ) from None

@@ -1,7 +1,7 @@
-"""Rows of one side by the values of their keys, to be looked up by rows of the other side: the core of a hash join.
+"""An index of the rows of one side of a join by their key values: the core of a hash join.
 
-Invariant: two rows meet exactly if each pair of their keys is equal as Spark's ``=`` has it: NaN equals NaN, -0.0
-equals 0.0, null equals nothing. A key that is null-safe (``<=>``) lets null equal null besides.
+Invariant: two rows match exactly if all of their keys are equal by Spark's ``=``: NaN equals NaN, -0.0 equals 0.0, null
+equals nothing. For a null-safe key (``<=>``), null also equals null.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import pyarrow.compute as pc
 
 
 class KeyIndex:
-    """The rows of one side.
+    """The rows of one side. Index the smaller side: it is held in hash tables.
 
-    ``keys``: one array per key, all of one length; ``null_safe``: one per key. Of two sides the smaller one belongs
-    here: it is held in hash tables.
+    Args:
+        keys: one array per key, all of one length.
+        null_safe: one flag per key.
     """
 
     def __init__(self, keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
         self._levels = [_Level(values, safe) for values, safe in zip(keys, null_safe, strict=True)]
         codes = self._levels[0].codes
-        # pairs of codes are numbered anew for each further key, so that a number never outgrows 64 bits
+        # pairs of codes are numbered again after each key, so that numbers never exceed 64 bits
         self._pairs: list[_Level] = []
         for level in self._levels[1:]:
             pair = _Level(_paired(codes, level.codes, level.count), False)
@@ -33,9 +34,11 @@ class KeyIndex:
         self._rows, self._first = _rows_by_code(codes)
 
     def matches(self, keys: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
-        """All pairs of rows with equal keys: rows of the given keys, ascending, and rows of this side, both int64.
+        """All pairs of rows with equal keys.
 
-        ``keys``: of the other side, of the same types as those of this one.
+        Args:
+            keys: of the other side, with the same types.
+        Returns: the rows of the given keys, ascending, and the rows of this side, both int64.
         """
         codes = self._levels[0].look_up(keys[0])
         for level, pair, values in zip(self._levels[1:], self._pairs, keys[1:], strict=True):
@@ -49,7 +52,7 @@ class KeyIndex:
 
 
 class _Level:
-    """The different values of one key, numbered from 0 in the order of their first rows; no number for null."""
+    """The distinct values of one key, numbered from 0 in the order of their first rows; null has no number."""
 
     def __init__(self, values: pa.Array, null_safe: bool) -> None:
         self._null_safe = null_safe
@@ -63,7 +66,7 @@ class _Level:
 
 
 def _canonical(values: pa.Array) -> pa.Array:
-    """Equal values with equal bits: hash tables look at those."""
+    """The values with equal bits for equal values, because hash tables compare bits."""
     if not pa.types.is_floating(values.type):
         return values
     # -0.0 + 0.0 is 0.0
@@ -71,19 +74,19 @@ def _canonical(values: pa.Array) -> pa.Array:
 
 
 def _paired(codes: pa.Array, others: pa.Array, count: int) -> pa.Array:
-    """One number for each pair of numbers, of which the second lies below ``count``; null where either is."""
+    """One number for each pair of numbers; the second is below ``count``. Null if either is null."""
     return pc.add(pc.multiply(codes.cast(pa.int64()), max(count, 1)), others.cast(pa.int64()))
 
 
 def _rows_by_code(codes: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """The rows in the order of their codes, and where the rows of each code begin; None if each code has one row."""
+    """The rows ordered by code, and the start of each code's rows; None if each code has one row."""
     rows = pc.indices_nonzero(pc.is_valid(codes)).cast(pa.int64())
     codes = codes.drop_null()
     counts: Any = pc.value_counts(codes)
     if len(counts) == len(codes):
-        # numbered in the order of their first rows, of which there are no others
+        # codes are numbered in the order of their first rows, and these are all rows
         return rows, None
     ordered = rows.take(pc.sort_indices(codes))
-    # value_counts has the codes in the order of their first rows, which is their own
+    # value_counts returns the codes in the order of their first rows, which is ascending
     ends = pc.cumulative_sum(counts.field("counts").cast(pa.int64()))
     return ordered, pa.concat_arrays([pa.array([0], pa.int64()), ends])

@@ -1,12 +1,10 @@
-"""Parquet files opened with a footer that was checked, and what it says of each column.
+"""Parquet files opened with a checked footer, and the footer's data about each column.
 
-Invariant: no byte of a footer ends the process. Arrow's Python classes for the
-columns of a row group call C++ that throws where a footer contradicts itself
-(types, codecs, statistics and histograms of another length, encryption), and
-nothing catches it there. Nor does it give a footer back as bytes: writing a
-damaged one ends the process too. So ``RowGroupMetaData.column`` is asked of no
-file that somebody else may have written. The footer's bytes are read from the
-file, and what both Arrow and this module find in them must agree.
+Invariant: no footer can crash the process. Arrow's Python classes for the columns of a row group call C++ that throws
+if a footer contradicts itself (types, codecs, lengths of statistics and histograms, encryption), and nothing catches
+that. Arrow cannot return a damaged footer as bytes either: writing one also crashes the process. So
+``RowGroupMetaData.column`` is never called for a file that another program may have written. The footer's bytes are
+read from the file, and the results of Arrow and of this module must agree.
 
 Format: parquet.thrift, ``FileMetaData``.
 """
@@ -40,14 +38,14 @@ from delta_pyds.columnar.thrift import (
     skip,
 )
 
-# int96 as nanoseconds would end in the year 2262
+# int96 as nanoseconds would overflow in the year 2262
 _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
     _OPTIONS["arrow_extensions_enabled"] = False
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
-# how bounds are stored; of other types they are bytes of any length, or have no order
+# how bounds of numeric types are stored; bounds of other types are bytes of any length, or have no order
 _PLAIN = {
     "INT32": struct.Struct("<i"),
     "INT64": struct.Struct("<q"),
@@ -67,15 +65,16 @@ _CHUNK_META_DATA, _CHUNK_CRYPTO_METADATA = 3, 8
     _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS
 ) = (1, 2, 3, 4, 5, 6, 7, 9, 11, 12)  # fmt: skip
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
-# and PLAIN, DELTA_LENGTH_BYTE_ARRAY, and RLE and BIT_PACKED, which are of levels: every value has its own bytes
+# PLAIN (0) and DELTA_LENGTH_BYTE_ARRAY (6), in which every value has its own bytes; RLE (3) and BIT_PACKED (4), which
+# encode levels; and dictionaries
 _KNOWN_ENCODINGS = frozenset({0, 6, 3, 4, _PLAIN_DICTIONARY, _RLE_DICTIONARY})
-# a field of another type is not that field
+# a field with another type is not used
 _WANTED = {
     _TYPE: I32, _ENCODINGS: LIST, _CODEC: I32, _NUM_VALUES: I64, _UNCOMPRESSED: I64, _COMPRESSED: I64, _DATA_PAGE: I64,
     _DICTIONARY_PAGE: I64, _STATISTICS: STRUCT,
 }  # fmt: skip
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
-# the patterns that step over a column are worth compiling for more columns than most tasks ever see
+# compiling the patterns that skip a column pays off only for more columns than most tasks read
 _WALKED_BY_HAND = 64
 _columns_seen = itertools.count()
 
@@ -88,13 +87,14 @@ def open_parquet(
     metadata: Any = None,
     dictionaries: Sequence[str] = (),
 ) -> pq.ParquetFile:
-    """Open a Parquet file, and make sure that its footer does not contradict itself.
+    """Open a Parquet file, and check that its footer does not contradict itself.
 
-    ``source``: an open file, which stays the caller's to close.
-    ``verify_page_checksums``: of pages that have one (a footer has none). ``metadata``: the file's footer, where it has
-    been read. ``dictionaries``: the paths of columns that are decoded as dictionaries.
-
-    Raises: what Arrow raises; pa.ArrowInvalid.
+    Args:
+        source: an open file; the caller closes it.
+        verify_page_checksums: verify the checksums of pages, where present (a footer has none).
+        metadata: the file's footer, if it was read already.
+        dictionaries: the paths of columns to decode as dictionaries.
+    Raises: Arrow's errors; pa.ArrowInvalid.
     """
     try:
         metadata = short_footer(source) if metadata is None else metadata
@@ -113,12 +113,12 @@ def open_parquet(
 
 
 def short_footer(source: Any) -> Any:
-    """The footer of an object of which less than Arrow would look at has come; None for any other file.
+    """The footer of a remote object, if fewer bytes were fetched than Arrow would read; None for any other file.
 
-    Raises: what Arrow raises; what reading raises.
+    Raises: Arrow's errors, and errors of reading.
     """
-    told = getattr(source, "short_footer", None)
-    footer = None if told is None else told()
+    read_footer = getattr(source, "short_footer", None)
+    footer = None if read_footer is None else read_footer()
     if footer is None:
         return None
     source = pa.BufferReader(footer)
@@ -130,25 +130,27 @@ def _check(metadata: Any) -> None:
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         if group.num_columns != leaves:
-            raise pa.ArrowInvalid(f"row group {i} has {group.num_columns} columns, and the schema {leaves}")
+            raise pa.ArrowInvalid(f"row group {i} has {group.num_columns} columns, but the schema has {leaves}")
         if group.num_rows < 0:
             raise pa.ArrowInvalid(f"row group {i} has {group.num_rows} rows")
         rows += group.num_rows
     if rows != metadata.num_rows:
-        raise pa.ArrowInvalid(f"its footer promises {metadata.num_rows} rows, and its row groups {rows}")
+        raise pa.ArrowInvalid(f"its footer says {metadata.num_rows} rows, but its row groups have {rows}")
 
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """What the footer says of one leaf column in one row group.
+    """The footer's data about one leaf column in one row group.
 
-    ``physical_type`` and ``codec``: their names in parquet.thrift; ``codec`` is
-    ``UNKNOWN`` for one that is not there. ``num_values``: nulls included.
-    ``first_byte``: where its first page begins. ``has_dictionary``: some page may
-    be one. ``encodings``: by their numbers in parquet.thrift. ``null_count``,
-    ``minimum`` and ``maximum`` are None where they are not known: numbers of
-    numeric columns, bytes of those of bytes, as the file has them. ``contradicts``: the file's statistics contradict
-    each other, so that some of them are unknown here and others may believe them.
+    Attributes:
+        physical_type, codec: their names in parquet.thrift; ``codec`` is ``UNKNOWN`` for an undefined number.
+        num_values: including nulls.
+        first_byte: the start of its first page.
+        has_dictionary: it may have a dictionary page.
+        encodings: by their numbers in parquet.thrift.
+        null_count, minimum, maximum: None if unknown. Bounds are numbers for numeric columns, bytes for others.
+        contradicts: the file's statistics contradict each other. Some of them are unknown here, but other readers may
+            trust them.
     """
 
     physical_type: str
@@ -166,25 +168,25 @@ class ColumnChunk:
 
     @property
     def values_share_bytes(self) -> bool:
-        """Whether values may be longer together than ``uncompressed_bytes``; none alone is.
+        """Whether all values together may be longer than ``uncompressed_bytes``; a single value never is.
 
-        Many share an entry of a dictionary, or the beginning of the value before (DELTA_BYTE_ARRAY).
+        Values may share a dictionary entry or a prefix of the previous value (DELTA_BYTE_ARRAY).
         """
         return self.has_dictionary or self.values_share_beginnings
 
     @property
     def values_share_beginnings(self) -> bool:
-        """Whether values may be made of others otherwise than by a dictionary, as far as their encodings tell."""
+        """Whether values may share bytes in other ways than by a dictionary, as far as the encodings show."""
         return not self.encodings or not self.encodings <= _KNOWN_ENCODINGS
 
 
 class ParquetFooter:
-    """The columns of the row groups of a file. Nothing is understood before it is asked for.
+    """The columns of a file's row groups, parsed lazily.
 
-    ``metadata``: what Arrow understood. ``source``: the open file, whose footer is read again here, at once; where
-    bytes come by requests, it has those of the footer already.
-
-    Raises, now and whatever is asked for: pa.ArrowInvalid for a footer that contradicts itself.
+    Args:
+        metadata: as parsed by Arrow.
+        source: the open file. Its footer is read again immediately; a remote source has these bytes cached.
+    Raises, on creation and on each call: pa.ArrowInvalid for a footer that contradicts itself.
     """
 
     def __init__(self, metadata: Any, source: Any) -> None:
@@ -195,50 +197,48 @@ class ParquetFooter:
         self._names_agree = False
 
     def chunk(self, row_group: int, leaf: int) -> ColumnChunk:
-        """What is known of a leaf column in a row group."""
+        """The data about a leaf column in a row group."""
         found = self._known.get((row_group, leaf))
         if found is None:
             found = self._known[row_group, leaf] = self._read(row_group, leaf)
         return found
 
     def _read(self, row_group: int, leaf: int) -> ColumnChunk:
-        starts, ordered = self._places
+        starts, ordered = self._positions
         column = self._schema.column(leaf)
         kind = column.physical_type
-        # bytes of a decimal compare as numbers
+        # bounds of a decimal stored as bytes compare as numbers
         by_type = ordered[leaf : leaf + 1] == [True] and (kind != "BYTE_ARRAY" or column.logical_type.type != "DECIMAL")
         try:
             chunk = _column_chunk(self._bytes, starts[row_group][leaf], kind, by_type)
         except (ThriftError, IndexError, TypeError, KeyError) as e:
-            raise pa.ArrowInvalid(
-                f"its footer has no column {leaf} of row group {row_group} that can be read: {e}"
-            ) from e
+            raise pa.ArrowInvalid(f"its footer has an unreadable column {leaf} in row group {row_group}: {e}") from e
         rows = self._metadata.row_group(row_group).num_rows
         if not column.max_repetition_level and chunk.num_values != rows:
             raise pa.ArrowInvalid(
-                f"its footer has {chunk.num_values} values of column {leaf} in row group {row_group}, and {rows} rows"
+                f"its footer has {chunk.num_values} values of column {leaf} in row group {row_group}, but {rows} rows"
             )
         return chunk
 
     def check_names(self) -> None:
-        """Make sure that columns are called the same in both places that name them: damage to one is noticed.
+        """Check that both lists of column names in the footer agree, to detect damage to one of them.
 
-        A column of another name is a column that the file lacks, which reads as null.
+        Otherwise a column with a damaged name would count as missing and read as null.
         """
         if self._names_agree:
             return
-        data, groups = self._bytes, self._places[0]
+        data, groups = self._bytes, self._positions[0]
         for starts in groups[:1]:
             for leaf, start in enumerate(starts):
                 path, names = self._schema.column(leaf).path, _path_of_chunk(data, start)
                 if path.encode() != b".".join(names):
                     shown = b".".join(names).decode("utf-8", "replace")
-                    raise pa.ArrowInvalid(f"its footer calls one column {path!r} and, in a row group, {shown!r}")
+                    raise pa.ArrowInvalid(f"its footer names one column {path!r} but {shown!r} in a row group")
         self._names_agree = True
 
     @cached_property
-    def _places(self) -> tuple[list[list[int]], list[bool]]:
-        """Where each column of each row group begins; of each column, whether its bounds follow its type's order."""
+    def _positions(self) -> tuple[list[list[int]], list[bool]]:
+        """The start of each column of each row group; for each column, whether its bounds have its type's order."""
         data, at, number = self._bytes, 0, 0
         groups: list[list[int]] = []
         ordered: list[bool] = []
@@ -260,23 +260,23 @@ class ParquetFooter:
             raise pa.ArrowInvalid(f"its footer cannot be read: {e}") from e
         columns = self._metadata.num_columns
         if len(groups) != self._metadata.num_row_groups or any(len(starts) != columns for starts in groups):
-            raise pa.ArrowInvalid("its footer can be understood in two ways")
+            raise pa.ArrowInvalid("its footer is ambiguous")
         return groups, ordered
 
 
 def _footer_of(source: Any, promised: int) -> bytes:
-    """The bytes of an open file's footer. ``promised``: how many they are, which spares a request."""
+    """The bytes of an open file's footer. ``promised``: the expected number, which saves a request."""
     data = _last_bytes(source, promised + _END_BYTES)
     length = int.from_bytes(data[-_END_BYTES:-_MAGIC_BYTES], "little")
     if length + _END_BYTES != len(data):
-        # as Arrow does not count the signature of an encrypted one
+        # Arrow does not count the signature of an encrypted footer
         data = _last_bytes(source, length + _END_BYTES)
     return data[:-_END_BYTES]
 
 
 def _last_bytes(source: Any, count: int) -> bytes:
     if isinstance(source, pa.NativeFile):
-        # at once: others may read from another place meanwhile
+        # one call: other threads may read from another position meanwhile
         size = source.size()
         return bytes(source.read_at(min(count, size), size - min(count, size)))
     size = source.seek(0, io.SEEK_END)
@@ -285,7 +285,7 @@ def _last_bytes(source: Any, count: int) -> bytes:
 
 
 def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
-    """Where each column begins, and where the row group ends."""
+    """The start of each column, and the end of the row group."""
     starts: list[int] = []
     number, kind, at = field_header(data, at, 0)
     while kind:
@@ -303,7 +303,7 @@ def _columns_of_group(data: bytes, at: int) -> tuple[list[int], int]:
 
 
 def _end_if_plain(data: bytes, at: int) -> int | None:
-    """``end_of_plain_column``, but None for the first columns of a process: most tasks see no more than those."""
+    """``end_of_plain_column``, but None for the first columns of a process, which are all that most tasks read."""
     return end_of_plain_column(data, at) if next(_columns_seen) >= _WALKED_BY_HAND else None
 
 
@@ -331,27 +331,27 @@ def _column_chunk(data: bytes, at: int, physical_type: str, ordered: bool) -> Co
         if number == _CHUNK_CRYPTO_METADATA:
             raise pa.ArrowInvalid("its columns are encrypted")
         if number == _CHUNK_META_DATA and kind == STRUCT:
-            # the fields of a plain one are in order
+            # fields of a plain column are in order
             meta = read_fields(data, at, _WANTED, _STATISTICS if plain else None)
             if plain:
-                break  # what comes is no struct, so nothing of encryption
+                break  # no struct follows, so there is no encryption
         at = skip(data, at, kind)
         number, kind, at = field_header(data, at, number)
     found = _TYPES[meta[_TYPE]] if 0 <= meta[_TYPE] < len(_TYPES) else "UNKNOWN"
     if found != physical_type:
-        raise pa.ArrowInvalid(f"its footer has a column as {physical_type} in the schema and as {found} in a row group")
+        raise pa.ArrowInvalid(f"its footer has a column of type {physical_type}, but {found} in a row group")
     sizes = [meta[n] for n in (_NUM_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE)]
     if min(sizes) < 0:
-        raise pa.ArrowInvalid("its footer has a size below zero")
+        raise pa.ArrowInvalid("its footer has a negative size")
     num_values, uncompressed, compressed, first_byte = sizes
-    # some writers say 0 for "no dictionary", and no page begins where the magic number is
+    # some writers write 0 for "no dictionary"; no page starts at 0, where the magic number is
     dictionary = meta.get(_DICTIONARY_PAGE, 0)
     codec = meta[_CODEC]
     encodings = frozenset(meta.get(_ENCODINGS, ()))
     statistics = meta.get(_STATISTICS, {})
     nulls = statistics.get(_NULL_COUNT)
     minimum, maximum = _bounds(statistics, physical_type, ordered)
-    # nulls alone have no bounds
+    # a column with only nulls has no bounds
     nulls_alone = minimum is not None and nulls == num_values
     crossed = minimum is not None and minimum > maximum
     if nulls_alone:
@@ -379,11 +379,11 @@ def _bounds(statistics: dict[int, Any], physical_type: str, ordered: bool) -> tu
     if ordered:
         low, high = statistics.get(_MIN), statistics.get(_MAX)
     elif plain is not None:
-        # the older pair, which compared everything as signed: right for numbers alone
+        # the older pair compares everything as signed, which is right only for numbers
         low, high = statistics.get(_OLD_MIN), statistics.get(_OLD_MAX)
     else:
         return None, None
-    # an INT96 has no order, and bytes of one length have that of a decimal or their own
+    # INT96 has no order, and the order of fixed-length bytes depends on the logical type
     if low is None or high is None or physical_type in ("INT96", "FIXED_LEN_BYTE_ARRAY"):
         return None, None
     if plain is None:

@@ -1,8 +1,7 @@
-"""Texts to values of other types over Arrow arrays, as Spark's CAST reads them.
+"""Strings to values of other types over Arrow arrays, with the semantics of Spark's CAST.
 
-Texts in the plain forms go through Arrow kernels; where one of a batch is
-different, each different text is read once by the rules that constants are
-read by.
+Strings in plain forms go through Arrow kernels. If a batch has any other string, each distinct string is parsed once,
+by the same rules as constants.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.kernel import some
+from delta_pyds.columnar.kernel import any_true
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.columnar.values import value_type, values_array
 from delta_pyds.columnar.zones import wall_to_instant, zone_of
@@ -28,11 +27,11 @@ _PLAIN_DATE = r"\A\d{4}-\d{2}-\d{2}\z"
 _PLAIN_MOMENT = r"\A\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?\z"
 _PLAIN_WHOLE = r"\A-?\d{1,18}\z"
 _PLAIN_NUMBER = r"\A-?\d{1,15}(?:\.\d{1,15})?\z"
-# what Java's trim takes off, and what Spark's trimAll does
+# the characters that Java's trim removes, and Spark's trimAll
 _BLANK = "".join(map(chr, range(0x21)))
 _BLANK_AND_CONTROL = _BLANK + "\x7f"
 _LEGACY_WHOLE = re.compile(r"([+-]?\d*)(?:\.\d*)?", re.ASCII)
-# Spark reads these, and we do not: times of today, zones by their short names, hexadecimal doubles
+# Spark reads these, but we do not: times of today, zones by short names, hexadecimal doubles
 _DOUBTFUL_MOMENT = re.compile(
     r"T?\d{1,2}:\d.*|[+-]?\d{4,7}-\d{1,2}-\d{1,2}[ T]\d[\d:.]* *[A-Za-z+-].*|T\d{1,2}.*", re.DOTALL | re.ASCII
 )
@@ -43,17 +42,17 @@ _DATED = re.compile(r"([+-]?\d{4,7}-\d{1,2}-\d{1,2})[ T]", re.ASCII)
 
 
 class _Invalid:
-    """A text that has no value of the type."""
+    """A string that is not a value of the type."""
 
 
 class _Doubtful:
-    """A text that Spark may be able to read."""
+    """A string that Spark may be able to read."""
 
 
 def parse_texts(call: Call, texts: Any, rows: Rows) -> Any:
-    """The values of texts in ``call.data_type``; texts that are none are errors or null.
+    """The values of strings as ``call.data_type``; an invalid string is an error or null.
 
-    Raises: ExpressionError (CAST_INVALID_INPUT), or DELTA_UNSUPPORTED_EXPRESSION for a form that is not supported.
+    Raises: ExpressionError (CAST_INVALID_INPUT), or DELTA_UNSUPPORTED_EXPRESSION for an unsupported form.
     """
     target = call.data_type
     if target == BINARY:
@@ -76,7 +75,7 @@ def _plain(call: Call, texts: Any, target: DataType) -> Any | None:
     if pattern is None:
         return None
     try:
-        if some(pc.invert(pc.match_substring_regex(texts, pattern))):
+        if any_true(pc.invert(pc.match_substring_regex(texts, pattern))):
             return None
         if target == TIMESTAMP:
             wall = texts.cast(pa.timestamp("us")).cast(pa.int64())
@@ -95,12 +94,12 @@ def _by_text(call: Call, texts: Any, target: DataType, rows: Rows) -> Any:
     rows.fail(
         doubtful,
         "DELTA_UNSUPPORTED_EXPRESSION",
-        f"reading a text as {display(target).upper()} is not supported for its form",
+        f"reading a string in this form as {display(target).upper()} is not supported",
         texts,
     )
     if call.ansi and call.function == "cast":
         invalid = pa.array([isinstance(r, _Invalid) for r in results], pa.bool_()).take(encoded.indices)
-        rows.fail(invalid, "CAST_INVALID_INPUT", f"a text is not a {display(target).upper()}", texts)
+        rows.fail(invalid, "CAST_INVALID_INPUT", f"a string is not a valid {display(target).upper()}", texts)
     return values_array(tuple(values), target).take(encoded.indices)
 
 
@@ -123,13 +122,13 @@ def _reader(call: Call, target: DataType) -> Callable[[str], _Result]:
     def read(text: str) -> _Result:
         text = text.strip(_BLANK if number else _BLANK_AND_CONTROL)
         if target == DATE:
-            # what follows a whole date does not matter
+            # text after a complete date is ignored
             match = _DATED.match(text)
             text = match[1] if match else text
         if not text.isascii():
             if not isinstance(target, DecimalType):
                 return _Invalid()
-            # digits of any script are digits there
+            # Java accepts digits of any script here
             text = "".join(str(int(c)) if c.isdecimal() else c for c in text)
         if is_integral(target) and not strict:
             match = _LEGACY_WHOLE.fullmatch(text)

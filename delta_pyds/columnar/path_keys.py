@@ -1,4 +1,4 @@
-"""Keys of paths as Arrow columns: a million files are a million rows here too.
+"""Keys of paths as Arrow columns, so that a million files do not become a million Python objects.
 
 Protocol: "Action Reconciliation", "Add File and Remove File".
 """
@@ -12,31 +12,31 @@ import pyarrow.compute as pc
 
 from delta_pyds.protocol.paths import ODD_PATH, path_key
 
-# a name that is its own key: it stands for every such name while the key of their directory is made
+# a placeholder for a plain file name, which is its own key, while the key of its directory is computed
 _NAME = "x"
 _ODD_NAME = r"%|^\.{0,2}$"
-# Bytes at the end of a path that tell most files apart: names of files end in a random id and a suffix.
+# The length of a path's end that distinguishes most files: names end in a random id and a suffix.
 _MOST_ENDING = 32
 _ESCAPE_BYTES = len("%25")
 _ENDS_OF_NO_NAME = ("/", "/.", "/..")
 
 
 def path_keys(paths: pa.StringArray) -> pa.StringArray:
-    """``protocol.paths.path_key`` of each, nulls as they are.
+    """``protocol.paths.path_key`` of each path; nulls stay.
 
-    Most paths are their own keys. Of the others most have their escapes in a directory, which many files share: of
-    files with plain names each directory is looked at once.
+    Most paths are their own keys. Most others have their escapes in a directory that many files share, so for plain
+    file names each directory is computed only once.
     """
     odd = pc.match_substring_regex(paths, ODD_PATH)
     if not odd.true_count:
         return paths
-    return pc.replace_with_mask(paths, odd, _of_odd(paths.filter(odd)))
+    return pc.replace_with_mask(paths, odd, _keys_of_odd_paths(paths.filter(odd)))
 
 
 class KnownPaths:
-    """Finds the files of some keys in columns of paths, of which very few are among them.
+    """Finds a few given files in columns of many paths.
 
-    Keys are made only of paths that end as one of these keys does, or in what may be decoded to such an end.
+    Keys are computed only for paths that end like one of the given keys, or that may decode to such an end.
     """
 
     def __init__(self, keys: Collection[str]) -> None:
@@ -46,21 +46,21 @@ class KnownPaths:
         self._endings = pa.array({text[len(text) - self._length :] for text in texts}, pa.binary())
         self._keys = pa.array(keys, pa.string())
 
-    def places(self, paths: pa.StringArray) -> pa.UInt64Array:
-        """Where in the column they are."""
+    def positions(self, paths: pa.StringArray) -> pa.UInt64Array:
+        """The positions of the given files in the column."""
         if not len(self._keys):
             return pa.array([], pa.uint64())
-        candidates = pc.indices_nonzero(self._may_be(paths))
+        candidates = pc.indices_nonzero(self._may_match(paths))
         if not len(candidates):
             return candidates
         return candidates.filter(pc.is_in(path_keys(paths.take(candidates)), value_set=self._keys))
 
-    def _may_be(self, paths: pa.StringArray) -> pa.BooleanArray:
+    def _may_match(self, paths: pa.StringArray) -> pa.BooleanArray:
         raw = paths.cast(pa.binary())
         if not self._length:
             return raw.is_valid()
         found = pc.is_in(pc.binary_slice(raw, -self._length, None), value_set=self._endings)
-        # an escape that begins before these bytes ends before the compared ones
+        # an escape that starts before the compared bytes may end within them
         looked_at = pc.binary_slice(raw, -(self._length + _ESCAPE_BYTES - 1), None)
         data = looked_at.buffers()[2]
         if data is not None and b"%" in data.to_pybytes():
@@ -70,12 +70,12 @@ class KnownPaths:
         return found
 
 
-def _of_odd(paths: pa.StringArray) -> pa.StringArray:
+def _keys_of_odd_paths(paths: pa.StringArray) -> pa.StringArray:
     parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
     shares = pc.equal(pc.list_value_length(parts), 2)
     parts = parts.filter(shares)
     directories, names = pc.list_element(parts, 0), pc.list_element(parts, 1)
-    # behind two slashes may stand a host
+    # two slashes may be followed by a host
     plain = pc.invert(pc.or_(pc.match_substring_regex(names, _ODD_NAME), pc.ends_with(directories, "/")))
     shares = pc.replace_with_mask(shares, shares, plain)
     directories, names = directories.filter(plain).dictionary_encode(), names.filter(plain)

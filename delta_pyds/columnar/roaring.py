@@ -1,8 +1,7 @@
-"""The bitmap inside a deletion vector, and masks made of it.
+"""The bitmap inside a deletion vector, and masks made from it.
 
-Invariant: bytes are checked to the last container before the C++ library sees
-them, so damaged ones raise and never crash or hang the process.
-
+Invariant: every container is checked before the C++ library reads the bytes, so damaged bytes raise an error and never
+crash or hang the process.
 Protocol: "Deletion Vector Format". Container layout: the Roaring format
 specification, "Standard 32-bit RoaringBitmap" and "64-bit extension".
 """
@@ -23,7 +22,7 @@ NATIVE_MAGIC = 1681511376
 _PORTABLE_HEADER = struct.Struct("<IQ")
 _COOKIE_WITH_RUNS = 12347
 _COOKIE = 12346
-_ARRAY_LIMIT = 4096  # more values than this, and the container is a bitmap
+_ARRAY_LIMIT = 4096  # a container with more values is a bitmap
 _NO_OFFSETS_BELOW = 4  # with runs, fewer containers than this have no offset header
 _BLOCK = 1 << 16
 _BLOCK_BYTES = _BLOCK // 8
@@ -32,7 +31,7 @@ _EMPTY = bytes(_BLOCK_BYTES)
 
 
 class BitmapError(ValueError):
-    """The bytes are not a bitmap in the format; ``magic`` says that not even the first four fit."""
+    """The bytes are not a valid bitmap. ``magic``: even the first four bytes, the magic number, are wrong."""
 
     def __init__(self, message: str, *, magic: bool = False) -> None:
         super().__init__(message)
@@ -40,20 +39,20 @@ class BitmapError(ValueError):
 
 
 def serialize(bitmap: BitMap64) -> bytes:
-    """Magic number and portable bitmap, containers run-compressed where that is smaller."""
+    """Magic number and portable bitmap, with containers run-compressed if that is smaller."""
     compact = bitmap.copy()
     compact.run_optimize()
     return struct.pack("<I", MAGIC) + compact.serialize()
 
 
 def deserialize(data: bytes) -> BitMap64:
-    """Read magic number and bitmap: portable, or the older native format.
+    """Read the magic number and the bitmap: portable, or the older native format.
 
-    Raises: BitmapError when the bytes are anything else, to the last one.
+    Raises: BitmapError for any invalid or trailing byte.
     """
     magic = struct.unpack_from("<I", data)[0] if len(data) >= 4 else None
     if magic != MAGIC:
-        # the protocol's own inline example is native with big-endian numbers around the bitmaps
+        # the protocol's own inline example is native, with big-endian numbers around the bitmaps
         for order in ("<I", ">I"):
             if magic is not None and struct.unpack_from(order, data)[0] == NATIVE_MAGIC:
                 data = _portable_from_native(data, order)
@@ -65,7 +64,7 @@ def deserialize(data: bytes) -> BitMap64:
 
 
 def _portable_from_native(data: bytes, order: str) -> bytes:
-    """Before the portable format: a count, then each 32-bit bitmap after its size; the position is the key."""
+    """Convert the older format: a count, then each 32-bit bitmap after its size; its position is its key."""
     count = _unpack(order, data, 4)
     buckets, at = [], 8
     for key in range(count):
@@ -94,7 +93,7 @@ def _check_portable(data: bytes) -> None:
 
 
 def _check_bucket(data: bytes, start: int) -> int:
-    """Check one 32-bit bitmap and return where it ends."""
+    """Check one 32-bit bitmap and return its end."""
     cookie = _unpack("<I", data, start)
     at = start + 4
     if cookie & 0xFFFF == _COOKIE_WITH_RUNS:
@@ -108,7 +107,7 @@ def _check_bucket(data: bytes, start: int) -> int:
         at += 4
         has_offsets = True
     else:
-        raise BitmapError(f"the cookie {cookie:#x} is none of the format")
+        raise BitmapError(f"the cookie {cookie:#x} is not a valid one")
     if count > _BLOCK or at + 4 * count > len(data):
         raise BitmapError(f"{count} containers do not fit")
     header = _words("H", data[at : at + 4 * count])
@@ -147,12 +146,12 @@ def _check_container(data: bytes, at: int, cardinality: int, is_run: bool) -> in
         if not size or max(ends) >= _BLOCK or not all(e + 1 < s for e, s in zip(ends, starts[1:], strict=False)):
             raise BitmapError("the runs of a container are empty, overlap or are out of order")
         if sum(lengths) + len(lengths) != cardinality:
-            raise BitmapError("a container of runs does not have the promised cardinality")
+            raise BitmapError("a container of runs does not have the stated cardinality")
     elif cardinality <= _ARRAY_LIMIT:
         if not _ascending(_words("H", content)):
             raise BitmapError("the values of a container are out of order")
     elif _bit_count(content) != cardinality:
-        raise BitmapError("a bitmap container does not have the promised cardinality")
+        raise BitmapError("a bitmap container does not have the stated cardinality")
     return at + size
 
 
@@ -185,11 +184,10 @@ def _bit_count(data: bytes) -> int:
 
 
 def live_mask(deleted: BitMap64, start: int, length: int) -> pa.BooleanArray:
-    """For each position in ``[start, start + length)``, true where the bitmap lacks it.
+    """For each position in ``[start, start + length)``, true if it is not in the bitmap.
 
-    Bitmap containers have the layout of Arrow's booleans. So the complement is
-    taken by the library, which makes most of its containers bitmaps, and their
-    bytes become the mask as they are.
+    Bitmap containers have the layout of Arrow's booleans. The library computes the complement, of which most
+    containers are bitmaps, and their bytes become the mask without conversion.
     """
     first, stop = start // _BLOCK, -(-(start + length) // _BLOCK)
     window = BitMap64()
@@ -203,7 +201,7 @@ def live_mask(deleted: BitMap64, start: int, length: int) -> pa.BooleanArray:
 
 
 def _blocks(data: bytes) -> list[tuple[int, bytes]]:
-    """The 65536-bit blocks of a portable bitmap that this library wrote: (number, bytes)."""
+    """The 65536-bit blocks of a portable bitmap that this library serialized: (number, bytes)."""
     found = []
     at = 8
     for _ in range(_unpack("<Q", data, 0)):
@@ -248,7 +246,7 @@ def _from_runs(words: array[int]) -> bytes:
     bits = bytearray(_BLOCK_BYTES)
     for start, more in zip(words[0::2], words[1::2], strict=True):
         end = start + more + 1
-        # whole bytes at once, the ragged ends as one small number
+        # whole bytes at once; the partial bytes at the ends in one small number
         low, high = start >> 3, (end + 7) >> 3
         ones = ((1 << (end - start)) - 1) << (start & 7)
         merged = int.from_bytes(bits[low:high], "little") | ones
@@ -257,11 +255,11 @@ def _from_runs(words: array[int]) -> bytes:
 
 
 def bitmap_of(positions: pa.Int64Array) -> BitMap64:
-    """Row positions as a bitmap. Invariant: ``positions`` holds no null and nothing below 0."""
+    """Row positions as a bitmap. ``positions`` must have no null and no negative value."""
     data = positions.buffers()[1]
     if data is None or not len(positions):
         return BitMap64()
     values = array("Q")
-    # a slice shares its buffer with what it was cut from
+    # a slice shares the buffer of its array
     values.frombytes(memoryview(data)[8 * positions.offset : 8 * (positions.offset + len(positions))])
     return BitMap64(values)

@@ -1,8 +1,7 @@
-"""The rows that an expression is evaluated over, and which of them it is really asked for.
+"""The rows that an expression is evaluated over, and the rows of them that count.
 
-Invariant: a row that Spark would not evaluate never raises an error here.
-Kernels compute all rows of a batch at once and report which rows failed;
-only a failed row that is ``live`` is an error.
+Invariant: a row that Spark would not evaluate never raises an error. Kernels compute all rows of a batch at once and
+report which rows failed; only a failed ``live`` row is an error.
 """
 
 from __future__ import annotations
@@ -34,26 +33,26 @@ def batch_resolver(batch: pa.RecordBatch) -> Resolver:
 
 
 def struct_field(array: pa.Array, path: Sequence[str]) -> pa.Array:
-    """A field inside a struct array; null where any struct around it is."""
+    """A field inside a struct array; null where any struct around it is null."""
     for name in path:
         position = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
         if position < 0:
             raise ColumnNotFoundError(f"there is no field '{name}' in {array.type}.", column=name)
-        # struct_field, unlike StructArray.field, minds the parent's nulls and its offset
+        # struct_field, unlike StructArray.field, respects the parent's nulls and offset
         array = pc.struct_field(array, [position])
     return array
 
 
 @dataclass(frozen=True)
 class Rows:
-    """``live``: a boolean per row without nulls; None for all of them."""
+    """``live``: a boolean per row, without nulls; None if all rows are live."""
 
     column: Resolver
     count: int
     live: pa.BooleanArray | None = None
 
     def only(self, mask: Any) -> Rows:
-        """Those of the live rows where the mask is true; null counts as no."""
+        """The live rows for which the mask is true; null counts as false."""
         if isinstance(mask, pa.Scalar):
             if mask.as_py() is True:
                 return self
@@ -63,9 +62,11 @@ class Rows:
         return replace(self, live=mask if self.live is None else pc.and_(self.live, mask))
 
     def fail(self, failed: Any, code: str, message: str, values: Any = None) -> None:
-        """Raise if a live row failed. ``failed``: a boolean per row, or one for all of them; null counts as no.
+        """Raise an error if a live row failed.
 
-        ``values``: what to show of the first such row, after the message.
+        Args:
+            failed: a boolean per row, or one for all rows; null counts as false.
+            values: the error shows the one of the first failed row.
         """
         if isinstance(failed, pa.Scalar):
             failed = pa.array([failed.as_py()], pa.bool_())

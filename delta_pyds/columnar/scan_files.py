@@ -1,11 +1,9 @@
-"""The files of a scan as Arrow rows: how planning hands any number of them to the tasks.
+"""The files of a scan as Arrow rows, in which planning passes any number of them to tasks.
 
-Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``,
-``defaultRowCommitVersion``, one string column ``partition:i`` for each of
-``ScanState.partition_columns``, and, once packed, ``start`` and ``length`` of
-the piece of the file to read, in bytes. The change feed has two more:
-``selected``, a struct like ``deletionVector``, and ``changeData``, a boolean.
-Once packed, what files may lack and none of them has (``MAY_LACK``) is left out.
+Columns: ``path`` as in the log, ``size``, ``deletionVector``, ``baseRowId``, ``defaultRowCommitVersion``, and one
+string column ``partition:i`` for each of ``ScanState.partition_columns``. Packed rows also have ``start`` and
+``length`` of the piece of the file to read, in bytes, and lack the columns of ``MAY_LACK`` that are null for all files.
+The change feed has two more columns: ``selected``, a struct like ``deletionVector``, and ``changeData``, a boolean.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ MAY_LACK = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "selected"
 
 
 def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
-    """Turn rows into ``ScanFile`` values, one at a time, in the task that reads them."""
+    """Convert rows to ``ScanFile`` values, one at a time, in the task that reads them."""
     names = batch.schema.names
     partitions = sorted((n for n in names if n.startswith(PARTITION_PREFIX)), key=lambda n: int(n.split(":")[1]))
     for row in batch.to_pylist():
@@ -45,15 +43,15 @@ def to_scan_files(batch: pa.RecordBatch, table_root: str) -> Iterator[ScanFile]:
 
 
 def _descriptor(vector: dict[str, Any] | None, path: str) -> DeletionVectorDescriptor | None:
-    # some writers of checkpoints have a struct of nulls where there is no deletion vector
+    # some writers of checkpoints write a struct of nulls if there is no deletion vector
     if vector is None or vector["storageType"] is None:
         return None
     try:
         return msgspec.convert(vector, DeletionVectorDescriptor)
     except msgspec.ValidationError as e:
         raise DeletionVectorError(
-            f"the log's deletion vector of the file '{path}' lacks what it must say ({e}): without it deleted rows "
-            "cannot be told from live ones. Restore the log, or the table to an earlier version.",
+            f"the log's deletion vector of the file '{path}' is incomplete ({e}): without it deleted and live rows "
+            "cannot be distinguished. Restore the log, or the table to an earlier version.",
             code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
             path=path,
         ) from None

@@ -1,4 +1,4 @@
-"""Delta types as the Arrow types that Spark demands from a Python data source."""
+"""Delta types as the Arrow types that Spark requires of a Python data source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from delta_pyds.errors import ProtocolError
 from delta_pyds.protocol.schema import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-# The metadata of the field "metadata" is how Spark tells a variant from a struct of two binaries.
+# Spark distinguishes a variant from a struct of two binaries by the metadata of the field "metadata".
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
@@ -36,13 +36,13 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 def arrow_type(data_type: DataType) -> pa.DataType:
     """The Arrow type of a Delta type, equal to Spark's ``to_arrow_type(..., timezone="UTC")``.
 
-    Raises: ProtocolError (DELTA_UNSUPPORTED_DATA_TYPES) for a primitive without an Arrow form.
+    Raises: ProtocolError (DELTA_UNSUPPORTED_DATA_TYPES) for a primitive without an Arrow type.
     """
     if isinstance(data_type, PrimitiveType):
         known = _PRIMITIVES.get(data_type.name)
         if known is None:
             raise ProtocolError(
-                f"the type '{data_type.name}' has no Arrow form.",
+                f"the type '{data_type.name}' has no Arrow type.",
                 code="DELTA_UNSUPPORTED_DATA_TYPES",
                 type=data_type.name,
             )
@@ -60,13 +60,13 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def arrow_field(field: StructField) -> pa.Field:
-    """The Arrow field of a column; the column's metadata stays behind."""
+    """The Arrow field of a column, without the column's metadata."""
     return _field(field.name, field.data_type, field.nullable)
 
 
 def _field(name: str, data_type: DataType, nullable: bool) -> pa.Field:
     arrow = arrow_type(data_type)
-    # all that a void column can hold is null; Arrow refuses to call it anything else
+    # a void column has only nulls, and Arrow requires its field to be nullable
     return pa.field(name, arrow, nullable=nullable or pa.types.is_null(arrow))
 
 

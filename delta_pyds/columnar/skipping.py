@@ -29,30 +29,30 @@ from delta_pyds.expr.stats_rewrite import (
     Within,
 )
 
-# a long IN list is held against the bounds as this many ranges at most
+# a long IN list is compared with the bounds as at most this many ranges
 _MAX_RANGES = 64
 
 
 class SkippingStatistics(Protocol):
-    """What is known of ``num_files`` files: arrays with one entry per file, in one order.
+    """Statistics of ``num_files`` files: arrays with one entry per file, all in the same order.
 
-    Columns are named by paths of logical names. Values have the column's Arrow
-    type, the one that its rows have. None: nothing is known of any file; a
-    null entry: nothing is known of that file.
+    Columns are named by paths of logical names. Values have the Arrow type of the column. None means unknown for all
+    files; a null entry means unknown for that file.
 
-    ``minimum`` and ``maximum`` need not be values of the file, but every value
-    lies between them, with one exception: a floating maximum may leave out
-    NaN. Whoever provides them has undone any rounding inwards: a maximum of
-    timestamps cut to milliseconds must come widened; and bounds of which the
-    minimum is the greater one are unknown. Of ``null_count`` only 0 and
-    ``num_records`` carry meaning.
+    Requirements:
+
+    - Every value lies between ``minimum`` and ``maximum``, which need not be values of the file. Exception: a floating
+      point maximum may exclude NaN.
+    - Bounds that were rounded inwards, such as timestamps truncated to milliseconds, are widened before. Bounds with a
+      minimum greater than the maximum are unknown.
+    - Of ``null_count`` only 0 and ``num_records`` have a meaning.
     """
 
     @property
     def num_files(self) -> int: ...
 
     def partition(self, name: str) -> pa.Array:
-        """The exact partition value of each file; null is the value null."""
+        """The exact partition value of each file; null is the null value."""
         ...
 
     def minimum(self, path: tuple[str, ...]) -> pa.Array | None: ...
@@ -65,23 +65,23 @@ class SkippingStatistics(Protocol):
 
 
 def keep(skip: Skip, statistics: SkippingStatistics) -> pa.BooleanArray:
-    """For each file whether it may hold a matching row; no nulls."""
-    result = _may(skip, statistics)
+    """Whether each file may hold a matching row; no nulls."""
+    result = _may_match(skip, statistics)
     if isinstance(result, bool):
         return pa.repeat(pa.scalar(result), statistics.num_files)
     return result
 
 
 def first_ruling_out(parts: Sequence[Skip], statistics: SkippingStatistics) -> pa.Array:
-    """For each file the index of the first part that rules it out, int32; null where the file is kept."""
+    """The index of the first part that rules out each file, int32; null for kept files."""
     result = pa.nulls(statistics.num_files, pa.int32())
     for index in range(len(parts) - 1, -1, -1):
         result = pc.if_else(keep(parts[index], statistics), result, pa.scalar(index, pa.int32()))
     return result
 
 
-def _may(skip: Skip, statistics: SkippingStatistics) -> Any:
-    """An array without nulls, or a bool that holds for all files."""
+def _may_match(skip: Skip, statistics: SkippingStatistics) -> Any:
+    """An array without nulls, or one bool for all files."""
     if isinstance(skip, Constant):
         return skip.value
     if isinstance(skip, (AllOf, AnyOf)):
@@ -101,10 +101,10 @@ def _may(skip: Skip, statistics: SkippingStatistics) -> Any:
 
 
 def _has_value(column: Column, statistics: SkippingStatistics) -> Any:
-    """False where all rows are said to be null, and nothing contradicts it.
+    """False if all rows are null by the statistics, and nothing contradicts that.
 
-    A bound does, and so does a number of rows that is 0: nobody writes such a file on purpose, and writers that do not
-    know the number say 0. Numbers below zero are invalid.
+    A bound contradicts it. So does a number of rows that is 0, because writers that do not know the number write 0, and
+    nobody writes an empty file on purpose. Negative numbers are invalid.
     """
     nulls, rows = statistics.null_count(column.path), statistics.num_records()
     if nulls is None or rows is None:
@@ -120,7 +120,7 @@ def _combine(skip: AllOf | AnyOf, statistics: SkippingStatistics) -> Any:
     conjunction = isinstance(skip, AllOf)
     result: Any = conjunction
     for part in skip.parts:
-        found = _may(part, statistics)
+        found = _may_match(part, statistics)
         if isinstance(found, bool):
             if found != conjunction:
                 return found
@@ -135,16 +135,16 @@ def _unless_false(condition: pa.Array) -> pa.Array:
     return condition.fill_null(True) if condition.null_count else condition
 
 
-def _known(values: pa.Array | None) -> pa.Array | None:
-    """Bounds that say something: NaN as a bound comes from writers that stumbled over it."""
+def _usable(values: pa.Array | None) -> pa.Array | None:
+    """The usable bounds: NaN as a bound comes from writers that handle NaN incorrectly."""
     if values is None or not pa.types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
 def _bounds(column: Column, op: str, value: Literal, statistics: SkippingStatistics) -> Any:
-    low = _known(statistics.minimum(column.path)) if op in ("=", "<>", "<", "<=") else None
-    high = _known(statistics.maximum(column.path)) if op in ("=", "<>", ">", ">=") else None
+    low = _usable(statistics.minimum(column.path)) if op in ("=", "<>", "<", "<=") else None
+    high = _usable(statistics.maximum(column.path)) if op in ("=", "<>", ">", ">=") else None
     if op == "<>":
         if low is None or high is None:
             return True
@@ -153,7 +153,7 @@ def _bounds(column: Column, op: str, value: Literal, statistics: SkippingStatist
     if low is not None:
         result = _unless_false(compare_constant("<=" if op == "=" else op, low, value))
     if high is not None:
-        # not compare_constant's order for floats: a maximum is never NaN here
+        # plain comparison for floating point values: here a maximum is never NaN
         above = _unless_false(compare_constant(">=" if op == "=" else op, high, value))
         result = above if result is True else pc.and_(result, above)
     return result
@@ -162,7 +162,7 @@ def _bounds(column: Column, op: str, value: Literal, statistics: SkippingStatist
 def _within(skip: Within, statistics: SkippingStatistics) -> Any:
     values, data_type = skip.values, skip.column.data_type
     size = -(-len(values) // _MAX_RANGES)
-    low, high = _known(statistics.minimum(skip.column.path)), _known(statistics.maximum(skip.column.path))
+    low, high = _usable(statistics.minimum(skip.column.path)), _usable(statistics.maximum(skip.column.path))
     if low is None and high is None:
         return True
     result: Any = False
@@ -179,7 +179,7 @@ def _within(skip: Within, statistics: SkippingStatistics) -> Any:
 
 
 def _not_within(skip: Within, statistics: SkippingStatistics) -> Any:
-    """All values are one and the same, and it is excluded."""
+    """False if all values are equal, and that value is excluded."""
     low, high = statistics.minimum(skip.column.path), statistics.maximum(skip.column.path)
     if low is None or high is None:
         return True

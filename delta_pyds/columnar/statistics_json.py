@@ -1,8 +1,7 @@
-"""Statistics as the log writes them, JSON text per file, read into Arrow columns.
+"""Statistics in the log, one JSON text per file, as Arrow columns.
 
-Only the leaves that are wanted are decoded, a batch of files at a time. What
-cannot be understood is null: unknown, never wrong.
-
+Only the wanted leaves are decoded, a batch of files at a time. A value that cannot be parsed is null, which means
+unknown.
 Protocol: "Per-file Statistics".
 """
 
@@ -26,7 +25,7 @@ _ODD_NAME = re.compile(r'["\\\x00-\x1f]')
 
 
 class StatisticsReader:
-    """Reads the fields of ``wanted``, a struct of structs, out of statistics.
+    """Reads the fields of ``wanted``, a struct of structs, from statistics.
 
     Leaves of ``wanted`` are int64, double, decimal128, string or bool.
     """
@@ -34,15 +33,15 @@ class StatisticsReader:
     def __init__(self, wanted: pa.StructType) -> None:
         self.wanted = wanted
         self._decoder: msgspec.json.Decoder[Any] | None = None
-        # quotes, backslashes and control characters in a name: msgspec has no fields of such names
+        # msgspec cannot have fields whose names have quotes, backslashes or control characters
         if not _has_odd_names(wanted):
             self._decoder = msgspec.json.Decoder(_struct_class(wanted))
 
     def read(self, stats: pa.Array) -> pa.StructArray:
-        """One row per text; a text that is null or no JSON object knows nothing.
+        """One row per text; null fields for a text that is null or not a JSON object.
 
-        All texts are decoded in one call. Should one be odd (a field of another
-        type, text that is no JSON), the batch is read again, text by text.
+        All texts are decoded in one call. If any is unusual (a field of another type, invalid JSON), the batch is read
+        again, text by text.
         """
         texts = stats.cast(pa.string())
         rows = self._decode(texts)
@@ -55,7 +54,7 @@ class StatisticsReader:
     def _decode(self, texts: pa.StringArray) -> list[Any] | None:
         if self._decoder is None:
             return None
-        # Each line must be at least one object: then as many rows as lines means one row each.
+        # If each line is at least one object, and there are as many rows as lines, each line is exactly one row.
         objects = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
         if not pc.all(objects, min_count=0).as_py():
             return None
@@ -65,13 +64,13 @@ class StatisticsReader:
         try:
             rows = self._decoder.decode_lines(_contents(lines))
         except (msgspec.MsgspecError, RecursionError):
-            # the depth of JSON is the writer's choice, also where nothing is wanted of it
+            # a writer chooses the depth of JSON, even of fields that are not wanted
             return None
         return rows if len(rows) == len(texts) else None
 
 
 def _contents(strings: pa.StringArray) -> memoryview:
-    """The characters of a string column as one run of bytes."""
+    """The bytes of all strings of a column, contiguous."""
     _, offsets, data = strings.buffers()
     positions = memoryview(offsets).cast("i")
     return memoryview(data or b"")[positions[strings.offset] : positions[strings.offset + len(strings)]]
@@ -82,7 +81,7 @@ def _has_odd_names(wanted: pa.DataType) -> bool:
 
 
 def _struct_class(wanted: pa.StructType) -> type[msgspec.Struct]:
-    """A class whose attributes f0, f1 ... decode the fields; never tracked by the garbage collector."""
+    """A class whose attributes f0, f1 ... decode the fields; not tracked by the garbage collector."""
     fields: list[tuple[str, Any, Any]] = []
     for index, field in enumerate(wanted):
         if pa.types.is_struct(field.type):
@@ -125,7 +124,7 @@ def _to_array(values: list[Any], data_type: pa.DataType) -> pa.Array:
 
 
 def _has_few_digits(value: Decimal) -> bool:
-    """Whether a number can be had at its full length: 1e9999999 could not."""
+    """Whether a number can be expanded to all its digits: 1e9999999 cannot."""
     return value.is_finite() and abs(value.adjusted()) <= _MAX_DIGITS
 
 
@@ -139,7 +138,7 @@ def _row(text: bytes, wanted: pa.StructType) -> dict[str, Any]:
 
 
 def _fit(value: Any, wanted: pa.DataType) -> Any:
-    """A JSON value as one of the Arrow type, or None where it does not fit."""
+    """A JSON value converted for the Arrow type; None if it does not fit."""
     if value is None:
         return None
     if pa.types.is_struct(wanted):
@@ -148,7 +147,7 @@ def _fit(value: Any, wanted: pa.DataType) -> Any:
         if pa.types.is_boolean(wanted):
             return value if isinstance(value, bool) else None
         if pa.types.is_string(wanted):
-            # half of a surrogate pair is no text
+            # half of a surrogate pair cannot be encoded
             return value.encode().decode() if isinstance(value, str) else None
         if isinstance(value, bool):
             return None
@@ -156,7 +155,7 @@ def _fit(value: Any, wanted: pa.DataType) -> Any:
             return _floating(value)
         if pa.types.is_int64(wanted):
             if isinstance(value, Decimal) and not _has_few_digits(value):
-                return None  # int() of 1e9999999 would not come back
+                return None  # int() of 1e9999999 would take forever
             return int(value) if value == int(value) and abs(int(value)) <= _MAX_INT64 else None
         if pa.types.is_decimal(wanted):
             number = Decimal(value)
@@ -167,7 +166,7 @@ def _fit(value: Any, wanted: pa.DataType) -> Any:
 
 
 def _floating(value: Any) -> float | None:
-    """Infinities and NaN stand as texts; a number that is too large for a double was not a double's value."""
+    """Infinities and NaN are strings; a number that is too large for a double is invalid."""
     number = float(value)
     return number if isinstance(value, (str, float)) or math.isfinite(number) else None
 

@@ -1,7 +1,6 @@
-"""Functions of strings over Arrow arrays, counted in characters as Spark counts them.
+"""Functions of strings over Arrow arrays, which count characters as Spark does.
 
-Invariant: what is no UTF-8 is refused where characters matter; it passes
-unchanged where only bytes do.
+Invariant: invalid UTF-8 is refused where characters matter, and passes unchanged where only bytes matter.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_pyds.columnar.kernel import Kernel, as_arrays, by_row, by_value, null_where, searched, some
+from delta_pyds.columnar.kernel import Kernel, any_true, as_arrays, by_row, by_value, null_where, regex_search
 from delta_pyds.columnar.rows import Rows
 from delta_pyds.errors import ExpressionError
 from delta_pyds.expr.nodes import Call, Literal
 
 _INT_MAX = (1 << 31) - 1
-# Unicode 14 and 17 have all other characters that both know in the same case, as all of them were compared
+# the characters whose case differs between Unicode 14 and 17; all other characters were compared
 _CHANGED = frozenset("\u019b\u0264\u0295\ua7d3\ua7d5\U0001171e")
 
 
@@ -34,7 +33,7 @@ def _checked(values: Any) -> Any:
             values.validate(full=True)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         raise ExpressionError(
-            "a string is not UTF-8, and characters of it cannot be told: convert the column to BINARY.",
+            "a string is not UTF-8, so its characters cannot be determined: convert the column to BINARY.",
             code="INVALID_UTF8_STRING",
         ) from None
     return values
@@ -46,18 +45,18 @@ def _constant(call: Call, index: int) -> int | None:
 
 
 def _cased(call: Call, args: list[Any], rows: Rows) -> Any:
-    """ASCII by a kernel, other texts by Python's tables of Unicode."""
+    """ASCII by a kernel, other strings by Python's Unicode tables."""
     values = _checked(args[0])
     upper = call.function == "upper"
-    if not some(pc.invert(pc.string_is_ascii(values))):
+    if not any_true(pc.invert(pc.string_is_ascii(values))):
         return (pc.ascii_upper if upper else pc.ascii_lower)(values)
 
     def cased(text: str) -> str:
         for character in text:
             if character > "\x7f" and (character in _CHANGED or unicodedata.category(character) == "Cn"):
                 raise ExpressionError(
-                    f"{call.function} of a text with the character U+{ord(character):04X} is not supported: versions "
-                    "of Unicode differ about it."
+                    f"{call.function} of a string with the character U+{ord(character):04X} is not supported: versions "
+                    "of Unicode differ in it."
                 )
         return text.upper() if upper else text.lower()
 
@@ -69,7 +68,7 @@ def _reversed(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _ascii(call: Call, args: list[Any], rows: Rows) -> Any:
-    """The number of the first character; 0 for an empty text."""
+    """The code point of the first character; 0 for an empty string."""
     first = pc.utf8_slice_codeunits(_checked(args[0]), 0, 1)
     return by_value(first, lambda text: ord(text) if text else 0, pa.int32())
 
@@ -96,11 +95,11 @@ def _concat(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _concat_ws(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Nulls are left out; null only where the separator is."""
+    """Join without nulls; null only if the separator is null."""
     separator, *parts = as_arrays(args)
     if not parts:
         return pc.if_else(pc.is_valid(separator), pa.scalar(""), pa.scalar(None, pa.string()))
-    # Arrow's kernel for this loses rows where all is null
+    # Arrow's kernel for this loses rows in which all parts are null
     result = parts[0]
     for part in parts[1:]:
         joined = pc.binary_join_element_wise(result, part, separator, null_handling="emit_null")
@@ -109,7 +108,7 @@ def _concat_ws(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _substring(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Positions count from 1, below 0 from the end; row by row in Python where they are not constant."""
+    """Positions count from 1, or from the end if negative. Computed in Python unless they are constant."""
     text = _checked(args[0])
     start, size = _constant(call, 1), _constant(call, 2) if len(call.args) == 3 else _INT_MAX
     if start is None or size is None:
@@ -148,7 +147,7 @@ def _right(text: str, count: int) -> str:
 
 
 def _padded(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Row by row in Python unless the size is constant and the filler one constant character."""
+    """Computed in Python unless the size is constant and the filler is one constant character."""
     text, size = _checked(args[0]), _constant(call, 1)
     filler = call.args[2]
     left = call.function == "lpad"
@@ -176,7 +175,7 @@ def _repeated(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _replaced(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Row by row in Python unless what is replaced and by what are constant."""
+    """Computed in Python unless the search string and the replacement are constant."""
     wanted, by = (arg.value if isinstance(arg, Literal) else None for arg in call.args[1:])
     if isinstance(wanted, str) and isinstance(by, str):
         text = _checked(args[0])
@@ -189,10 +188,10 @@ def _replace(text: str, wanted: str, by: str) -> str:
 
 
 def _located(call: Call, args: list[Any], rows: Rows) -> Any:
-    """Row by row in Python unless what is looked for is constant and all is ASCII."""
+    """Computed in Python unless the search string is constant and all text is ASCII."""
     text = _checked(args[0])
     wanted = call.args[1].value if isinstance(call.args[1], Literal) else None
-    if isinstance(wanted, str) and not some(pc.invert(pc.string_is_ascii(text))):
+    if isinstance(wanted, str) and not any_true(pc.invert(pc.string_is_ascii(text))):
         return pc.add(pc.find_substring(text, wanted), pa.scalar(1, pa.int32()))
     return by_row([text, _checked(args[1])], _locate, pa.int32())
 
@@ -202,7 +201,7 @@ def _locate(text: str, wanted: str) -> int:
 
 
 def _split_part(call: Call, args: list[Any], rows: Rows) -> Any:
-    """By value, or row by row where the delimiter is not constant; an empty delimiter splits nothing."""
+    """Computed in Python; an empty delimiter splits nothing."""
     number = int(call.options[0])
 
     def part(text: str, delimiter: str) -> str:
@@ -218,7 +217,7 @@ def _digest(function: str) -> Callable[[bytes], str]:
 
 
 def _hashed(call: Call, args: list[Any], rows: Rows) -> Any:
-    """By each different value, in Python."""
+    """Computed in Python, once for each distinct value."""
     values = args[0].cast(pa.binary())
     if call.function == "crc32":
         return by_value(values, zlib.crc32, pa.int64())
@@ -228,11 +227,11 @@ def _hashed(call: Call, args: list[Any], rows: Rows) -> Any:
 
 
 def _matches(call: Call, args: list[Any], rows: Rows) -> Any:
-    return searched(pc.match_substring_regex, _checked(args[0]), str(call.options[0]))
+    return regex_search(pc.match_substring_regex, _checked(args[0]), str(call.options[0]))
 
 
 def _replaced_pattern(call: Call, args: list[Any], rows: Rows) -> Any:
-    return searched(pc.replace_substring_regex, _checked(args[0]), str(call.options[0]), str(call.options[1]))
+    return regex_search(pc.replace_substring_regex, _checked(args[0]), str(call.options[0]), str(call.options[1]))
 
 
 TEXTS: dict[str, Kernel] = {

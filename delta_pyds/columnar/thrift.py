@@ -1,7 +1,7 @@
-"""Bytes in Thrift's compact protocol, as far as a Parquet footer needs it: found, stepped over, read.
+"""The part of Thrift's compact protocol that Parquet footers need: find, skip and read values.
 
-Invariant: no more is read than is there. Whatever the bytes are, the answer is
-a value, a position within them, or ThriftError.
+Invariant: for any bytes, the result is a value, a position within the bytes, or ThriftError; nothing is read beyond the
+end.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 
 class ThriftError(ValueError):
-    """The bytes are no value of the type."""
+    """The bytes are not a value of the type."""
 
 
-# Patterns of what a column of a footer mostly looks like, which is stepped over by two calls. They are small, for
-# compiling them takes as long as walking over a hundred columns by hand: what they do not know is walked so. A field
-# begins with a byte that holds how much greater its number is than the one before, and its type; the byte 0 ends a
-# struct.
+# Patterns for the usual form of a footer's column, which can then be skipped with two calls. They are small, because
+# compiling them takes as long as skipping a hundred columns without them. Columns in other forms are skipped without
+# them. A field begins with a byte that has the difference of its number to the previous one, and its type. The byte 0
+# ends a struct.
 
 
 def _heads(*kinds: int) -> bytes:
-    """Any first byte of a field of these types."""
+    """Any first byte of a field with one of these types."""
     return b"[" + b"".join(re.escape(bytes([step << 4 | kind])) for kind in kinds for step in range(1, 16)) + b"]"
 
 
 def _several(element: bytes, most: int, *kinds: int) -> bytes:
-    """A list of so many elements or less, up to 14, whose number and type are one byte."""
+    """A list of up to ``most`` elements (at most 14), whose number and type are in one byte."""
     heads = [b"".join(re.escape(bytes([n << 4 | kind])) for kind in kinds) for n in range(most + 1)]
     return b"|".join(b"[%s](?:%s){%d}" % (head, element, n) for n, head in enumerate(heads))
 
@@ -40,11 +40,11 @@ def _several(element: bytes, most: int, *kinds: int) -> bytes:
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _NUMBER = _heads(I16, I32, I64) + _VARINT + b"|" + _heads(TRUE, FALSE)
 _NUMBERS = b"%s(?:%s)" % (_heads(LIST), _several(_VARINT, 9, I32, I64))
-# bytes of up to 40, whose length is one byte
+# up to 40 bytes, whose length is in one byte
 _SHORT = b"(?:" + b"|".join(re.escape(bytes([n])) + b".{%d}" % n for n in range(41)) + b")"
 _STATISTICS = b"%s(?:%s|%s|%s%s)*\x00" % (_heads(STRUCT), _NUMBER, _NUMBERS, _heads(BINARY), _SHORT)
 _PAIRS = b"%s(?:%s)" % (_heads(LIST), _several(b"(?:%s)*\x00" % _NUMBER, 4, STRUCT))
-# numbers, and a struct within the struct up to its list of names; and from behind them to the end of both structs
+# from the start of the struct to the names in the inner struct, and from the end of the names to the end of both
 _TO_NAMES = b"(?:%s)*%s(?:%s|%s)*%s" % (_NUMBER, _heads(STRUCT), _NUMBER, _NUMBERS, _heads(LIST))
 _TO_END = b"(?:%s|%s|%s|%s)*\x00(?:%s)*\x00" % (_NUMBER, _NUMBERS, _PAIRS, _STATISTICS, _NUMBER)
 
@@ -55,7 +55,7 @@ def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number, and where it ends."""
+    """An unsigned number, and its end."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -76,9 +76,9 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 def list_header(data: bytes, at: int) -> tuple[int, int, int]:
-    """Type and number of the elements of a list, and where the first begins.
+    """The type and number of the elements of a list, and the start of the first one.
 
-    Raises: ThriftError for more elements than there are bytes.
+    Raises: ThriftError for more elements than bytes.
     """
     if at >= len(data):
         raise ThriftError("a list is cut short")
@@ -87,12 +87,12 @@ def list_header(data: bytes, at: int) -> tuple[int, int, int]:
     if size == 15:
         size, at = varint(data, at)
     if size > len(data) - at:
-        raise ThriftError(f"a list promises {size} elements")
+        raise ThriftError(f"a list has {size} elements, more than the remaining bytes")
     return head & 15, size, at
 
 
 def field_header(data: bytes, at: int, before: int) -> tuple[int, int, int]:
-    """Number and type of a field, and where its value begins; the type 0 ends the struct."""
+    """The number and type of a field, and the start of its value; the type 0 ends the struct."""
     if at >= len(data):
         raise ThriftError("a struct is cut short")
     head, at = data[at], at + 1
@@ -105,11 +105,11 @@ def field_header(data: bytes, at: int, before: int) -> tuple[int, int, int]:
 
 
 def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
-    """Where a value ends that begins at ``at``."""
-    if depth > _DEEPEST:
+    """The end of the value that starts at ``at``."""
+    if depth > _MAX_DEPTH:
         raise ThriftError("it is nested too deeply")
     if kind in (TRUE, FALSE):
-        return at  # of a field; the type is the value
+        return at  # in a field the type is the value
     if kind == STRUCT:
         _, kind, at = field_header(data, at, 0)
         while kind:
@@ -127,9 +127,9 @@ def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
 
 
 def end_of_plain_column(data: bytes, at: int) -> int | None:
-    """Where a struct like ``ColumnChunk`` ends; None for one that is not as they mostly are.
+    """The end of a struct such as ``ColumnChunk``; None if it does not have the usual form.
 
-    Behind the struct within it, such a one has only numbers.
+    In the usual form, only numbers follow the inner struct.
     """
     to_names, to_end = _patterns()
     before = to_names.match(data, at)
@@ -139,7 +139,7 @@ def end_of_plain_column(data: bytes, at: int) -> int | None:
         names += 1
         if head & 15 == BINARY and head < 0xF0:
             for _ in range(head >> 4):
-                # one that is longer, or cut short, has no end that matches
+                # a name that is longer or cut short has no matching end
                 names += 1 + data[names] if names < len(data) and data[names] < 0x80 else len(data)
             after = to_end.match(data, names)
             if after is not None:
@@ -150,8 +150,9 @@ def end_of_plain_column(data: bytes, at: int) -> int | None:
 def read_fields(data: bytes, at: int, wanted: Mapping[int, int], last: int | None = None) -> dict[int, Any]:
     """The wanted fields of the struct at ``at``, by number.
 
-    ``wanted``: their numbers and types, none of them a bool; a field of another type is skipped. ``last``: where the
-    fields are in order, the last number to look for.
+    Args:
+        wanted: their numbers and types, none of them bool; a field with another type is skipped.
+        last: the last number to look for, if the fields are in order.
     """
     found: dict[int, Any] = {}
     number, kind, at = field_header(data, at, 0)
@@ -165,11 +166,11 @@ def read_fields(data: bytes, at: int, wanted: Mapping[int, int], last: int | Non
 
 
 def read(data: bytes, at: int, kind: int, depth: int = 0) -> tuple[Any, int]:
-    """A value and where it ends. A struct is a dictionary by field number, a list a list, binary is bytes."""
-    if depth > _DEEPEST:
+    """A value and its end. A struct is a dictionary by field number, a list a list, binary is bytes."""
+    if depth > _MAX_DEPTH:
         raise ThriftError("it is nested too deeply")
     if kind in (TRUE, FALSE):
-        # in a struct the type is the value, and in a list the value is a byte
+        # in a struct the type is the value; in a list the value is a byte
         return _bytes(data, at, 1)[0] == TRUE, at + 1
     if kind in (I16, I32, I64):
         return _zigzag(data, at)
@@ -206,5 +207,5 @@ def _fields(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
 
 def _bytes(data: bytes, at: int, size: int) -> bytes:
     if size > len(data) - at:
-        raise ThriftError(f"{size} bytes are promised, and {max(0, len(data) - at)} are there")
+        raise ThriftError(f"{size} bytes are needed, but only {max(0, len(data) - at)} remain")
     return data[at : at + size]

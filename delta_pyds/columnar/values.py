@@ -1,4 +1,4 @@
-"""Constants and total casts as Arrow arrays of the types that expressions are evaluated in."""
+"""Constants and total casts as Arrow arrays, in the types of evaluated expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 
 
 def value_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type of a comparable type's values; counts for dates and timestamps keep their type."""
+    """The Arrow type of values of a comparable type; dates and timestamps keep their own types."""
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     assert isinstance(data_type, PrimitiveType)
@@ -26,14 +26,14 @@ def value_type(data_type: DataType) -> pa.DataType:
 
 
 def scalar(value: LiteralValue, data_type: DataType) -> pa.Scalar:
-    """A constant as Arrow has it."""
+    """A constant as an Arrow scalar."""
     if value is None:
         return pa.scalar(None, arrow_type(data_type))
     return values_array((value,), data_type)[0]
 
 
 def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Array:
-    """Constants as an Arrow array; dates and timestamps are given as counts."""
+    """Constants as an Arrow array; dates and timestamps are given as integers."""
     target = value_type(data_type)
     if pa.types.is_date32(target):
         return pa.array(values, pa.int32()).cast(target)
@@ -43,12 +43,12 @@ def values_array(values: tuple[LiteralValue, ...], data_type: DataType) -> pa.Ar
 
 
 def cast_total(values: Any, source: DataType, target: DataType) -> Any:
-    """A cast that no value can fail (``expr.types.is_total_cast``), rounded as Java rounds."""
+    """A cast that cannot fail for any value (``expr.types.is_total_cast``), rounded as in Java."""
     to = value_type(target)
-    # expr.binder.build turns these into comparisons of dates: a zone cannot be had here
+    # expr.binder.build turns these into comparisons of dates, because the time zone is unknown here
     assert target != TIMESTAMP or source == TIMESTAMP
     if isinstance(source, DecimalType) and pa.types.is_floating(to):
         # the direct cast does not round to the nearest double; parsing text does
         return values.cast(pa.string()).cast(to)
-    # whole numbers beyond 2^53 round to the nearest float, as in Java
+    # integers beyond 2^53 round to the nearest float, as in Java
     return values.cast(to, safe=not pa.types.is_floating(to))

@@ -1,7 +1,7 @@
-"""Instants and wall clock times of a time zone, for whole arrays: as Java converts them, in any year.
+"""Instants and wall clock times of a time zone, for whole arrays: with Java's semantics, in any year.
 
-Rules come from ``protocol.temporal.TimeZone``, asked once for every different
-day and remembered, so that rows cost Arrow kernels only.
+Rules come from ``protocol.temporal.TimeZone``. They are computed and cached once for each distinct day, so rows need
+only Arrow kernels.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def zone_of(name: str) -> TimeZone:
 
 
 def instant_to_wall(micros: Any, zone: str) -> Any:
-    """What the clock shows at instants, both as int64 microseconds."""
+    """Wall clock times of instants, both as int64 microseconds."""
     return _shift(micros, micros, lambda day: _day_of_instants(zone, day), pc.add_checked)
 
 
 def wall_to_instant(wall: Any, zone: str) -> Any:
-    """The instants of wall clock times: the earlier one where clocks are set back, later by the gap in a gap."""
+    """Instants of wall clock times. If a time occurs twice, the earlier one; if it is in a gap, moved by the gap."""
     return _shift(wall, wall, lambda day: _day_of_wall(zone, day), pc.subtract_checked)
 
 
 def wall_to_instant_near(wall: Any, instant: Any, old_wall: Any, zone: str) -> Any:
-    """As ``wall_to_instant``, but with the offset that ``instant`` has where that is possible too."""
+    """As ``wall_to_instant``, but with the offset of ``instant`` if that is valid for the wall clock time."""
     kept = pc.subtract(wall, pc.subtract(old_wall, instant))
     return pc.if_else(pc.equal(instant_to_wall(kept, zone), wall), kept, wall_to_instant(wall, zone))
 
@@ -56,7 +56,7 @@ def _start_of_day(zone: str, day: int) -> int:
     return zone_of(zone).start_of_day(day)
 
 
-# first offset, moment of a change in the day if there is one, offset after it; all in microseconds
+# the first offset of a day, the moment of a change (None without one), and the offset after it; all in microseconds
 _Day = tuple[int, int | None, int]
 
 
@@ -103,7 +103,7 @@ def _day(day: int, offset_at: Callable[[int], int], zone: str) -> _Day:
         return offsets[0] * 1_000_000, None, offsets[0] * 1_000_000
     if len(changes) > 1:
         raise ExpressionError(
-            f"the clocks in {zone} were changed twice on one day, which is not supported.", code="INVALID_TIMEZONE"
+            f"the clocks in {zone} changed twice on one day, which is not supported.", code="INVALID_TIMEZONE"
         )
     low, high = moments[changes[0] - 1], moments[changes[0]]
     while high - low > 1:

@@ -1,4 +1,4 @@
-"""Columns of one value, and batches of columns, as reading and writing both make them."""
+"""Columns of one value, and batches of columns, for reading and writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Constant:
         self._array: pa.Array | None = None
 
     def array(self, length: int) -> pa.Array:
-        # one look at it: threads may share a constant
+        # one read of the attribute: threads may share a constant
         array = self._array
         if array is None or len(array) < length:
             array = self._array = _repeat(self.value, length)
@@ -31,7 +31,7 @@ def null_column(data_type: pa.DataType) -> Constant:
 
 
 def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
-    """A batch of that many rows, which arrays cannot say when there are none."""
+    """A batch with that many rows, even if there are no arrays."""
     if arrays:
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
     empty = pa.Array.from_buffers(pa.struct([]), num_rows, [None])

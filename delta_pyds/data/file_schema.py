@@ -1,7 +1,7 @@
-"""The columns of one Parquet file as a tree that knows its leaf column indices.
+"""The columns of one Parquet file as a tree with leaf column indices.
 
-Invariant: leaves are counted as the file counts its column chunks, so that
-columns are read by index and no name is ever taken apart at its dots.
+Invariant: leaves are numbered as the file numbers its column chunks. So columns are read by index, and a name with
+dots is never split.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _VIEWS = (pa.string_view().id, pa.binary_view().id)
 class FileColumn:
     """A column or nested field of a file. Its leaves are ``range(first_leaf, last_leaf)``.
 
-    ``children``: of a struct its fields, of a list its element, of a map key and value.
-    ``is_extension``: decoded arrays wear an Arrow extension type around ``data_type``.
+    ``children``: the fields of a struct, the element of a list, or key and value of a map.
+    ``is_extension``: decoded arrays have an Arrow extension type around ``data_type``.
     """
 
     name: str
@@ -39,7 +39,7 @@ class FileColumn:
 
 
 def file_columns(schema: pa.Schema) -> tuple[FileColumn, ...]:
-    """The top-level columns of a file, given the Arrow schema that its footer decodes to."""
+    """The top-level columns of a file, from the Arrow schema of its footer."""
     columns, at = [], 0
     for field in schema:
         column = _column(field.with_type(without_views(field.type)), at)
@@ -80,17 +80,16 @@ def _parts(data_type: pa.DataType) -> Sequence[pa.Field]:
 
 
 def has_views(data_type: pa.DataType) -> bool:
-    """Whether ``without_views`` may give another type. Cheap: it is asked of every batch."""
+    """Whether ``without_views`` may return another type. Cheap, because it runs for every batch."""
     if data_type.num_fields:
         return any(has_views(data_type.field(i).type) for i in range(data_type.num_fields))
     return data_type.id in _VIEWS
 
 
 def without_views(data_type: pa.DataType) -> pa.DataType:
-    """The type with strings and bytes in the layout that every kernel of Arrow takes.
+    """The type with string and binary views replaced by plain strings and bytes.
 
-    A file may ask for views (deltalake's merges and updates do), for which
-    Arrow has neither ``take`` nor ``filter``.
+    A file may ask for views (deltalake's merges and updates do), for which Arrow has neither ``take`` nor ``filter``.
     """
     if pt.is_string_view(data_type):
         return pa.string()

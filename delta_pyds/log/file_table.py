@@ -166,7 +166,7 @@ class UntouchedRows:
     def _shadowed(self, files: pa.StructArray) -> pa.Int64Array | None:
         """The places of touched files."""
         # a path may live on with another deletion vector: the whole key is built for the few rows that matter
-        hits = self._paths.places(files.field("path").cast(pa.string()))
+        hits = self._paths.positions(files.field("path").cast(pa.string()))
         if len(hits) == 0:
             return None
         keys = file_keys(conform_files(files.take(hits), KEY_COLUMNS))

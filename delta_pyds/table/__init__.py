@@ -1,12 +1,11 @@
 """A table: its versions, scans of them, and transactions.
 
-- ``sound_schema``: whether the columns of a schema can be told apart
-- ``configuration``: what protocol and metadata allow and demand; the one place that asks
-- ``time_travel``: the time that a user names, as milliseconds
-- ``history``: when each version was committed, and by what
+- ``configuration``: what protocol and metadata allow and demand; the only place for feature checks
+- ``time_travel``: a user's timestamp as milliseconds
+- ``history``: the commit time and the operation of each version
 - ``snapshot``: a table at one version: protocol, metadata and the way to its files, never a list of them
 - ``definition``: what a table is and may become
-- ``detail``: what a table is, in one line
+- ``detail``: a one-line summary of a table
 - ``scan``: planning a read
 - ``change_feed``: the changes of a range of versions
 - ``stream``: a table as the source of a stream

@@ -5,7 +5,8 @@ Protocol: "Protocol Evolution", "Table Features", "Column Mapping".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,16 +31,18 @@ from delta_pyds.protocol.properties import (
 from delta_pyds.protocol.schema import (
     COLUMN_MAPPING_ID,
     COLUMN_MAPPING_PHYSICAL_NAME,
+    ArrayType,
+    MapType,
     StructField,
     StructType,
     change_fields,
     parse_schema,
+    structs,
 )
-from delta_pyds.table.sound_schema import check_sound
 from delta_pyds.tasks.scan_state import RowIdColumns
 
 _UNIVERSAL_FORMATS = "delta.universalFormat.enabledFormats"
-# the code of the refusal to open such a table by its path
+# the error code for opening such a table by its path
 MANAGED_BY_CATALOG = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
 
 
@@ -47,11 +50,13 @@ MANAGED_BY_CATALOG = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
 class TableConfiguration:
     """Protocol and metadata of one version, checked.
 
-    Invariants, once ``load_configuration`` returned it: this version of the
-    software can read the table; the schema parses; each partition column is a
-    column of it; under column mapping every field, nested ones too, has a
-    physical name, and without it none has (a stray one must not be honoured);
-    what a catalog manages was opened through one (``by_catalog``); the other half is ``require_managed``.
+    Invariants of each value that ``load_configuration`` returns:
+
+    - delta_pyds can read the table, and the schema parses;
+    - each partition column is a column of the schema;
+    - with column mapping every field, nested ones too, has a physical name; without it no field has one
+      (a stray physical name must not be honoured);
+    - a catalog-managed table was opened through its catalog (``by_catalog``). ``require_managed`` checks the converse.
     """
 
     table_root: str
@@ -88,35 +93,37 @@ class TableConfiguration:
         return feature in self.features
 
     def check_writable(self) -> None:
-        """Refuse a table of which this software cannot honour all that its protocol asks of writers.
+        """Refuse a table with a protocol requirement for writers that delta_pyds cannot honour.
 
-        Raises: UnsupportedFeatureError naming each feature that it cannot (DELTA_UNSUPPORTED_FEATURES_FOR_WRITE),
-            or the version (DELTA_INVALID_PROTOCOL_VERSION), or what the protocol action lacks
-            (DELTA_STATE_RECOVER_ERROR); ProtocolError for a property that cannot be understood.
+        Raises:
+            UnsupportedFeatureError: names each unsupported feature (DELTA_UNSUPPORTED_FEATURES_FOR_WRITE), the
+                version (DELTA_INVALID_PROTOCOL_VERSION), or what the protocol action lacks
+                (DELTA_STATE_RECOVER_ERROR).
+            ProtocolError: a property has an invalid value.
         Protocol: "Protocol Evolution", "Table Features".
         """
         _check_writable(self.table_root, self.version, self.protocol, self.features)
-        self._check_not_converted()
+        self._check_no_uniform()
         if self.properties.unusable:
             raise ProtocolError(
-                f"the table {self.table_root} cannot be written to: {self.properties.unusable[0]} Set it right first, "
+                f"the table {self.table_root} cannot be written to: {self.properties.unusable[0]} Correct it first, "
                 "with the engine that set it.",
                 code="DELTA_INVALID_TABLE_PROPERTY",
                 table=self.table_root,
                 version=self.version,
             )
 
-    def _check_not_converted(self) -> None:
-        """Each commit of such a table brings the metadata of Iceberg that it was converted to.
+    def _check_no_uniform(self) -> None:
+        """Refuse a Unity Catalog table with UniForm: each of its commits must carry converted Iceberg metadata.
 
         Specification of Unity Catalog's interface: "Write a Commit".
         """
         formats = (self.configuration.get(_UNIVERSAL_FORMATS) or "").lower().split(",")
         if self.configuration.get(UNITY_TABLE_ID) and "iceberg" in map(str.strip, formats):
             raise UnsupportedFeatureError(
-                f"the table {self.table_root} of Unity Catalog is for readers of Iceberg too (UniForm: "
-                f"{_UNIVERSAL_FORMATS} has iceberg), so each commit must bring metadata of Iceberg, which delta_pyds "
-                "does not make. Reading it works; write it with an engine that converts, or leave the property out.",
+                f"the table {self.table_root} of Unity Catalog is also readable as Iceberg (UniForm: "
+                f"{_UNIVERSAL_FORMATS} has iceberg), so each commit must carry Iceberg metadata, which delta_pyds "
+                "does not make. Reading it works. To write it, use an engine that converts, or drop the property.",
                 code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
                 table=self.table_root,
                 version=self.version,
@@ -125,12 +132,12 @@ class TableConfiguration:
 
     @property
     def has_row_tracking(self) -> bool:
-        """Every row has a stable id and a commit version. Protocol: "Row Tracking"."""
+        """Whether every row has a stable id and a commit version. Protocol: "Row Tracking"."""
         return self.properties.row_tracking and self.supports(Feature.ROW_TRACKING)
 
     @property
     def hidden_columns(self) -> tuple[str, ...]:
-        """Physical columns for row ids and row commit versions. No column of the schema may have these names."""
+        """Physical columns of row ids and row commit versions. A schema column must not have one of these names."""
         p = self.properties
         names = (p.materialized_row_id_column, p.materialized_row_commit_version_column)
         return tuple(n for n in names if n is not None)
@@ -153,10 +160,13 @@ class TableConfiguration:
 def load_configuration(
     table_root: str, version: int, protocol: Protocol, metadata: Metadata, *, by_catalog: bool = False
 ) -> TableConfiguration:
-    """Check that the table can be read, and read its schema and properties. ``by_catalog``: its catalog was asked.
+    """Check that delta_pyds can read the table, and read its schema and properties.
 
-    Raises: UnsupportedFeatureError naming each feature that is not supported, or a format of files that is not;
-        ProtocolError for a schema or property that cannot be read.
+    Args:
+        by_catalog: the table was opened through its catalog.
+    Raises:
+        UnsupportedFeatureError: names each unsupported feature, or an unsupported file format.
+        ProtocolError: the schema or a property cannot be read.
     """
     _check_manager(table_root, version, protocol, metadata, by_catalog)
     _check_readable(table_root, version, protocol)
@@ -173,7 +183,7 @@ def load_configuration(
         schema = parse_schema(metadata.schema_string)
         properties = active_properties(protocol, metadata.configuration or {})
         mode = _column_mapping_mode(protocol, properties)
-        check_sound(schema, metadata.partition_columns or (), mode)
+        _check_schema(schema, metadata.partition_columns or (), mode)
     except ProtocolError as e:
         raise ProtocolError(
             f"table {table_root}, version {version}: {e.message}", code=e.code, **e.parameters
@@ -193,15 +203,15 @@ def load_configuration(
 
 
 def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: Metadata, by_catalog: bool) -> None:
-    """Who says which versions there are is the table's to say.
+    """Refuse to open a catalog-managed table by its path.
 
     Protocol: "Catalog-managed Table Enablement", "Table Discovery".
     """
     managed = sorted(supported_features(protocol) & CATALOG_FEATURES)
     if managed and not by_catalog:
         raise UnsupportedFeatureError(
-            f"the table {table_root} is managed by a catalog (feature {managed[0]}): its newest commits are known to "
-            f"the catalog only, so opening it by path could miss them. Open it by its name there, {_which(metadata)}.",
+            f"the table {table_root} is managed by a catalog (feature {managed[0]}): only the catalog has its newest "
+            f"commits, so opening it by path could miss them. Open it by its name there, {_catalog_address(metadata)}.",
             code=MANAGED_BY_CATALOG,
             table=table_root,
             version=version,
@@ -210,11 +220,12 @@ def _check_manager(table_root: str, version: int, protocol: Protocol, metadata: 
 
 
 def require_managed(latest: TableConfiguration) -> None:
-    """Of the newest version: a table that was opened through its catalog says itself that it has one.
+    """Check that a table opened through a catalog says itself that it is catalog-managed.
 
-    Versions from before it was given to the catalog do not.
-
-    Raises: ProtocolError (DELTA_CATALOG_MANAGED_FEATURE_MISSING).
+    Args:
+        latest: the newest version. Versions from before the table joined the catalog lack the feature.
+    Raises:
+        ProtocolError: DELTA_CATALOG_MANAGED_FEATURE_MISSING.
     Protocol: "Catalog-managed Table Enablement".
     """
     protocol = latest.protocol
@@ -222,18 +233,18 @@ def require_managed(latest: TableConfiguration) -> None:
     lacking = [name for name, features in lists.items() if Feature.CATALOG_MANAGED not in (features or ())]
     if latest.by_catalog and lacking:
         raise ProtocolError(
-            f"the catalog manages the table at {latest.table_root}, and the table's own log (version {latest.version}) "
-            f"does not say so: {' and '.join(lacking)} must have the feature catalogManaged, both of them. Without it "
-            "other readers and writers do without the catalog. "
-            "Open it by its path, or see what made the catalog believe that.",
+            f"the catalog manages the table at {latest.table_root}, but the table's own log (version {latest.version}) "
+            f"does not say so: {' and '.join(lacking)} must have the feature catalogManaged, as "
+            "both lists must. Without it other readers and writers bypass the catalog. "
+            "Open it by its path, or find out why the catalog has it as managed.",
             code="DELTA_CATALOG_MANAGED_FEATURE_MISSING",
             table=latest.table_root,
             version=latest.version,
         )
 
 
-def _which(metadata: Metadata) -> str:
-    """What the table's properties say of its catalog, as a reader would ask for it."""
+def _catalog_address(metadata: Metadata) -> str:
+    """The table's catalog and name there, by its properties, as arguments of a read."""
     properties = metadata.configuration or {}
     unity = properties.get(UNITY_TABLE_ID)
     if unity:
@@ -246,8 +257,8 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
     reader = protocol.min_reader_version
     if reader > READER_VERSION_WITH_FEATURES or reader < 1:
         raise UnsupportedFeatureError(
-            f"the table {table_root} needs reader version {reader} of the Delta protocol (version {version} of the "
-            f"table says so), and this software reads up to {READER_VERSION_WITH_FEATURES}. Use a newer release.",
+            f"the table {table_root} (version {version}) needs reader version {reader} of the Delta protocol, and "
+            f"delta_pyds reads up to {READER_VERSION_WITH_FEATURES}. Use a newer release.",
             code="DELTA_INVALID_PROTOCOL_VERSION",
             table=table_root,
             version=version,
@@ -257,8 +268,8 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
         return
     if protocol.reader_features is None:
         raise ProtocolError(
-            f"the protocol action of table {table_root} (version {version}) has reader version {reader} and no "
-            "readerFeatures: what the table needs cannot be known.",
+            f"the protocol action of table {table_root} (version {version}) has reader version {reader} but no "
+            "readerFeatures: the features that the table needs are unknown.",
             code="DELTA_STATE_RECOVER_ERROR",
             table=table_root,
             version=version,
@@ -267,7 +278,7 @@ def _check_readable(table_root: str, version: int, protocol: Protocol) -> None:
     unknown = sorted(features - READABLE_FEATURES)
     if unknown:
         raise UnsupportedFeatureError(
-            f"the table {table_root} (version {version}) needs table features that this software does not read: "
+            f"the table {table_root} (version {version}) needs table features that delta_pyds does not read: "
             f"{', '.join(unknown)}. Use a newer release, or drop the feature from the table with the engine that "
             "added it.",
             code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
@@ -282,8 +293,8 @@ def _check_format(table_root: str, version: int, metadata: Metadata) -> None:
     provider = "parquet" if metadata.format is None else metadata.format.provider
     if provider.lower() != "parquet":
         raise UnsupportedFeatureError(
-            f"the data files of table {table_root} (version {version}) are of the format {provider!r} "
-            "(format.provider), and delta_pyds reads and writes Parquet alone. Use the engine that wrote the table.",
+            f"the data files of table {table_root} (version {version}) have the format {provider!r} "
+            "(format.provider), but delta_pyds reads and writes only Parquet. Use the engine that wrote the table.",
             code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
             table=table_root,
             version=version,
@@ -295,8 +306,8 @@ def _check_writable(table_root: str, version: int, protocol: Protocol, features:
     writer = protocol.min_writer_version
     if not 1 <= writer <= WRITER_VERSION_WITH_FEATURES:
         raise UnsupportedFeatureError(
-            f"the table {table_root} needs writer version {writer} of the Delta protocol (version {version} of the "
-            f"table says so), and this software writes up to {WRITER_VERSION_WITH_FEATURES}. Use a newer release.",
+            f"the table {table_root} (version {version}) needs writer version {writer} of the Delta protocol, and "
+            f"delta_pyds writes up to {WRITER_VERSION_WITH_FEATURES}. Use a newer release.",
             code="DELTA_INVALID_PROTOCOL_VERSION",
             table=table_root,
             version=version,
@@ -305,13 +316,13 @@ def _check_writable(table_root: str, version: int, protocol: Protocol, features:
     with_features = writer == WRITER_VERSION_WITH_FEATURES
     missing = None
     if with_features and protocol.writer_features is None:
-        missing = f"writer version {writer} and no writerFeatures"
+        missing = f"writer version {writer} but no writerFeatures"
     elif not with_features and protocol.min_reader_version >= READER_VERSION_WITH_FEATURES:
-        missing = f"reader version {protocol.min_reader_version}, which needs writer version 7, and has {writer}"
+        missing = f"reader version {protocol.min_reader_version}, which needs writer version 7, but has {writer}"
     if missing is not None:
         raise UnsupportedFeatureError(
-            f"the protocol action of table {table_root} (version {version}) has {missing}: what the table needs of "
-            "writers cannot be known.",
+            f"the protocol action of table {table_root} (version {version}) has {missing}: the features that it needs "
+            "of writers are unknown.",
             code="DELTA_STATE_RECOVER_ERROR",
             table=table_root,
             version=version,
@@ -319,7 +330,7 @@ def _check_writable(table_root: str, version: int, protocol: Protocol, features:
     refused = sorted(features - WRITABLE_FEATURES)
     if refused:
         raise UnsupportedFeatureError(
-            f"the table {table_root} (version {version}) needs table features that this software does not write: "
+            f"the table {table_root} (version {version}) needs table features that delta_pyds does not write: "
             f"{', '.join(refused)}. Use a newer release, or drop the feature from the table with the engine that "
             "added it.",
             code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
@@ -329,13 +340,75 @@ def _check_writable(table_root: str, version: int, protocol: Protocol, features:
         )
 
 
+def _check_schema(schema: StructType, partition_columns: Sequence[str], mapping_mode: str) -> None:
+    """Refuse an ambiguous schema: with it, some column would be read with the values of another.
+
+    Names, physical names and ids must be unique. Names are compared exactly: some tables have columns ``a`` and ``A``.
+    Partition columns must not have a nested type.
+
+    Raises:
+        ProtocolError: DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_MISSING_PHYSICAL_NAME, DELTA_DUPLICATED_PHYSICAL_NAME,
+            DELTA_DUPLICATED_COLUMN_ID, DELTA_INVALID_PARTITION_COLUMN_TYPE.
+    Protocol: "Change Metadata", "Column Mapping", "Partition Value Serialization".
+    """
+    ids: set[int] = set()
+    for struct in structs(schema):
+        _check_distinct([f.name for f in struct], "name", "DELTA_DUPLICATE_COLUMNS_FOUND")
+        if mapping_mode == "none":
+            continue
+        physical: list[str] = []
+        for f in struct:
+            name = f.metadata.get(COLUMN_MAPPING_PHYSICAL_NAME)
+            if not isinstance(name, str) or not name:
+                raise ProtocolError(
+                    f"column mapping is on, but the field '{f.name}' has no physical name: "
+                    "the column cannot be found in the data files.",
+                    code="DELTA_MISSING_PHYSICAL_NAME",
+                    column=f.name,
+                )
+            physical.append(name)
+            number = f.field_id  # raises for an invalid id
+            if mapping_mode == "id" and number is not None:
+                if number in ids:
+                    raise ProtocolError(
+                        f"two columns have the column mapping id {number}: one would be read with the values of the "
+                        "other. Restore the commit that holds this schema.",
+                        code="DELTA_DUPLICATED_COLUMN_ID",
+                        id=number,
+                    )
+                ids.add(number)
+        _check_distinct(physical, "physical name", "DELTA_DUPLICATED_PHYSICAL_NAME")
+    if partition_columns:
+        by = set(partition_columns)
+        for f in schema:
+            if f.name in by and isinstance(f.data_type, StructType | ArrayType | MapType):
+                raise ProtocolError(
+                    f"the partition column '{f.name}' has a nested type, but a partition value is a single string.",
+                    code="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                    column=f.name,
+                )
+        _check_distinct(partition_columns, "name among the partition columns", "DELTA_DUPLICATE_COLUMNS_FOUND")
+
+
+def _check_distinct(names: Sequence[str], kind: str, code: str) -> None:
+    if len(set(names)) == len(names):
+        return
+    twice = next(name for name, count in Counter(names).items() if count > 1)
+    raise ProtocolError(
+        f"two columns have the {kind} '{twice}': one would be read with the values of the other. "
+        "Restore the commit that holds this schema.",
+        code=code,
+        name=twice,
+    )
+
+
 def _column_mapping_mode(protocol: Protocol, properties: TableProperties) -> str:
-    """The mode, honoured only where the protocol action supports column mapping."""
+    """The mode; ``none`` unless the protocol action supports column mapping."""
     supported = protocol.min_reader_version == 2 or Feature.COLUMN_MAPPING in (protocol.reader_features or ())
     return properties.column_mapping_mode if supported else "none"
 
 
 def _without_mapping(f: StructField) -> StructField:
-    """Ids and physical names count only where column mapping is on."""
+    """The field without its id and physical name, which count only with column mapping."""
     stray = (COLUMN_MAPPING_PHYSICAL_NAME, COLUMN_MAPPING_ID)
     return replace(f, metadata={k: v for k, v in f.metadata.items() if k not in stray})

@@ -1,6 +1,6 @@
-"""What a table is, in one line: its identity, its columns of layout, its size, its properties and its protocol.
+"""A one-line summary of a table: identity, layout columns, size, properties and protocol.
 
-Invariant: everything is of one version; times are in ms since the epoch.
+Invariant: all fields describe the same version; times are in ms since the epoch.
 
 Protocol: "Change Metadata", "Protocol Evolution".
 """
@@ -20,10 +20,12 @@ _PLAIN = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 
 @dataclass(frozen=True)
 class TableDetail:
-    """``last_modified_ms``: of the commit's file, whatever time the commit itself carries; None where it is gone.
+    """A row of DESCRIBE DETAIL.
 
-    ``clustering_columns``: logical names as Spark quotes them, those of a nested column joined by dots. ``features``:
-    all that the protocol lists or implies, ascending.
+    Attributes:
+        last_modified_ms: modification time of the commit's file, even with in-commit timestamps; None without the file.
+        clustering_columns: logical names, quoted as in Spark SQL; a nested column's names are joined by dots.
+        features: all features that the protocol lists or implies, ascending.
     """
 
     id: str
@@ -45,7 +47,8 @@ class TableDetail:
 def table_detail(snapshot: Snapshot) -> TableDetail:
     """The detail of a version. Reads the list of live files for their number and size.
 
-    Raises: ProtocolError where the domain of clustering columns is damaged; what reading a checkpoint raises.
+    Raises:
+        ProtocolError: the clustering domain is damaged. Errors of reading a checkpoint pass through.
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     last_commit = snapshot.segment.last_commit

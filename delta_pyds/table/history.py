@@ -24,7 +24,7 @@ _HISTORY_BATCH = 16
 
 @dataclass(frozen=True)
 class CommitRecord:
-    """One line of a table's history. ``commit_info`` is None where the writer left none."""
+    """One line of a table's history. ``commit_info`` is None where the commit has none."""
 
     version: int
     timestamp_ms: int
@@ -40,10 +40,10 @@ class InCommitTimestamps:
 
     @staticmethod
     def of(properties: TableProperties) -> InCommitTimestamps | None:
-        """None where the table's latest version does not have them on."""
+        """None if the table's latest version has them off."""
         if not properties.in_commit_timestamps:
             return None
-        # both are absent where the table was born with the feature
+        # both are absent in a table that was created with the feature
         return InCommitTimestamps(
             properties.in_commit_timestamp_enablement_version or 0,
             properties.in_commit_timestamp_enablement_timestamp_ms,
@@ -53,9 +53,8 @@ class InCommitTimestamps:
 class CommitTimes:
     """The commit times of one table up to ``latest_version``, from one listing of its log.
 
-    Times ascend strictly with the version: by the file times of commits, each
-    raised to at least 1 ms after the one before, or by in-commit timestamps
-    where ``properties`` (of the latest version) have them.
+    Invariant: times ascend strictly with the version. A commit's time is its in-commit timestamp where ``properties``
+    (of the latest version) enable them. Otherwise it is its file time, raised to at least 1 ms after the previous one.
     """
 
     def __init__(self, storage: Storage, table_root: str, *, properties: TableProperties, latest_version: int) -> None:
@@ -71,13 +70,14 @@ class CommitTimes:
     def commit_timestamp(self, version: int) -> int:
         """The time of a version in ms.
 
-        Raises: TimeTravelError if its commit file is missing; CorruptLogError if it should carry its time and does not.
+        Raises: TimeTravelError if its commit file is missing; CorruptLogError if it lacks a required in-commit
+            timestamp.
         """
         file = self.commits.get(version)
         if file is None:
             raise TimeTravelError(
-                f"The commit time of version {version} of table {self.table_root!r} is not known: "
-                "its commit file is gone from the log.",
+                f"The commit time of version {version} of table {self.table_root!r} is unknown: "
+                "its commit file is no longer in the log.",
                 table=self.table_root,
                 version=version,
             )
@@ -86,17 +86,17 @@ class CommitTimes:
         return self._file_times[version]
 
     def version_at(self, timestamp_ms: int) -> int:
-        """The last version committed at or before the time, among those that can be recreated.
+        """The last version committed at or before the time, among those that can be reconstructed.
 
         Raises: TimeTravelError for a time before the first or after the last commit.
         """
         found = self.last_at_or_before(timestamp_ms)
         if found == self._versions()[-1] and self.commit_timestamp(found) < timestamp_ms:
-            raise self._too_late(found, timestamp_ms)
+            raise self._after_latest(found, timestamp_ms)
         return found
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
-        """The same, and the last version for a time after it.
+        """As ``version_at``, but the last version for a time after it.
 
         Raises: TimeTravelError for a time before the first commit.
         """
@@ -104,11 +104,11 @@ class CommitTimes:
         candidates = self._candidates(versions, timestamp_ms)
         low = self._count(candidates, lambda time_ms: time_ms <= timestamp_ms)
         if low == 0:
-            raise self._too_early(versions[0], timestamp_ms)
+            raise self._before_earliest(versions[0], timestamp_ms)
         return candidates[low - 1]
 
     def first_at_or_after(self, timestamp_ms: int) -> int:
-        """The first version committed at or after the time, among those that can be recreated.
+        """The first version committed at or after the time, among those that can be reconstructed.
 
         Raises: TimeTravelError for a time after the last commit.
         """
@@ -117,26 +117,26 @@ class CommitTimes:
         low = self._count(candidates, lambda time_ms: time_ms < timestamp_ms)
         if low < len(candidates):
             return candidates[low]
-        # after all of one clock's commits come those of the other, of which each is later
+        # each commit of the later clock is later than all commits of the earlier clock
         later = [version for version in versions if not candidates or version > candidates[-1]]
         if not later or self.commit_timestamp(later[0]) < timestamp_ms:
-            raise self._too_late(versions[-1], timestamp_ms)
+            raise self._after_latest(versions[-1], timestamp_ms)
         return later[0]
 
     def _versions(self) -> list[int]:
-        """Ascending, those that can be recreated and have a commit. Raises: TimeTravelError where there is none."""
+        """Versions that can be reconstructed and have a commit file, ascending. Raises: TimeTravelError without any."""
         versions = sorted(version for version in self.commits if self.earliest is not None and version >= self.earliest)
         if not versions:
             raise TimeTravelError(
                 f"No version of table {self.table_root!r} can be found by time: the log has no commit file of a "
-                "version that can be recreated. Ask for a version by its number.",
+                "version that can be reconstructed. Ask for a version by its number.",
                 code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
                 table=self.table_root,
             )
         return versions
 
     def _count(self, candidates: Sequence[int], early: Callable[[int], bool]) -> int:
-        """How many candidates, from the first on, have a time that is early."""
+        """The number of leading candidates whose time is early (binary search)."""
         low, high = 0, len(candidates)
         while low < high:
             middle = (low + high) // 2
@@ -147,9 +147,9 @@ class CommitTimes:
         return low
 
     def _candidates(self, versions: Sequence[int], timestamp_ms: int) -> list[int]:
-        """The side of the table's history that the time lies in.
+        """The versions whose times come from the same clock as the given time.
 
-        File times and in-commit timestamps are different clocks, so the two are never compared with each other.
+        File times and in-commit timestamps are different clocks, so they are never compared with each other.
         """
         split = self._in_commit
         if split is None or split.from_timestamp_ms is None:
@@ -158,11 +158,11 @@ class CommitTimes:
             return [version for version in versions if version >= split.from_version]
         return [version for version in versions if version < split.from_version]
 
-    def _too_early(self, first: int, timestamp_ms: int) -> TimeTravelError:
+    def _before_earliest(self, first: int, timestamp_ms: int) -> TimeTravelError:
         first_ms = self.commit_timestamp(first)
         return TimeTravelError(
-            f"The time {_say(timestamp_ms)} is before the earliest version of table {self.table_root!r} that can be "
-            f"recreated, version {first} of {_say(first_ms)}. Ask for that time or a later one.",
+            f"The time {_utc_text(timestamp_ms)} is before the earliest version of table {self.table_root!r} that can "
+            f"be reconstructed, version {first} of {_utc_text(first_ms)}. Ask for that time or a later one.",
             code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
             table=self.table_root,
             timestamp_ms=timestamp_ms,
@@ -170,11 +170,11 @@ class CommitTimes:
             earliest_timestamp_ms=first_ms,
         )
 
-    def _too_late(self, last: int, timestamp_ms: int) -> TimeTravelError:
+    def _after_latest(self, last: int, timestamp_ms: int) -> TimeTravelError:
         last_ms = self.commit_timestamp(last)
         return TimeTravelError(
-            f"The time {_say(timestamp_ms)} is after the latest version of table {self.table_root!r}, version {last} "
-            f"of {_say(last_ms)}. Ask for that time or an earlier one.",
+            f"The time {_utc_text(timestamp_ms)} is after the latest version of table {self.table_root!r}, version "
+            f"{last} of {_utc_text(last_ms)}. Ask for that time or an earlier one.",
             code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
             table=self.table_root,
             timestamp_ms=timestamp_ms,
@@ -191,7 +191,7 @@ def version_at(
     properties_of_latest: TableProperties,
     latest_version: int,
 ) -> int:
-    """The version that the table had at a time. See CommitTimes.version_at."""
+    """The version that the table had at a time. See ``CommitTimes.version_at``."""
     times = CommitTimes(storage, table_root, properties=properties_of_latest, latest_version=latest_version)
     return times.version_at(timestamp_ms)
 
@@ -205,9 +205,11 @@ def history(
 ) -> Iterator[CommitRecord]:
     """The commits that the log still has, newest first, at most ``limit``.
 
-    Without the properties a commit's own in-commit timestamp is believed.
-
-    Raises: TableNotFoundError; CorruptLogError when a damaged commit's turn comes.
+    Args:
+        properties_of_latest: says which commits have in-commit timestamps; None uses each in-commit timestamp found.
+    Raises:
+        TableNotFoundError: the log has no table.
+        CorruptLogError: raised while iterating, at a damaged commit.
     """
     split = None if properties_of_latest is None else InCommitTimestamps.of(properties_of_latest)
     listing = _list(storage, table_root, latest_version(storage, table_root))
@@ -241,8 +243,8 @@ def _list(storage: Storage, table_root: str, end_version: int) -> LogListing:
         return LogListing(table_root, 0)
 
 
-def _say(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC, at any distance from today."""
+def _utc_text(timestamp_ms: int) -> str:
+    """ISO 8601 in UTC; plain milliseconds where ``datetime`` has no such year."""
     import datetime
 
     try:

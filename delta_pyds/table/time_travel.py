@@ -1,4 +1,4 @@
-"""A time that a user asks for, as milliseconds since the epoch, which commits are dated in."""
+"""A user's timestamp as milliseconds since the epoch, the unit of commit times."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from delta_pyds.protocol.temporal import TimeZone, parse_timestamp
 
 
 def time_text(time: str | dt.date) -> str:
-    """The time as Spark SQL writes it. A text stays as it is; a date is its midnight; a datetime keeps its offset."""
+    """The time as Spark SQL writes it. A string stays as it is; a date is its midnight; a datetime keeps its offset."""
     if isinstance(time, dt.datetime):
         return time.isoformat(" ")
     return time.isoformat() if isinstance(time, dt.date) else time
 
 
 def time_to_ms(time: str | dt.date, zone: TimeZone, *, up: bool = False) -> int:
-    """Milliseconds since the epoch. Without an offset of its own the time is one of ``zone``.
+    """Milliseconds since the epoch.
 
-    ``up``: a fraction of a millisecond counts as a whole one, so that a start inside of one is after its commit.
-
-    Raises: OptionError (DELTA_TIMESTAMP_INVALID) for what is no time.
+    Args:
+        zone: the time zone of a time without an offset.
+        up: round a fraction of a millisecond up, so that a start within a millisecond is after its commit.
+    Raises:
+        OptionError: the time is invalid (DELTA_TIMESTAMP_INVALID).
     """
     if not isinstance(time, str | dt.date):
-        raise _no_time(time)
+        raise _invalid_time(time)
     try:
         micros = parse_timestamp(time_text(time), zone)
     except (ValueError, ExpressionError):
-        raise _no_time(time) from None
+        raise _invalid_time(time) from None
     return -(-micros // 1000) if up else micros // 1000
 
 
-def _no_time(value: object) -> OptionError:
+def _invalid_time(value: object) -> OptionError:
     return OptionError(
         f"The provided timestamp ('{value}') cannot be converted to a valid timestamp. Write it like "
         "'2026-01-31 18:00:00' or '2026-01-31T18:00:00Z'.",

@@ -46,7 +46,7 @@ from delta_pyds.table.definition.schema_paths import (
     change_field,
     change_struct,
     field_at,
-    owner_of,
+    innermost_field,
     placed,
     spelled_path,
     struct_at,
@@ -145,7 +145,7 @@ def _in_list(parameters: dict[str, Any]) -> dict[str, Any]:
 def _altered(configuration: TableConfiguration, path: Path, change: ColumnChange) -> _Altered:
     table = configuration.table_root
     spelled = spelled_path(configuration.schema, path, table, inner=True)
-    if owner_of(configuration.schema, spelled) != spelled:
+    if innermost_field(configuration.schema, spelled) != spelled:
         return _inner_altered(configuration, spelled, change)
     before = field_at(configuration.schema, spelled)
     _check_no_identity(configuration, spelled, before, change)
@@ -206,7 +206,7 @@ def _inner_altered(configuration: TableConfiguration, path: Path, change: Column
         _with_text_lengths(configuration, path, before, change.field_type)
         if change.field_type.data_type != before.data_type:
             after = replace(before, data_type=change.field_type.data_type)
-            owner = owner_of(configuration.schema, path)
+            owner = innermost_field(configuration.schema, path)
             field = field_at(configuration.schema, owner)
             wanted = with_inner_type(field.data_type, path[len(owner) :], after.data_type)
             changed = _retyped(configuration, owner, field, wanted)

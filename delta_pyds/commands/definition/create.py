@@ -21,7 +21,7 @@ from delta_pyds.protocol.schema import StructType
 from delta_pyds.redaction import Concealing
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.definition.create import TableDefinition, new_table
-from delta_pyds.table.definition.replacement import in_place_of, kept_properties
+from delta_pyds.table.definition.replacement import kept_properties, replacing_definition
 from delta_pyds.table.scan.live_files import REMOVAL_COLUMNS, live_files, removal
 from delta_pyds.table.scan.scan import plan_scan
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -125,7 +125,7 @@ def _replace(request: CreateRequest, snapshot: Snapshot) -> Committed:
     before.check_writable()
     storage.require_put_if_absent(request.table_root)
     kept = replace(request, properties=kept_properties(before, request.properties))
-    made = in_place_of(before, snapshot.domain_metadata, _definition(kept, storage))
+    made = replacing_definition(before, snapshot.domain_metadata, _definition(kept, storage))
     metadata = made.metadata
     transaction = Transaction(storage, request.table_root, snapshot)
     transaction.record_whole_table()

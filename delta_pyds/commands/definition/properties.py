@@ -42,7 +42,7 @@ from delta_pyds.table.definition.column_mapping import assign_columns, recorded_
 from delta_pyds.table.definition.property_rules import (
     PROPERTY_RULES,
     PropertyRequest,
-    check_together,
+    check_consistent,
     read_properties,
 )
 from delta_pyds.table.definition.schema_evolution import check_rewritable
@@ -71,7 +71,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Definit
     _refuse_constraints(given)
     request = read_properties(given)
     configuration = {**before.configuration, **request.configuration}
-    check_together(configuration)
+    check_consistent(configuration)
     description = next((value for key, value in properties.items() if key.lower() == _COMMENT), None)
     metadata = msgspec.structs.replace(
         snapshot.metadata,
@@ -122,7 +122,7 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, if_exists: bool
         if stored.lower().startswith("delta.") and rule is None and stored in configuration:
             read_properties({stored: str(configuration[stored])})  # what writers keep is not the user's to unset
         configuration.pop(stored, None)
-    check_together(configuration)
+    check_consistent(configuration)
     metadata = msgspec.structs.replace(snapshot.metadata, configuration=configuration, description=description)
     return DefinitionChange(
         Operation("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True}),

@@ -20,7 +20,7 @@ from delta_pyds.protocol.properties import (
     parse_properties,
 )
 from delta_pyds.table.definition.clustering import clustering_columns
-from delta_pyds.table.definition.property_rules import check_together, read_properties
+from delta_pyds.table.definition.property_rules import check_consistent, read_properties
 from delta_pyds.table.definition.schema_rules import check_columns
 from delta_pyds.table.definition.statistics_columns import (
     check_statistics_columns,
@@ -62,7 +62,7 @@ def clone_properties(source: Snapshot, given: Mapping[str, str]) -> ClonePropert
             code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
         )
     configuration = {**source.configuration.configuration, **request.configuration}
-    check_together(configuration)
+    check_consistent(configuration)
     _check_files_fit(source, parse_properties(configuration))
     implied = implied_features(request.reader_version or 1, request.writer_version or 1)
     return CloneProperties(configuration, tuple(dict.fromkeys((*request.features, *sorted(implied)))))

@@ -18,7 +18,7 @@ from delta_pyds.table.definition.clustering import clustering_columns
 from delta_pyds.table.definition.create import TableDefinition, new_table
 from delta_pyds.table.definition.iceberg_rules import check_iceberg_table
 from delta_pyds.table.definition.protocol_upgrade import upgrade_protocol
-from delta_pyds.table.definition.replacement import in_place_of, kept_properties
+from delta_pyds.table.definition.replacement import kept_properties, replacing_definition
 from delta_pyds.table.definition.schema_enforcement import enforce_schema
 from delta_pyds.table.definition.schema_evolution import evolve_metadata, replace_schema
 from delta_pyds.table.snapshot import Snapshot, open_snapshot
@@ -148,7 +148,7 @@ def _replaced(request: WriteRequest, snapshot: Snapshot) -> Target:
     """Another table in the place of this one, with its history."""
     before = snapshot.configuration
     asked = _definition(request, snapshot.storage, kept_properties(before, request.properties))
-    made = in_place_of(before, snapshot.domain_metadata, asked)
+    made = replacing_definition(before, snapshot.domain_metadata, asked)
     configuration = load_configuration(
         request.table_root, snapshot.version, made.protocol, made.metadata, by_catalog=before.by_catalog
     )

@@ -1,7 +1,7 @@
-"""Tasks that read footers of Parquet files which a table takes over.
+"""Tasks that read the footers of Parquet files for CONVERT TO DELTA.
 
-Invariant: nothing of a file is read but its footer, and no file is changed.
+Invariant: only the footer of a file is read, and no file is changed.
 
 - ``parquet_summary``: the columns of a Parquet file, and their statistics
-- ``footers``: files to what the log says of them
+- ``footers``: the files' columns and statistics for the log
 """

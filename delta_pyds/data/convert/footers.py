@@ -1,4 +1,4 @@
-"""Footers of Parquet files to what the log says of the files."""
+"""Reads the footers of Parquet files, for the log of a converted table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ _NONE: Set[tuple[str, ...]] = frozenset()
 
 
 def read_footers(task: ReadFooters) -> FootersRead:
-    """As a task of its own, which finds the storage by the root. Raises: what ``read_footers_from`` raises."""
+    """Run the task in a process that has only the table's root. Raises: as ``read_footers_from``."""
     return read_footers_from(resolve_storage(task.root), task)
 
 
 def read_footers_from(storage: Storage, task: ReadFooters) -> FootersRead:
     """Read the footers of the task's files.
 
-    Raises: CorruptDataFileError for what is no Parquet file; UnsupportedOperationError for a column of a type that no
-        table has; what reading from the storage raises.
+    Raises:
+        CorruptDataFileError: a file is not a Parquet file.
+        UnsupportedOperationError: a column has a type that Delta does not support.
+        StorageError: a file cannot be read.
     """
 
     def chosen(columns: Columns) -> Set[tuple[str, ...]] | None:
@@ -35,7 +37,7 @@ def read_footers_from(storage: Storage, task: ReadFooters) -> FootersRead:
     columns: list[Columns] = []
 
     def answer(summary: ParquetSummary) -> FileFooter:
-        # files in a row mostly have the same ones
+        # consecutive files mostly have the same columns
         if not columns or columns[-1] != summary.columns:
             columns.append(summary.columns)
         number = len(columns) - 1

@@ -1,7 +1,7 @@
-"""What the footer of a Parquet file says, for a table that takes the file over: its columns, and their statistics.
+"""The columns and statistics of a Parquet file by its footer, for CONVERT TO DELTA.
 
-Invariants: a column has the type that Spark's own reader gives it, or the file is refused; a bound is one of every
-value of the file, or there is none. Of floating point columns there are no bounds: footers say nothing of NaN.
+Invariants: a column has the type that Spark's own reader gives it, or the file is refused. A bound covers every value
+of the file, or is left out. Floating point columns have no bounds, because footers say nothing about NaN.
 
 Protocol: "Schema Serialization Format", "Per-file Statistics".
 """
@@ -39,11 +39,11 @@ from delta_pyds.storage.base import Storage
 from delta_pyds.storage.parquet_ends import ParquetEnds
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-# what Spark's own schema says of a column that a table keeps
+# the metadata of a column in Spark's own schema that a table keeps
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
-# types that Spark stores as other ones, and that no footer shows to a reader that does not know them
+# types that Spark stores as other types, invisible to readers that do not know them
 _HIDDEN_TYPES = ("variant", "interval", "calendar_interval", "calendarinterval", "udt")
-# where a type stands in Spark's JSON of one; what else has a text is a name or a comment
+# the keys of types in Spark's JSON; other strings are names or comments
 _TYPE_KEYS = ("type", "elementType", "keyType", "valueType", "sqlType")
 _NAMES = {
     pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string", pa.binary(): "binary",
@@ -55,7 +55,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class ParquetSummary:
-    """``columns``: all nullable. ``statistics``: of the leaves outside of lists and maps that were asked for."""
+    """``columns``: all nullable. ``statistics``: of the requested leaves outside of lists and maps."""
 
     columns: tuple[StructField, ...]
     num_rows: int
@@ -65,10 +65,11 @@ class ParquetSummary:
 class ParquetSummaries:
     """Summaries of the files of a directory. Threads may share it.
 
-    What follows from the columns alone is found once for files that are alike, one after the other.
+    The work that depends only on the columns is done once for consecutive files with equal columns.
 
-    ``prefix_length``: of strings in bounds. ``statistics_of``: which leaves of these columns have statistics; None for
-    all.
+    Args:
+        prefix_length: of strings in bounds.
+        statistics_of: returns the leaves of some columns that get statistics; None for all.
     """
 
     def __init__(
@@ -87,17 +88,18 @@ class ParquetSummaries:
         self._last: _Columns | None = None
 
     def of(self, path: str) -> ParquetSummary:
-        """Read the footer of a file. ``path``: the whole one.
+        """Read the footer of a file. ``path``: absolute.
 
-        Raises: CorruptDataFileError for what is no Parquet file; UnsupportedOperationError for a column of a type that
-            no table has.
+        Raises:
+            CorruptDataFileError: it is not a Parquet file.
+            UnsupportedOperationError: a column has a type that Delta does not support.
         """
         with Naming(self._root, path):
             source = self._ends.open(self._storage, path)
             parquet = open_parquet(source)
             try:
                 metadata = parquet.metadata
-                # one look at it: threads share it
+                # one read of the attribute: threads share it
                 columns = self._last
                 if columns is None or not columns.are_of(metadata):
                     columns = self._last = _Columns.of(path, parquet)
@@ -112,7 +114,7 @@ class ParquetSummaries:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What follows from the columns of a file, and from what its writer says of itself."""
+    """Everything that depends only on a file's columns and its writer."""
 
     schema: Any  # pyarrow.parquet.ParquetSchema
     key_values: Mapping[bytes, bytes] | None
@@ -133,7 +135,7 @@ class _Columns:
         return cls(metadata.schema, marks, writer, fields, leaves)
 
     def are_of(self, metadata: Any) -> bool:
-        """Whether they are the columns of another file, too."""
+        """Whether another file has the same columns and the same writer."""
         return bool(
             metadata.schema.equals(self.schema)
             and metadata.metadata == self.key_values
@@ -145,17 +147,17 @@ class _Columns:
 
 
 def _fields(path: str, columns: tuple[FileColumn, ...], metadata: Any) -> tuple[StructField, ...]:
-    known = _known_to_spark(path, (metadata.metadata or {}).get(_SPARK_SCHEMA))
+    known = _fields_by_spark(path, (metadata.metadata or {}).get(_SPARK_SCHEMA))
     fields = []
     for column in columns:
-        said = known.get(column.name)
-        kept = {} if said is None else {key: said.metadata[key] for key in _KEPT_METADATA if key in said.metadata}
+        declared = known.get(column.name)
+        kept = {} if declared is None else {k: declared.metadata[k] for k in _KEPT_METADATA if k in declared.metadata}
         fields.append(StructField(column.name, _type(path, column, metadata, column.name), True, kept))
     return tuple(fields)
 
 
-def _known_to_spark(path: str, text: bytes | None) -> dict[str, StructField]:
-    """What Spark noted of the columns, beside what the file itself says."""
+def _fields_by_spark(path: str, text: bytes | None) -> dict[str, StructField]:
+    """The fields in Spark's own schema of the file, by name."""
     if text is None:
         return {}
     shown = text.decode(errors="replace")
@@ -170,7 +172,7 @@ def _known_to_spark(path: str, text: bytes | None) -> dict[str, StructField]:
 
 
 def _spark_types(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """All names of types in Spark's JSON of a type or a field, each with the name of the field nearest to it."""
+    """All type names in Spark's JSON of a type or a field, each with the name of the nearest field."""
     if not isinstance(value, dict):
         return
     own = value.get("name")
@@ -217,8 +219,8 @@ def _type(path: str, column: FileColumn, metadata: Any, name: str) -> DataType:
 
 def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"the file {path!r} has the column {name} of the Parquet type {data_type}, which no Delta table has. Rewrite "
-        "the files with another type.",
+        f"the file {path!r} has the column {name} of the Parquet type {data_type}, which Delta does not support. "
+        "Rewrite the files with another type.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         path=path,
         column=name,
@@ -230,7 +232,7 @@ def _unsupported(path: str, name: str, data_type: str) -> UnsupportedOperationEr
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A leaf column outside of lists and maps. ``number``: in the file. ``kind``: of its bounds; None for none."""
+    """A leaf column outside of lists and maps. ``number``: in the file. ``kind``: of its bounds; None without any."""
 
     path: tuple[str, ...]
     column: FileColumn
@@ -285,12 +287,12 @@ def _statistics(
         yield leaf.path, count, _bounds(leaf, groups, found, prefix_length)
 
 
-# nulls, minimum, maximum of a column in a row group; None for what is not known
+# nulls, minimum, maximum of a column in a row group; None if unknown
 _Chunk = tuple["int | None", Any, Any]
 
 
 def _parsed(chunk: ColumnChunk, cut: bool) -> _Chunk:
-    """What the footer's own bytes say. ``cut``: of a writer that may cut a long maximum."""
+    """The statistics in the footer. ``cut``: the writer may truncate a long maximum."""
     high = chunk.maximum
     if cut and isinstance(high, bytes) and len(high) >= UNCUT_BYTES:
         high = None
@@ -302,7 +304,7 @@ def _bounds(
 ) -> tuple[str | None, str | None] | None:
     if leaf.kind is None:
         return None
-    # a row group of nulls alone has no bounds, and needs none
+    # a row group with only nulls has no bounds, and needs none
     with_values = [chunk for group, chunk in zip(groups, found, strict=True) if chunk[0] != group.num_rows]
     if not with_values or any(low is None or high is None for _, low, high in with_values):
         return None
@@ -311,7 +313,7 @@ def _bounds(
         return None
     values = _RANGES.get(leaf.data_type) if isinstance(leaf.data_type, PrimitiveType) else None
     if values is not None and not (low in values and high in values):
-        raise pa.ArrowInvalid(f"its bounds {low} and {high} of the column {'.'.join(leaf.path)} are none of its type")
+        raise pa.ArrowInvalid(f"the bounds {low} and {high} of the column {'.'.join(leaf.path)} do not fit its type")
     return bounds_as_json(leaf.data_type, low, high, prefix_length)
 
 

@@ -1,8 +1,8 @@
-"""Files of one partition to files along a curve through some of their columns.
+"""Rewrites the files of one partition into files along a curve through some of their columns.
 
-The values of the columns are read once, a sample of them makes ranges and cuts the curve into pieces. Then all rows are
-read, dealt out to their pieces, and written piece by piece, sorted, so that row groups are clustered too. Memory is
-bounded: rows wait on the local disk, and what of a piece is too large to be sorted at once is sorted in parts.
+The values of the columns are read once: a sample of them defines ranges and cuts the curve into pieces. Then all rows
+are read, assigned to their pieces, and written piece by piece, sorted, so that row groups are clustered too. Memory is
+bounded: rows wait on the local disk, and a piece that is too large to be sorted at once is sorted in parts.
 
 Protocol: "Clustered Table", "Add File and Remove File", "Row Tracking".
 """
@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.layout.compact import AHEAD_BYTES, LiveRows
-from delta_pyds.data.layout.curve import bits_per_column, places
+from delta_pyds.data.layout.curve import bits_per_column, curve_positions
 from delta_pyds.data.layout.pieces import Pieces
-from delta_pyds.data.layout.ranges import Ranges, cut_points
 from delta_pyds.data.read.concurrent import read_concurrently
 from delta_pyds.data.write.writer import DataFileWriter
 from delta_pyds.protocol.schema import StructType
@@ -30,25 +29,25 @@ from delta_pyds.tasks.layout import ClusterFiles
 from delta_pyds.tasks.write_state import TaskOutput, WrittenFile
 
 _SAMPLED_ROWS = 200_000
-# of encoded rows: what a row group mostly has
+# encoded bytes of a piece: about a row group
 _PIECE_BYTES = 16 << 20
 _MOST_PIECES = 4_096
-# what is sorted at once
+# the maximum that is sorted at once
 _SORTED_BYTES = 128 << 20
-_PLACE = "place"
+_POSITION = "position"
 
 _Item = TypeVar("_Item")
 
 
 def cluster_files(task: ClusterFiles) -> TaskOutput:
-    """The new files. Raises: whatever ``read`` and ``DataFileWriter`` raise; StorageError for the local disk."""
+    """The new files. Raises: as ``read`` and ``DataFileWriter``; StorageError for the local disk."""
     curve = _Curve(task)
     rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     pieces = Pieces(curve.pieces)
     with closing(rows.batches()) as batches:
         for batch in batches:
-            place = curve.places(batch)
-            pieces.add(batch.append_column(_PLACE, place), curve.piece(place))
+            positions = curve.positions(batch)
+            pieces.add(batch.append_column(_POSITION, positions), curve.piece(positions))
     writers = [DataFileWriter(task.write, number) for number in range(task.num_files)]
     files: list[WrittenFile] = []
     try:
@@ -64,7 +63,7 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
         for writer in writers:
             files += writer.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        # also for GeneratorExit and KeyboardInterrupt: a killed task must leave as little as possible
         for writer in writers:
             with suppress(Exception):
                 writer.discard()
@@ -73,7 +72,7 @@ def cluster_files(task: ClusterFiles) -> TaskOutput:
 
 
 class _Curve:
-    """The curve of one task, as a sample of its rows makes it. ``pieces``: into how many it is cut."""
+    """The curve of one task, from a sample of its rows. ``pieces``: the number of pieces it is cut into."""
 
     def __init__(self, task: ClusterFiles) -> None:
         self._task = task
@@ -85,27 +84,28 @@ class _Curve:
         wanted = min(max(task.num_files, size // _PIECE_BYTES), _MOST_PIECES, max(1, len(columns[0]) if columns else 1))
         self._cuts = pa.array([], pa.uint64())
         if columns:
-            self._cuts = cut_points(self._places(columns), max(wanted, task.num_files))
+            self._cuts = cut_points(self._positions(columns), max(wanted, task.num_files))
         self.pieces = len(self._cuts) + 1
 
-    def places(self, batch: pa.RecordBatch) -> pa.Array:
-        """The place of each row on the curve."""
+    def positions(self, batch: pa.RecordBatch) -> pa.Array:
+        """The position of each row on the curve."""
         column = batch_resolver(batch)
-        return self._places([column(path) for path in self._task.by])
+        return self._positions([column(path) for path in self._task.by])
 
-    def piece(self, place: pa.Array) -> pa.Array:
-        """The number of the piece of each place."""
+    def piece(self, positions: pa.Array) -> pa.Array:
+        """The number of the piece of each position."""
         count = len(self._cuts)
-        both = pa.concat_arrays([self._cuts, place])
+        both = pa.concat_arrays([self._cuts, positions])
         order = pc.sort_indices(both)
         number = pc.cumulative_sum(pc.less(order, pa.scalar(count, pa.uint64())).cast(pa.int64()))
         return number.take(pc.sort_indices(order).slice(count))
 
-    def _places(self, columns: list[pa.Array]) -> pa.Array:
-        return places(self._task.curve, [r.numbers(c) for r, c in zip(self._ranges, columns, strict=True)])
+    def _positions(self, columns: list[pa.Array]) -> pa.Array:
+        numbers = [r.numbers(c) for r, c in zip(self._ranges, columns, strict=True)]
+        return curve_positions(self._task.curve, numbers)
 
     def _sample(self) -> Iterator[list[pa.Array]]:
-        """Some values of the columns, in equal steps through all rows."""
+        """Some values of the columns, at equal steps through all rows."""
         step = max(1, self._task.num_rows // _SAMPLED_ROWS)
         names = {path[0] for path in self._task.by}
         output = StructType(tuple(f for f in self._task.scan.output if f.name in names))
@@ -123,8 +123,48 @@ class _Curve:
                     yield [column(path) for path in self._task.by]
 
 
+class Ranges:
+    """The ranges of one column's values with about equal numbers of rows, from a sample.
+
+    Invariant: a greater value never has a lower number; nulls come first. A type that cannot be sorted is one range.
+
+    ``sample``: some of its values; ``most``: the maximum number of ranges.
+    """
+
+    def __init__(self, sample: pa.Array, most: int) -> None:
+        values = sample.drop_null()
+        values = values.take(pc.sort_indices(values))
+        bounds: list[int] = []
+        for number in range(1, most - 1):
+            at = number * len(values) // (most - 1)
+            if at and (not bounds or bounds[-1] != at) and at < len(values):
+                bounds.append(at)
+        # the first value of each range but the first; a repeated bound would be a range without rows
+        self._bounds = values.take(pa.array(bounds, pa.int64())).unique() if bounds else values.slice(0, 0)
+
+    def numbers(self, values: pa.Array) -> pa.Array:
+        """The range number of each value; 0 is for nulls."""
+        count = len(self._bounds)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        # the sort is stable, so a bound comes before equal values: it is the first value of its range
+        both = pa.concat_arrays([self._bounds.cast(values.type), values])
+        order = pc.sort_indices(both)
+        is_bound = pc.less(order, pa.scalar(count, pa.uint64()))
+        number = pc.add(pc.cumulative_sum(is_bound.cast(pa.int64())), 1)
+        back = pc.sort_indices(order).slice(count)
+        return pc.if_else(values.is_valid(), number.take(back), pa.scalar(0, pa.int64()))
+
+
+def cut_points(positions: pa.Array, pieces: int) -> pa.Array:
+    """The positions that cut a sample into at most that many pieces with about equal numbers of rows."""
+    positions = positions.take(pc.sort_indices(positions))
+    at = sorted({number * len(positions) // pieces for number in range(1, pieces)} - {0})
+    return positions.take(pa.array([n for n in at if n < len(positions)], pa.int64())).unique()
+
+
 def _in_files(pieces: Pieces, number: int, num_files: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The sorted rows of all pieces, in their order, each batch with the number of its file."""
+    """The sorted rows of all pieces in order, each batch with the number of its file."""
     for file in range(num_files):
         for piece in range(file * number // num_files, (file + 1) * number // num_files):
             for batch in _sorted(pieces.take(piece)):
@@ -132,7 +172,7 @@ def _in_files(pieces: Pieces, number: int, num_files: int) -> Iterator[tuple[int
 
 
 def _one_ahead(rows: Iterator[_Item], threads: int) -> Generator[_Item, None, None]:
-    """The same, and the next one is put in order while this one is encoded, where there are threads for it."""
+    """The same items; with several threads the next one is sorted while the current one is encoded."""
     if threads <= 1:
         yield from rows
         return
@@ -144,7 +184,7 @@ def _one_ahead(rows: Iterator[_Item], threads: int) -> Generator[_Item, None, No
 
 
 def _sorted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of their places, without these; in parts, where they are too many."""
+    """The rows sorted by the position column, without it; in parts if there are too many rows."""
     waiting: list[pa.RecordBatch] = []
     num_bytes = 0
     for batch in batches:

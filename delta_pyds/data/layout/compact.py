@@ -1,4 +1,4 @@
-"""Files of one partition to one new file, in Arrow, in memory that row groups bound.
+"""Rewrites the files of one partition into one new file, with memory bounded by row groups.
 
 Protocol: "Add File and Remove File", "Deletion Vectors", "Row Tracking".
 """
@@ -10,22 +10,22 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from delta_pyds.data.read.concurrent import read_numbered, threads_worth
+from delta_pyds.data.read.concurrent import read_numbered, useful_threads
 from delta_pyds.data.row_changes.files import write_files
 from delta_pyds.tasks.layout import CompactFiles
 from delta_pyds.tasks.row_changes import TableFile
 from delta_pyds.tasks.scan_state import ScanState
 from delta_pyds.tasks.write_state import ReplacedFile, TaskOutput
 
-# what is handed on at once: each batch costs the writer as much as some thousand rows
+# the minimum to pass on at once: each batch costs the writer as much as some thousand rows
 _WORTH_ROWS = 16_384
 _WORTH_BYTES = 16 << 20
-# what a task has decoded and not yet used
+# the maximum that a task has decoded but not yet used
 AHEAD_BYTES = 64 << 20
 
 
 def compact_files(task: CompactFiles) -> TaskOutput:
-    """The new file, or none where no row lives. Raises: whatever ``read`` and ``DataFileWriter`` raise."""
+    """The new file, or none if there is no live row. Raises: as ``read`` and ``DataFileWriter``."""
     rows = LiveRows(task.scan, task.files, list(task.write.schema.names), task.threads)
     with closing(rows.batches()) as batches:
         files = write_files(task.write, batches)
@@ -33,7 +33,7 @@ def compact_files(task: CompactFiles) -> TaskOutput:
 
 
 class LiveRows:
-    """The live rows of files, under the names of the columns to be written, and how many each file had."""
+    """The live rows of files, under the names of the columns to write, and the number of rows of each file."""
 
     def __init__(self, scan: ScanState, files: Sequence[TableFile], names: list[str], threads: int = 1) -> None:
         self._scan = scan
@@ -43,7 +43,7 @@ class LiveRows:
         self._counts: list[int] = []
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """All rows, file after file; those of small files together. Closing it ends the threads."""
+        """All rows, file after file; batches of small files are joined. Closing it ends the threads."""
         waiting: list[pa.RecordBatch] = []
         num_rows = num_bytes = 0
         for batch in self._read():
@@ -59,7 +59,7 @@ class LiveRows:
     def _read(self) -> Iterator[pa.RecordBatch]:
         self._counts = [0] * len(self._files)
         files = [file.scan for file in self._files]
-        threads = threads_worth(self._scan, files, self._threads)
+        threads = useful_threads(self._scan, files, self._threads)
         with closing(read_numbered(self._scan, files, threads=threads, ahead_bytes=AHEAD_BYTES)) as numbered:
             for number, batch in numbered:
                 self._counts[number] += batch.num_rows
@@ -70,5 +70,5 @@ class LiveRows:
         return (batch.rename_columns(self._names) for batch in rows)
 
     def counted(self) -> tuple[ReplacedFile, ...]:
-        """The files, once ``batches`` has come to its end."""
+        """The files with their numbers of rows; complete after ``batches`` is exhausted."""
         return tuple(ReplacedFile(f.number, n) for f, n in zip(self._files, self._counts, strict=True))

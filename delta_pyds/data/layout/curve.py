@@ -1,9 +1,9 @@
-"""Numbers of ranges to places on a curve: rows that are near in all columns are near on it.
+"""Range numbers to positions on a curve: rows that are near in all columns are near on the curve.
 
-    place = places("hilbert", [ids_of_a, ids_of_b])     # uint64, ascending along the curve
+    positions = curve_positions("hilbert", [numbers_of_a, numbers_of_b])  # uint64, ascending along the curve
 
-Invariant: places differ where any number differs, and depend on nothing but the numbers. A Z-order takes bits from each
-column in turn, the highest first; a Hilbert curve only ever goes from a cell to its neighbour (Hamilton and
+Invariant: positions differ if any number differs, and depend only on the numbers. A Z-order takes bits from each
+column in turn, the highest first; a Hilbert curve moves only from a cell to a neighboring cell (Hamilton and
 Rau-Chaplin, "Compact Hilbert indices", without the compaction).
 """
 
@@ -17,23 +17,27 @@ import pyarrow.compute as pc
 
 from delta_pyds.tasks.layout import Curve
 
-# as many ranges of a column as the reference tells apart by default are 1000
+# 1024 ranges of a column; the reference uses 1000 by default
 _MOST_BITS = 10
 _WORD_BITS = 63
-# a table of other engines may name more columns than ours or the reference's: the cells of a cube are 2^n
+# a table of another engine may have more clustering columns than ours or the reference's: a cube has 2^n cells
 _MOST_HILBERT_COLUMNS = 6
 
 
 def bits_per_column(columns: int) -> int:
-    """How many bits of a column's number count, so that a place fits into a word."""
+    """The number of bits used of each column's number, so that a position fits into a word."""
     return max(1, min(_MOST_BITS, _WORD_BITS // columns))
 
 
-def places(curve: Curve, numbers: Sequence[pa.Array]) -> pa.Array:
-    """The place of each row. ``numbers``: by column, of the ranges, below ``2 ** bits_per_column``, without nulls.
+def curve_positions(curve: Curve, numbers: Sequence[pa.Array]) -> pa.Array:
+    """The position of each row.
 
-    One column's places are its numbers, whatever the curve; many columns are always in a Z-order. More columns than
-    bits in a word do not all count.
+    With one column, positions are its numbers. With many columns a Z-order is always used. Columns beyond the bits of a
+    word are ignored.
+
+    Args:
+        numbers: range numbers by column, below ``2 ** bits_per_column``, without nulls.
+    Returns: uint64, ascending along the curve.
     """
     numbers = list(numbers)[:_WORD_BITS]
     bits = bits_per_column(len(numbers))
@@ -46,24 +50,24 @@ def places(curve: Curve, numbers: Sequence[pa.Array]) -> pa.Array:
 
 def _zorder(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
     columns = len(numbers)
-    place = None
+    position = None
     for column, array in enumerate(numbers):
         spread = pa.array([_spread(n, bits, columns, columns - 1 - column) for n in range(1 << bits)], pa.uint64())
         part = spread.take(array)
-        place = part if place is None else pc.bit_wise_or(place, part)
-    return place
+        position = part if position is None else pc.bit_wise_or(position, part)
+    return position
 
 
 def _spread(number: int, bits: int, columns: int, lowest: int) -> int:
-    """The bits of a number, moved apart: bit ``i`` goes to ``i * columns + lowest``."""
+    """The bits of a number, spread out: bit ``i`` goes to ``i * columns + lowest``."""
     return sum((number >> i & 1) << (i * columns + lowest) for i in range(bits))
 
 
 def _hilbert(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
-    """From the highest bits down: the cell among the 2^n of a cube, and how the curve runs inside of it."""
+    """From the highest bits down: the cell among the 2^n of a cube, and the orientation of the curve inside it."""
     columns = len(numbers)
     cells, states = _hilbert_table(columns)
-    place = pa.nulls(len(numbers[0]), pa.uint64()).fill_null(0)
+    position = pa.nulls(len(numbers[0]), pa.uint64()).fill_null(0)
     state = pa.nulls(len(numbers[0]), pa.uint64()).fill_null(0)
     for level in reversed(range(bits)):
         corner = None
@@ -72,9 +76,9 @@ def _hilbert(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
             bit = pc.shift_left(bit, _word(column))
             corner = bit if corner is None else pc.bit_wise_or(corner, bit)
         at = pc.bit_wise_or(pc.shift_left(state, _word(columns)), corner)
-        place = pc.bit_wise_or(pc.shift_left(place, _word(columns)), cells.take(at))
+        position = pc.bit_wise_or(pc.shift_left(position, _word(columns)), cells.take(at))
         state = states.take(at)
-    return place
+    return position
 
 
 def _word(value: int) -> pa.Scalar:
@@ -83,9 +87,9 @@ def _word(value: int) -> pa.Scalar:
 
 @lru_cache(maxsize=8)
 def _hilbert_table(columns: int) -> tuple[pa.Array, pa.Array]:
-    """By state and corner: which cell of its cube the curve passes it as, and the state inside of it.
+    """By state and corner: the index of the cell along the curve in its cube, and the state inside the cell.
 
-    A state is where the curve enters its cube, and along which axis it leaves it again.
+    A state is the corner where the curve enters its cube and the axis along which it leaves it.
     """
     known: dict[tuple[int, int], int] = {(0, 0): 0}
     order = [(0, 0)]
@@ -105,7 +109,7 @@ def _hilbert_table(columns: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _rotated(value: int, by: int, bits: int) -> int:
-    """The bits moved to the right, those that fall out come in on the left."""
+    """The bits rotated to the right."""
     by %= bits
     return (value >> by | value << (bits - by)) & ((1 << bits) - 1)
 
@@ -128,7 +132,7 @@ def _entry(cell: int) -> int:
 
 
 def _axis(cell: int, columns: int) -> int:
-    """The axis along which the curve runs inside of a cell."""
+    """The axis along which the curve runs inside a cell."""
     if cell == 0:
         return 0
     count = cell if cell % 2 else cell - 1

@@ -1,8 +1,4 @@
-"""Rows that wait until all have come, by the piece that they are in: in memory, and beyond that on the local disk.
-
-Invariant: each row comes back once, under its piece, in the order in which it came. Memory is bounded, but for what the
-caller keeps.
-"""
+"""Rows that wait in pieces, in memory and on the local disk."""
 
 from __future__ import annotations
 
@@ -17,7 +13,13 @@ _MEMORY_BYTES = 128 << 20
 
 
 class Pieces:
-    """``number``: of pieces, which count from 0. Raises: StorageError where the local disk does not take the rows."""
+    """Rows that wait until all have come, by their piece: in memory, and beyond that on the local disk.
+
+    Invariant: each row is returned once, with its piece, in the order in which it came. Memory is bounded, except for
+    rows that the caller keeps.
+
+    ``number``: of pieces, counted from 0. Raises: StorageError if the local disk does not take the rows.
+    """
 
     def __init__(self, number: int) -> None:
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(number)]
@@ -25,7 +27,7 @@ class Pieces:
         self._held_bytes = 0
 
     def add(self, rows: pa.RecordBatch, pieces: pa.Array) -> None:
-        """Take rows. ``pieces``: the number of each one's."""
+        """Add rows. ``pieces``: the piece number of each row."""
         self._held_bytes += rows.nbytes
         order = pc.sort_indices(pieces)
         rows = rows.take(order)
@@ -46,17 +48,17 @@ class Pieces:
         yield from waiting
 
     def _spill(self) -> None:
-        """Move all rows that wait to the local disk: all, because a slice keeps the whole batch in memory."""
-        places: list[int] = []
+        """Move all waiting rows to the local disk: all, because one slice keeps the whole batch in memory."""
+        numbers: list[int] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
             for piece, waiting in enumerate(self._waiting):
                 for batch in pa.Table.from_batches(waiting).combine_chunks().to_batches() if waiting else ():
-                    places.append(piece)
+                    numbers.append(piece)
                     yield batch
 
         spill = Spill(next(some[0] for some in self._waiting if some).schema, batches())
-        for number, piece in enumerate(places):
+        for number, piece in enumerate(numbers):
             self._spilled[piece].append((spill, number))
         self._waiting = [[] for _ in self._waiting]
         self._held_bytes = 0

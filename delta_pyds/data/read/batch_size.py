@@ -1,8 +1,7 @@
-"""How many rows a batch may have.
+"""The number of rows in a batch.
 
-Invariant: a batch stays near 64 MB, so that batches of many tasks fit into
-memory and 32-bit string offsets are never exceeded; narrow rows come in
-batches of the size that was asked for.
+Invariant: a batch has about 64 MB at most, so that batches of many tasks fit into memory and 32-bit string offsets
+never overflow. Batches of narrow rows have the requested number of rows.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from delta_pyds.data.read.row_groups import RowGroup
 
 MAX_BATCH_BYTES = 64 << 20
 PROBE_ROWS = 256
-# what some rows may take without that less of them are looked at first
+# the size of decoded rows that may be exceeded only after a smaller probe
 _PROBE_BYTES = 1 << 30
 _PROBE_GROWTH = 16
-# values of repeated columns take more bytes decoded than encoded: the widest, from a byte or less
+# values of repeated columns take more bytes decoded than encoded: at most 8, from one byte or less
 _DECODED = 8
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 
 
 @dataclass(frozen=True)
 class Widths:
-    """What a schema says of the width of a row. ``varying``: leaves of which it says nothing, or that repeat."""
+    """The width of a row by its schema. ``varying``: leaves of unknown width, or repeated leaves."""
 
     fixed_bytes: int
     varying: Mapping[int, int | None]
@@ -49,10 +48,13 @@ class Widths:
 
 
 class BatchSizer:
-    """Estimates the width of a row from the footer, and learns from the batches that come.
+    """Estimates the width of a row from the footer, and corrects it by the decoded batches.
 
-    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``, and ``footer`` what it says of columns. What a footer
-    promises decides how many rows are asked for at once, never how much memory is asked for.
+    The footer decides how many rows are decoded at once, but never how much memory is allocated.
+
+    Args:
+        metadata: the file's ``pyarrow.parquet.FileMetaData``.
+        footer: the column chunks of the same file.
     """
 
     def __init__(self, metadata: Any, footer: ParquetFooter, widths: Widths, batch_rows: int) -> None:
@@ -65,16 +67,16 @@ class BatchSizer:
         self._varying = widths.varying
 
     def rows(self, row_groups: Sequence[RowGroup]) -> int:
-        """Rows to decode at once from these row groups."""
+        """The number of rows to decode at once from these row groups."""
         most = min(self._batch_rows, sum(group.num_rows for group in row_groups))
         widths = (self._bytes_per_row(group, most) for group in row_groups)
         return self._fit(max(self._seen_bytes_per_row, max(widths, default=0.0)))
 
     def hidden(self, leaves: Sequence[int]) -> list[int]:
-        """Those leaves of whose values a dictionary may keep the footer from saying how wide they are.
+        """The leaves with values in a dictionary, whose width the footer does not show.
 
-        They are told once for the same ``leaves``. A few rows of them should be decoded and given to
-        ``observe_hidden`` before many are.
+        They are returned only once for the same ``leaves``. Decode a few of their rows first, and pass them to
+        ``observe_hidden``.
         """
         if tuple(leaves) in self._probed:
             return []
@@ -82,11 +84,11 @@ class BatchSizer:
         return [leaf for leaf in leaves if self._varying.get(leaf, 0) is None]
 
     def may_be_large(self, row_group: RowGroup, rows: int) -> bool:
-        """Whether so many rows may be too large: none is wider than the row group, but all may repeat the widest."""
+        """Whether that many rows may be too large, if all repeat a value as large as the whole row group."""
         return bool(self._metadata.row_group(row_group.index).total_byte_size * rows > _PROBE_BYTES)
 
     def probes(self, leaves: Sequence[int], row_group: RowGroup) -> Iterator[int]:
-        """How many of the first rows of ``hidden`` leaves to decode and ``observe_hidden``, few before many."""
+        """The numbers of first rows of ``hidden`` leaves to decode and pass to ``observe_hidden``, ascending."""
         if not leaves:
             return
         rows = 1 if self.may_be_large(row_group, PROBE_ROWS) else PROBE_ROWS
@@ -96,13 +98,13 @@ class BatchSizer:
             yield rows
 
     def observe_hidden(self, batch: pa.RecordBatch, row_group: RowGroup) -> None:
-        """The same as ``observe``, of the leaves that ``hidden`` told; of the others the footer knows."""
+        """As ``observe``, for a batch of only the ``hidden`` leaves; the footer has the width of the others."""
         if batch.num_rows:
             self._see(batch.nbytes / batch.num_rows + self._bytes_per_row(row_group, self._batch_rows))
 
     def observe(self, batch: pa.RecordBatch) -> None:
-        """Remember how wide the rows really were: dictionaries hide it from the footer."""
-        # what its buffers hold is no less than the batch, and known at once: of narrow rows nobody asks further
+        """Record the actual width of rows, which dictionaries hide from the footer."""
+        # the buffers' size is an upper bound and cheap to get, and for narrow rows it suffices
         if batch.num_rows and batch.get_total_buffer_size() * self._batch_rows > MAX_BATCH_BYTES * batch.num_rows:
             self._see(batch.nbytes / batch.num_rows)
 
@@ -110,7 +112,7 @@ class BatchSizer:
         self._seen_bytes_per_row = max(self._seen_bytes_per_row, bytes_per_row)
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch, cut without copying where it became too large."""
+        """The batch, split without copying if it became too large."""
         fits = batch.num_rows <= self._batch_rows
         if fits and batch.get_total_buffer_size() <= 2 * MAX_BATCH_BYTES:
             yield batch
@@ -129,10 +131,10 @@ class BatchSizer:
         return min(self._batch_rows, max(1, int(MAX_BATCH_BYTES / bytes_per_row)))
 
     def _bytes_per_row(self, row_group: RowGroup, most_rows: int) -> float:
-        """``most_rows``: that a batch may have."""
+        """The maximum width of a row by the footer. ``most_rows``: the maximum number of rows in a batch."""
         if not self._varying or not row_group.num_rows:
             return float(self._fixed_bytes)
-        # all columns together, which mostly is little enough to ask no further
+        # the total of all columns is mostly small enough
         most = (
             self._fixed_bytes + max(0, self._metadata.row_group(row_group.index).total_byte_size) / row_group.num_rows
         )

@@ -1,8 +1,7 @@
 """Dates and timestamps that old versions of Spark wrote in the Julian calendar.
 
-Invariant: an old value is moved to the same wall clock date in the Gregorian
-calendar, as Spark moves it, or the file is refused; it is never returned as it
-is. Files without the marks of an old Spark are taken at their word.
+Invariant: an old value is moved to the same wall clock date in the Gregorian calendar, as in Spark, or the file is
+refused; it is never returned as it is. Values of files without an old Spark's metadata are returned as they are.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ _LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _TIME_ZONE = b"org.apache.spark.timeZone"
 _UTC = {b"UTC", b"Z", b"GMT", b"Etc/UTC", b"GMT+0", b"UTC+0", b"+00:00"}
 
-# Julian day counts from which on a date is moved by the days next to it, up to the Gregorian reform
+# From each of these Julian day counts on, dates move by the second number of days, up to the Gregorian reform.
 _MOVES = (
     (-719164, 2), (-682945, 1), (-646420, 0), (-609895, -1), (-536845, -2), (-500320, -3), (-463795, -4),
     (-390745, -5), (-354220, -6), (-317695, -7), (-244645, -8), (-208120, -9), (-171595, -10),
 )  # fmt: skip
-REFORM_DAY = -141427  # 1582-10-15: from here on both calendars agree
+REFORM_DAY = -141427  # 1582-10-15: the first day on which both calendars agree
 _FIRST_DAY = _MOVES[0][0]
 _DAY = 86_400_000_000
-# before 1900 the old rules of time zones differ too
+# before 1900 the old rules of time zones differ, too
 _SAFE_MICROS = -2_208_988_800_000_000
 
 
 def uses_julian_dates(footer: Mapping[bytes, bytes]) -> bool:
-    """True for a file whose dates and timestamps (other than int96) are Julian before the reform."""
+    """Whether dates and timestamps (other than int96) of the file are Julian before the reform."""
     return _older_than(footer, (3, 0)) or (_VERSION in footer and _LEGACY_DATES in footer)
 
 
 def uses_julian_int96(footer: Mapping[bytes, bytes]) -> bool:
-    """True for a file whose int96 timestamps are Julian before the reform."""
+    """Whether int96 timestamps of the file are Julian before the reform."""
     return _older_than(footer, (3, 1)) or (_VERSION in footer and _LEGACY_INT96 in footer)
 
 
@@ -51,10 +50,10 @@ def _older_than(footer: Mapping[bytes, bytes], version: tuple[int, int]) -> bool
 
 
 def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: ColumnLocation) -> Convert:
-    """How to move dates or timestamps[us] of an old file to the Gregorian calendar.
+    """A function that moves dates or timestamps[us] of an old file to the Gregorian calendar.
 
-    Raises, when it meets them: UnsupportedFeatureError for timestamps before
-        1900 of another zone than UTC, and for values before the year 1.
+    The function raises UnsupportedFeatureError for timestamps before 1900 in a time zone other than UTC, and for values
+    before the year 1.
     """
     if pt.is_date32(data_type):
         return lambda array: _dates(array, where)
@@ -69,7 +68,7 @@ def rebase(data_type: pa.DataType, footer: Mapping[bytes, bytes], where: ColumnL
             raise _refused("timestamps before 1900", where)
         if lowest < _FIRST_DAY * _DAY:
             raise _refused("timestamps before the year 1", where)
-        # Arrow divides toward zero; what is not negative is not moved in any case
+        # Arrow divides toward zero, but non-negative values are never moved
         days = pc.divide(pc.subtract(micros, _DAY - 1), _DAY).cast(pa.int32())
         moved = pc.add(micros, pc.multiply(_days_to_add(days).cast(pa.int64()), _DAY))
         return moved.view(array.type)
@@ -96,10 +95,10 @@ def _days_to_add(days: pa.Array) -> pa.Array:
     return out
 
 
-def _refused(what: str, where: ColumnLocation) -> UnsupportedFeatureError:
+def _refused(values: str, where: ColumnLocation) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"the data file '{where.file}' was written by an old version of Spark with the Julian calendar, and its column "
-        f"'{where.column}' holds {what}, which cannot be moved to today's calendar without doubt. Rewrite the file "
+        f"'{where.column}' has {values}, which cannot be converted to today's calendar reliably. Rewrite the file "
         "with a current Spark (spark.sql.parquet.datetimeRebaseModeInRead=LEGACY).",
         code="INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME",
         file=where.file,

@@ -1,8 +1,7 @@
 """The column ``_change_type`` of a change data file.
 
-Invariant: a row of a change data file is only ever seen with the type that the
-file gives it. A row without one would be counted as a change that it is not; a
-type that the protocol does not know is passed on, as other readers do.
+Invariant: a row of a change data file is returned only with the change type in the file. A row without one would be
+counted as a wrong change. A type that is not in the protocol is passed on, as other readers do.
 
 Protocol: "Change Data Files", "Reader Requirements for AddCDCFile".
 """
@@ -25,10 +24,11 @@ CHANGE_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
 
 
 def bind(binder: FileColumnBinder, file: str) -> Binding:
-    """Where a change data file has its types of change: by this very name in every column mapping mode.
+    """The column with the change types in a change data file: it has this exact name in every column mapping mode.
 
-    Raises: CorruptDataFileError when the file lacks the column,
-        SchemaMismatchError when it is no text, or there are two of the name.
+    Raises:
+        CorruptDataFileError: the file lacks the column.
+        SchemaMismatchError: the column is not text, or there are two.
     """
     binding = binder.bind_physical(CHANGE_TYPE_COLUMN, STRING)
     if binding.source is None:
@@ -37,7 +37,7 @@ def bind(binder: FileColumnBinder, file: str) -> Binding:
 
 
 def checked(convert: MaybeConvert, file: str) -> MaybeConvert:
-    """The conversion, and then a look at each value.
+    """The conversion, followed by a check for nulls.
 
     Raises, when called: CorruptDataFileError for a null.
     """
@@ -45,23 +45,23 @@ def checked(convert: MaybeConvert, file: str) -> MaybeConvert:
     def checking(array: pa.Array) -> pa.Array:
         types = array if convert is None else convert(array)
         if types.null_count:
-            raise _refused(file, f"holds nulls in the column {CHANGE_TYPE_COLUMN}", _NULL)
+            raise _refused(file, f"has nulls in the column {CHANGE_TYPE_COLUMN}", _NULL)
         return types
 
     return checking
 
 
 def without_change_type(skip: Skip) -> Skip:
-    """The part of a skipping condition that does not depend on the type of change.
+    """The part of a skipping condition that does not depend on the change type.
 
-    It rules out nothing that the whole condition would keep, whatever the type.
+    It never skips a row group that the whole condition would keep for some change type.
     """
     if isinstance(skip, (AllOf, AnyOf)):
         return type(skip)(tuple(without_change_type(part) for part in skip.parts))
     if not isinstance(skip, OnPartition) or (CHANGE_TYPE_COLUMN,) not in references(skip.expr):
         return skip
     if isinstance(skip.expr, (And, Or)):
-        # the rest of it still counts
+        # the other parts still count
         parts = tuple(OnPartition(child) for child in skip.expr.children)
         return without_change_type(AllOf(parts) if isinstance(skip.expr, And) else AnyOf(parts))
     return KEEP
@@ -69,9 +69,9 @@ def without_change_type(skip: Skip) -> Skip:
 
 def _refused(file: str, problem: str, code: str) -> DeltaError:
     return CorruptDataFileError(
-        f"the change data file '{file}' {problem}: it does not say what happened to its rows. It was not written as "
+        f"the change data file '{file}' {problem}: it does not say how its rows changed. It was not written as "
         "a change data file, or it was overwritten: restore it from a backup, or read the change feed from the "
-        "version after it on.",
+        "next version on.",
         code=code,
         file=file,
         column=CHANGE_TYPE_COLUMN,

@@ -1,7 +1,7 @@
-"""Several files at once: their batches in the order of the files, in bounded memory.
+"""Reads several files at once: their batches in the order of the files, in bounded memory.
 
-Invariant: at most ``threads`` files are open, and each thread holds no more decoded batches ahead of the one that
-consumes them than its share of ``ahead_bytes``, and one batch. Files are taken from their iterator as they are needed.
+Invariant: at most ``threads`` files are open. Each thread holds at most its share of ``ahead_bytes``, and one batch, of
+decoded rows that were not consumed yet. Files are taken from their iterator when they are needed.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from delta_pyds.storage.resolve import scheme_of
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 _AHEAD_BYTES = 256 * 1024 * 1024
-# decoded, and as they came
+# in a task: of decoded rows, and of bytes as they were read
 _TASK_AHEAD_BYTES = 64 * 1024 * 1024
 _TASK_HELD_BYTES = 96 * 1024 * 1024
 _MOST_THREADS = 16
-# so many files of a store are read at once, where a local one would be by as many threads as there are processors:
-# most of the time they wait
+# Files of a remote store that are read at once; local files are read by as many threads as there are processors.
+# Most of the time is spent waiting for the store.
 _STORE_THREADS = 16
 _TASK_THREADS = 4
-# of a longer file several threads read a part each: to open it once more takes a millisecond
+# a longer file is read in parts by several threads; opening it again takes a millisecond
 _PIECE_BYTES = 32 * 1024 * 1024
 _MOST_PIECES = 4_096
 _SMALL_BYTES = 1 << 20
-# of short local files one thread reads several: to hand one over takes as long as to decode it
+# one thread reads several short local files: passing one to a thread takes as long as decoding it
 _SHORT_FILE_BYTES = 256 * 1024
 _SHORT_FILES = 64
 
 
 def default_threads(table_root: str) -> int:
-    """As many as there are processors that this process may use, and more where a store is waited for."""
+    """The number of processors that this process may use; more for a remote store, where threads wait."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(_MOST_THREADS, allowed if scheme_of(table_root) == "file" else max(allowed, _STORE_THREADS))
 
 
-def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:
-    """Of that many threads those that read these files the sooner: one where all are short and local.
+def useful_threads(state: ScanState, files: Sequence[ScanFile], threads: int) -> int:
+    """The number of threads, up to ``threads``, that speed up reading these files.
 
-    Most of the work on such a file is Python's, which runs one thread at a time. In a store each is waited for: there
-    it may be more than that many.
+    It is one for short local files: most of the work on them is in Python, which runs one thread at a time. For a
+    remote store, where threads wait, it may exceed ``threads``.
     """
     are_short = all(f.size_bytes <= _SHORT_FILE_BYTES for f in files)
     if scheme_of(state.table_root) == "file":
@@ -61,9 +61,9 @@ def threads_worth(state: ScanState, files: Sequence[ScanFile], threads: int) -> 
 def read_concurrently(
     state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the live rows of the files for which the predicate is true, as ``read`` does for one file.
+    """Yield the live rows of the files that satisfy the predicate, as ``read`` does for one file.
 
-    Closing the iterator ends the threads. Raises: what ``read`` raises, at the place of the file in the order.
+    Closing the iterator ends the threads. Raises: as ``read``, when the iteration reaches the file.
     """
     with closing(read_numbered(state, files, threads=threads, ahead_bytes=ahead_bytes)) as numbered:
         for _, batch in numbered:
@@ -71,23 +71,23 @@ def read_concurrently(
 
 
 def read_in_task(state: ScanState, files: Iterable[ScanFile]) -> Generator[pa.RecordBatch, None, None]:
-    """The same in a task of Spark, which has a processor and little memory: file by file; of a store a few at once."""
+    """The same in a Spark task, with one processor and little memory: one local file, or a few remote ones, at once."""
     if scheme_of(state.table_root) == "file":
         return read_concurrently(state, files, threads=1)
     hold_at_most(_TASK_HELD_BYTES)
     rest = iter(files)
     first = list(islice(rest, _STORE_THREADS))
-    threads = threads_worth(state, first, _TASK_THREADS)
+    threads = useful_threads(state, first, _TASK_THREADS)
     return read_concurrently(state, chain(first, rest), threads=threads, ahead_bytes=_TASK_AHEAD_BYTES)
 
 
 def read_numbered(
     state: ScanState, files: Iterable[ScanFile], *, threads: int, ahead_bytes: int = _AHEAD_BYTES
 ) -> Generator[tuple[int, pa.RecordBatch], None, None]:
-    """The same, each batch with the number of its file, from 0 on."""
+    """The same, each batch with the number of its file, from 0."""
     plans = SharedPlans(state)
     if threads <= 1:
-        # a file whole: each part would open it, and load its deletion vector, once more
+        # whole files: each part would open the file and load its deletion vector again
         for number, file in enumerate(files):
             for batch in read(state, file, plans):
                 yield number, batch
@@ -101,7 +101,7 @@ def read_numbered(
 
 
 def _pieces(files: Iterable[ScanFile], together: int) -> Iterator[_Piece]:
-    """Parts of long files, and up to ``together`` short ones that follow each other."""
+    """Yield parts of long files, and groups of up to ``together`` consecutive short files."""
     short: list[tuple[int, ScanFile]] = []
     for number, file in enumerate(files):
         is_short = file.size_bytes <= _SHORT_FILE_BYTES
@@ -117,7 +117,7 @@ def _pieces(files: Iterable[ScanFile], together: int) -> Iterator[_Piece]:
 
 
 def _parts(file: ScanFile) -> Iterator[ScanFile]:
-    """A long file, or its long part, in parts that cover it: row groups belong to that in which their middle lies."""
+    """Split a long file or part into parts that cover it. A row group belongs to the part with its midpoint."""
     end = file.size_bytes if file.length is None else file.start + file.length
     number = min(-(-(end - file.start) // _PIECE_BYTES), _MOST_PIECES)
     if number <= 1:
@@ -125,14 +125,14 @@ def _parts(file: ScanFile) -> Iterator[ScanFile]:
         return
     length = -(-(end - file.start) // number)
     for start in range(file.start, end, length):
-        # the last one reads as far as the whole: to the end of a file, whatever the log says of its size
+        # the last part reads to the end of the whole, even if the log has a wrong size
         is_last = start + length >= end
         yield replace(file, start=start, length=length if not is_last else file.length and end - start)
 
 
 @dataclass(eq=False)
 class _Piece:
-    """A part of the stream, of files with their numbers: what is decoded and not yet consumed."""
+    """A part of the stream, of files with their numbers: the decoded batches that were not consumed yet."""
 
     files: Sequence[tuple[int, ScanFile]]
     batches: deque[tuple[int, pa.RecordBatch, int]] = field(default_factory=deque)
@@ -142,7 +142,7 @@ class _Piece:
 
 
 class _Readers:
-    """Threads that read pieces. All that they share with the consumer is guarded by one condition."""
+    """Threads that read pieces. One condition guards all state that they share with the consumer."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class _Readers:
         self._share_bytes = share_bytes
         self._changed = threading.Condition()
         self._closed = False
-        self._order: deque[_Piece] = deque()  # begun or waiting, in the order of the stream
+        self._order: deque[_Piece] = deque()  # started or waiting, in the order of the stream
         self._waiting: deque[_Piece] = deque()
         self._ahead = threads
         self._threads: list[threading.Thread] = []
@@ -184,20 +184,20 @@ class _Readers:
                 thread.join()
 
     def _plan(self) -> None:
-        """Have as many pieces begun or waiting as there are threads, and a thread for each."""
+        """Start or queue as many pieces as there are threads, with a thread for each."""
         while len(self._order) < self._ahead and (piece := next(self._pieces, None)) is not None:
             self._order.append(piece)
             with self._changed:
                 self._waiting.append(piece)
                 self._changed.notify_all()
             if len(self._threads) < self._ahead:
-                # a daemon: a program that ends in the middle of a stream does not wait for its consumer
+                # a daemon thread, so that a program can exit in the middle of a stream
                 thread = threading.Thread(target=self._work, name="deltapy-read", daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
     def _next_of(self, piece: _Piece) -> list[tuple[int, pa.RecordBatch]]:
-        """The next batches, none at the end of the piece: one, or several that are small."""
+        """The next batch, or several small ones; empty at the end of the piece."""
         found: list[tuple[int, pa.RecordBatch]] = []
         with self._changed:
             self._changed.wait_for(lambda: piece.batches or piece.ended)
@@ -241,6 +241,6 @@ class _Readers:
 
 
 def _size_of(batch: pa.RecordBatch) -> int:
-    """Bytes; of a small one those of the buffers that it is a part of, which are known at once."""
+    """Size in bytes. For a small batch, the size of its shared buffers, which is cheap to get."""
     size = int(batch.get_total_buffer_size())
     return size if size <= _SMALL_BYTES else int(batch.nbytes)

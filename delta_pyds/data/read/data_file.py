@@ -1,7 +1,7 @@
 """One open data file: its footer, its columns, and its errors.
 
-Invariant: whatever is wrong with the file surfaces as an error that names the
-table and the file and says what to do; the file is closed in any case.
+Invariant: every problem with the file is raised as an error that names the table and the file and says what to do.
+The file is always closed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from delta_pyds.errors import (
 from delta_pyds.storage.read_ahead import Expectation, expect
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# with fewer, batches of dictionaries are no quicker
+# with fewer rows, batches of dictionaries are not faster
 _MANY_ROWS = 1 << 14
 
 
@@ -37,8 +37,10 @@ _MANY_ROWS = 1 << 14
 class DataFile:
     """An open Parquet file; ``path`` and ``table`` are for messages.
 
-    ``reopened``: the same file again, but that columns of these names are decoded as dictionaries; None does without.
-    ``source``: what the bytes come from. ``told``: what can be told which of them will be read, where it can.
+    Attributes:
+        reopened: opens the same file again, decoding the named columns as dictionaries; None if that is unsupported.
+        source: the source of the bytes.
+        prefetcher: the object that accepts the byte ranges to read next, if it has ``expect``.
     """
 
     parquet: pq.ParquetFile
@@ -46,7 +48,7 @@ class DataFile:
     table: str
     reopened: Callable[[Sequence[str]], pq.ParquetFile] | None = None
     source: Any = None
-    told: Any = None
+    prefetcher: Any = None
 
     @cached_property
     def columns(self) -> tuple[FileColumn, ...]:
@@ -54,7 +56,7 @@ class DataFile:
             columns = file_columns(self.parquet.schema_arrow)
         leaves = columns[-1].last_leaf if columns else 0
         if leaves != self.metadata.num_columns:
-            # columns are read by index, so a wrong count would be a wrong column
+            # columns are read by index, so a wrong count would mean a wrong column
             raise _corrupt(self.table, self.path, f"{self.metadata.num_columns} columns decode as {leaves}")
         return columns
 
@@ -64,12 +66,12 @@ class DataFile:
 
     @cached_property
     def footer(self) -> ParquetFooter:
-        """What the footer says of the columns of each row group; to be asked within ``Naming``."""
+        """The column chunks of each row group; use it within ``Naming``."""
         return ParquetFooter(self.metadata, self.source)
 
     @cached_property
     def key_values(self) -> Mapping[bytes, bytes]:
-        """The footer's own key-value pairs."""
+        """The footer's key-value pairs."""
         return self.metadata.metadata or {}
 
     @cached_property
@@ -82,28 +84,28 @@ class DataFile:
             return self.footer.chunk(0, leaf).compressed_bytes if self.metadata.num_row_groups else 0
 
     def check_names(self) -> None:
-        """To be asked where the file lacks a column. Raises: CorruptDataFileError where a name was damaged."""
+        """Call it if the file lacks a column. Raises: CorruptDataFileError if a column name is damaged."""
         with Naming(self.table, self.path):
             self.footer.check_names()
 
     def smallest_leaf(self) -> int:
-        """The leaf column that costs least to decode."""
+        """The leaf column that is cheapest to decode."""
         return min(range(self.metadata.num_columns), key=self.size_of)
 
     def expect(self, row_groups: Sequence[int], leaves: Sequence[int]) -> Expectation:
-        """Ask a store now for what ``decode`` will read, which also does so."""
-        if not hasattr(self.told, "expect"):
+        """Announce to a remote store what ``decode`` will read; ``decode`` does so as well."""
+        if not hasattr(self.prefetcher, "expect"):
             return Expectation()
         with Naming(self.table, self.path):
             chunks = [self.footer.chunk(group, leaf) for group in row_groups for leaf in leaves]
-            return expect(self.told, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
+            return expect(self.prefetcher, [(c.first_byte, c.first_byte + c.compressed_bytes) for c in chunks])
 
     def decode(
         self, row_groups: Sequence[int], leaves: Sequence[int], batch_rows: int, use_threads: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order.
+        """Decode the leaves of these row groups, in batches of at most ``batch_rows`` rows, in the file's order.
 
-        Of many rows, text comes as a dictionary where the file has little of it (see ``dictionaries``).
+        With many rows, text is decoded as a dictionary if the file has few distinct values (see ``dictionaries``).
         """
         with Naming(self.table, self.path):
             promised = sum(self.metadata.row_group(i).num_rows for i in row_groups)
@@ -129,7 +131,7 @@ class DataFile:
             raise _corrupt(
                 self.table,
                 self.path,
-                f"its row groups hold {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
+                f"its row groups have {abs(promised)} rows {'less' if promised > 0 else 'more'} than its footer says",
             )
 
 
@@ -145,24 +147,26 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @contextmanager
 def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) -> Iterator[DataFile]:
-    """Open a data file of a scan. ``opened``: makes the source of its bytes, which is closed here.
+    """Open a data file of a scan. ``opened``: opens the source of its bytes, which is closed here.
 
-    Raises: FileNotFoundInStorageError, CorruptDataFileError when it is not the
-        Parquet file that the log promises, UnsupportedFeatureError when it is encrypted.
+    Raises:
+        FileNotFoundInStorageError: the file does not exist.
+        CorruptDataFileError: it is not the Parquet file described by the log.
+        UnsupportedFeatureError: it is encrypted.
     """
     with Naming(state.table_root, file.path):
-        source = told = opened()
+        source = prefetcher = opened()
         if not isinstance(source, pa.NativeFile):
-            # all who decode share its lock: a place is sought, and then read from
+            # one lock for all decoders: each seeks and then reads
             source = pa.PythonFile(source, mode="r")
         try:
             _check_size(state.table_root, file, _size(source))
             options: dict[str, Any] = {
-                # a local file is read as it is decoded, and an object is told; elsewhere Arrow asks for a row group
-                "pre_buffer": not (isinstance(source, pa.OSFile) or hasattr(told, "expect")),
+                # local files are read while decoding, and remote ones get expectations; for others Arrow pre-buffers
+                "pre_buffer": not (isinstance(source, pa.OSFile) or hasattr(prefetcher, "expect")),
                 "verify_page_checksums": state.verify_page_checksums,
             }
-            parquet = open_parquet(source, metadata=short_footer(told), **options)
+            parquet = open_parquet(source, metadata=short_footer(prefetcher), **options)
         except BaseException:
             source.close()
             raise
@@ -176,7 +180,7 @@ def open_data_file(opened: Callable[[], Any], state: ScanState, file: ScanFile) 
                 )
             return again[dictionaries]
 
-        yield DataFile(parquet, file.path, state.table_root, reopened, source, told)
+        yield DataFile(parquet, file.path, state.table_root, reopened, source, prefetcher)
     finally:
         parquet.close(force=True)
 
@@ -189,7 +193,7 @@ def _size(source: Any) -> int:
 
 def _check_size(table: str, file: ScanFile, found: int) -> None:
     if found != file.size_bytes and file.size_bytes > 0:
-        raise _corrupt(table, file.path, f"it has {found} bytes, and the log promises {file.size_bytes}")
+        raise _corrupt(table, file.path, f"it has {found} bytes, but the log says {file.size_bytes}")
     if found == 0:
         raise _corrupt(table, file.path, "it is empty")
 
@@ -204,11 +208,12 @@ def _corrupt(table: str, path: str, problem: str) -> DeltaError:
 
 
 def _too_large(table: str, path: str, problem: str) -> DeltaError:
-    """For what may be the file's fault, whose pages say of themselves how large they are, or the machine's."""
+    """The file may be damaged, because its pages state their own sizes, or the machine may be too small."""
     return StorageError(
-        f"the data file '{path}' of the table '{table}' needs more memory than there is: {problem or 'out of memory'}. "
+        f"the data file '{path}' of the table '{table}' needs more memory than available: "
+        f"{problem or 'out of memory'}. "
         "If other files of this size can be read, it was damaged: restore it from a backup, or the table to a version "
-        "that does not need it. Else give the Python workers more memory (spark.executor.memoryOverhead), or read "
+        "that does not need it. Otherwise give the Python workers more memory (spark.executor.memoryOverhead), or read "
         "fewer columns.",
         code="DELTA_OUT_OF_MEMORY",
         table=table,
@@ -217,9 +222,10 @@ def _too_large(table: str, path: str, problem: str) -> DeltaError:
 
 
 class Naming:
-    """Within it, whatever a library raises about the file becomes an error that names it.
+    """A context in which every library error about the file becomes an error that names the file.
 
-    A class: each file of a scan enters it a dozen times, and a generator takes five times as long to enter.
+    It is a class because each file of a scan enters it a dozen times, and entering a generator takes five times as
+    long.
     """
 
     __slots__ = ("_path", "_table")
@@ -236,14 +242,14 @@ class Naming:
 
 
 def _raise_named(error: BaseException, table: str, path: str) -> None:
-    """Raise what names the file; what is none of its business goes on as it is."""
+    """Raise an error that names the file; return for errors that must pass unchanged."""
     if isinstance(error, FileNotFoundInStorageError | FileNotFoundError):
         raise _missing(table, path) from None
     if isinstance(error, DeltaError | pa.ArrowCancelled):
         return
     if isinstance(error, pa.ArrowNotImplementedError):
         raise UnsupportedFeatureError(
-            f"the data file '{path}' of the table '{table}' holds something that this version cannot read: {error}.",
+            f"the data file '{path}' of the table '{table}' has something that this version cannot read: {error}.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=table,
             path=path,
@@ -267,7 +273,7 @@ def _raise_named(error: BaseException, table: str, path: str) -> None:
 def _missing(table: str, path: str) -> FileNotFoundInStorageError:
     return FileNotFoundInStorageError(
         f"the data file '{path}', which the log of the table '{table}' names, does not exist. Either this version is "
-        "older than what VACUUM keeps (read a newer version), or the file was deleted by hand (restore it, or remove "
+        "older than VACUUM's retention (read a newer version), or the file was deleted manually (restore it, or remove "
         "it from the log with FSCK REPAIR TABLE).",
         table=table,
         path=path,

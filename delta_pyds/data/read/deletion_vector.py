@@ -1,7 +1,6 @@
 """Deletion vectors of data files: loaded, checked, and turned into masks.
 
-A deletion vector takes rows away, or, in the change feed, says which rows a
-commit took away or brought back.
+A deletion vector removes rows. In the change feed it says which rows a commit deleted or restored.
 
 Protocol: "Deletion Vectors", "Deletion Vector File Storage Format".
 """
@@ -24,7 +23,7 @@ from delta_pyds.storage.base import Storage
 
 _DEFAULT_OFFSET = 1  # right after the version byte
 _SIZE = struct.Struct(">I")
-# A longer vector is read only when its file is known to be that long: nobody's word for it takes memory.
+# A longer vector is read only after the file's size was checked: a wrong size in the log must not allocate memory.
 _ASKED_FOR_BYTES = 1 << 20
 _MOST = (1 << 63) - 1
 
@@ -33,14 +32,14 @@ _MOST = (1 << 63) - 1
 class DeletedRows:
     """Positions of the deleted rows in one data file, counted from its first row.
 
-    ``source`` names where they come from, for messages.
+    ``source``: where they come from, for messages.
     """
 
     positions: BitMap64
     source: str
 
     def check_within(self, num_rows: int, file: str) -> None:
-        """Raises: DeletionVectorError when a position lies behind the file's last row."""
+        """Raises: DeletionVectorError if a position lies after the file's last row."""
         if self.positions and self.positions.max() >= num_rows:
             raise DeletionVectorError(
                 f"{self.source} deletes row {self.positions.max()} of the data file '{file}', which has {num_rows} "
@@ -52,41 +51,41 @@ class DeletedRows:
             )
 
     def count_in(self, start: int, length: int) -> int:
-        """How many of the rows ``[start, start + length)`` are deleted."""
+        """The number of deleted rows in ``[start, start + length)``."""
         return int(self.positions.range_cardinality(start, start + length)) if length else 0
 
     def live_in(self, start: int, length: int) -> int:
-        """How many of the rows ``[start, start + length)`` are still there."""
+        """The number of live rows in ``[start, start + length)``."""
         return length - self.count_in(start, length)
 
     def live(self, start: int, length: int) -> pa.BooleanArray:
-        """One boolean per row of ``[start, start + length)``: true for a row that is still there."""
+        """One boolean per row of ``[start, start + length)``: true for a live row."""
         return live_mask(self.positions, start, length)
 
 
 @dataclass(frozen=True)
 class SelectedRows:
-    """Positions in one data file, counted from its first row: no other row is wanted.
+    """Positions in one data file, counted from its first row: only these rows are wanted.
 
-    Costs what the selection costs, however many rows the file has.
+    The cost depends on the number of selected rows, not on the size of the file.
     """
 
     positions: BitMap64
 
     @staticmethod
     def of(selected: DeletedRows, deleted: DeletedRows | None) -> SelectedRows:
-        """The rows that one deletion vector names and the other does not."""
+        """The rows that ``selected`` has and ``deleted`` does not."""
         return SelectedRows(selected.positions if deleted is None else selected.positions - deleted.positions)
 
     def live_in(self, start: int, length: int) -> int:
-        """How many of the rows ``[start, start + length)`` are selected."""
+        """The number of selected rows in ``[start, start + length)``."""
         return int(self.positions.range_cardinality(start, start + length)) if length else 0
 
     def live(self, start: int, length: int) -> pa.BooleanArray:
         """One boolean per row of ``[start, start + length)``: true for a selected row."""
         if 2 * self.live_in(start, length) <= length:
             return pc.invert(live_mask(self.positions, start, length))
-        # a mask is made fastest of the few rows that are not in it
+        # building a mask is fastest from the smaller set, here the rows that are not selected
         others = BitMap64()
         others.add_range(start, start + length)
         return live_mask(others - self.positions, start, length)
@@ -96,11 +95,12 @@ LiveRows = DeletedRows | SelectedRows
 
 
 def load_deletion_vector(storage: Storage, table_root: str, descriptor: DeletionVectorDescriptor) -> DeletedRows:
-    """Fetch the deletion vector that the descriptor names, of a file just the bytes that hold it.
+    """Read the deletion vector of a descriptor; of its file only the bytes that hold it.
 
-    Raises: DeletionVectorError naming the file, with the code
-        DELTA_DELETION_VECTOR_SIZE_MISMATCH, _CHECKSUM_MISMATCH, _INVALID_MAGIC,
-        _CARDINALITY_MISMATCH or _MALFORMED_DESCRIPTOR; FileNotFoundInStorageError; StorageError.
+    Raises:
+        DeletionVectorError: names the file, with the code DELTA_DELETION_VECTOR_SIZE_MISMATCH, _CHECKSUM_MISMATCH,
+            _INVALID_MAGIC, _CARDINALITY_MISMATCH or _MALFORMED_DESCRIPTOR.
+        FileNotFoundInStorageError, StorageError: the file cannot be read.
     """
     if descriptor.storage_type == "i":
         source = "an inline deletion vector"
@@ -119,7 +119,7 @@ def load_deletion_vector(storage: Storage, table_root: str, descriptor: Deletion
         raise _error(
             "CARDINALITY_MISMATCH",
             source,
-            f"holds {len(positions)} rows at offset {descriptor.offset}, and the log promises {descriptor.cardinality}",
+            f"has {len(positions)} rows at offset {descriptor.offset}, but the log says {descriptor.cardinality}",
         )
     return DeletedRows(positions, source)
 
@@ -130,7 +130,7 @@ def _path(table_root: str, descriptor: DeletionVectorDescriptor) -> str:
     if descriptor.storage_type == "p":
         return resolve_data_path(table_root, descriptor.path_or_inline_dv)
     raise DeletionVectorError(
-        f"a deletion vector descriptor has the storage type {descriptor.storage_type!r}; known are 'u', 'i' and 'p'.",
+        f"a deletion vector descriptor has the storage type {descriptor.storage_type!r}, not 'u', 'i' or 'p'.",
         code="DELTA_DELETION_VECTOR_MALFORMED_DESCRIPTOR",
     )
 
@@ -147,7 +147,7 @@ def _read_checked(
         block = storage.read(path, offset, _SIZE.size + size + _SIZE.size)
     except FileNotFoundInStorageError:
         raise FileNotFoundInStorageError(
-            f"{source}, which the log of the table '{table_root}' names, does not exist. It was removed by hand or by "
+            f"{source}, which the log of the table '{table_root}' names, does not exist. It was removed manually or by "
             "a VACUUM with too short a retention: restore the file, or the table to a version that does not need it.",
             path=path,
         ) from None
@@ -159,8 +159,8 @@ def _read_checked(
             path=path,
         ) from error
     if len(block) < _SIZE.size or _SIZE.unpack_from(block)[0] != size:
-        # what is there instead is not told: the log may point at any file
-        raise _error("SIZE_MISMATCH", source, f"has no vector of the promised {size} bytes at offset {offset}")
+        # the message does not show the actual bytes: the log may point at any file
+        raise _error("SIZE_MISMATCH", source, f"has no vector of {size} bytes at offset {offset}, as the log says")
     if len(block) < size + 2 * _SIZE.size:
         raise _error("SIZE_MISMATCH", source, f"ends in the middle of the {size} bytes at offset {offset}")
     data = block[_SIZE.size : _SIZE.size + size]
@@ -173,13 +173,13 @@ def _check_numbers(descriptor: DeletionVectorDescriptor, source: str) -> None:
     named = {"size": descriptor.size_in_bytes, "offset": descriptor.offset or 0, "cardinality": descriptor.cardinality}
     for name, number in named.items():
         if not 0 <= number <= _MOST:
-            raise _error("SIZE_MISMATCH", source, f"is named with the {name} {number}")
+            raise _error("SIZE_MISMATCH", source, f"has the invalid {name} {number} in the log")
 
 
 def _error(code: str, source: str, problem: str) -> DeletionVectorError:
     return DeletionVectorError(
-        f"{source} {problem}. Without it deleted rows cannot be told from live ones: restore the file from a backup, "
-        "or the table to a version that does not need it.",
+        f"{source} {problem}. Without it deleted and live rows cannot be distinguished: restore the file from a "
+        "backup, or the table to a version that does not need it.",
         code=f"DELTA_DELETION_VECTOR_{code}",
         deletion_vector=source,
     )

@@ -1,9 +1,9 @@
-"""Text that a file keeps in dictionaries, decoded as such: the rows that stay are made plain, and no others.
+"""Text that a file stores in dictionaries, decoded as dictionaries: only the remaining rows are expanded.
 
-Invariants: a value that names no entry of its dictionary is an error here; a batch is so short that its text, once
-plain, is no more than other batches may hold.
+Invariants: an index outside of its dictionary is an error here. A batch is so short that its expanded text does not
+exceed the size of other batches.
 
-Made plain at once, text takes six times as long to decode, and what is dropped is copied for nothing.
+Decoding to expanded text takes six times as long, and copies rows that are dropped later.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from delta_pyds.columnar.cast import MaybeConvert
 from delta_pyds.columnar.parquet_footer import ColumnChunk, ParquetFooter
 from delta_pyds.data.file_schema import FileColumn
 
-# batches end where row groups do, and dictionaries change
+# batches end where row groups end and where dictionaries change
 _LEAST_ROWS = 1 << 14
-# plain text takes four for its length alone: what takes less is in a dictionary, but for nulls
+# expanded text takes four bytes for its length alone: fewer bytes per value mean a dictionary, or nulls
 _MOST_BYTES_PER_VALUE = 3
-# PLAIN, RLE and BIT_PACKED, PLAIN_DICTIONARY, RLE_DICTIONARY: of others Arrow makes no dictionaries
+# PLAIN, RLE and BIT_PACKED, PLAIN_DICTIONARY, RLE_DICTIONARY: Arrow makes no dictionaries from other encodings
 _ENCODINGS = frozenset({0, 2, 3, 4, 8})
 _MOST_BYTES = 64 << 20
 
@@ -35,7 +35,7 @@ def dictionary_columns(
     row_groups: Sequence[int],
     leaves: Sequence[int],
 ) -> tuple[str, ...]:
-    """The names of the columns among ``leaves`` that these row groups keep in dictionaries, each in few bytes."""
+    """The names of the columns among ``leaves`` that these row groups store compactly in dictionaries."""
     if not row_groups or min(metadata.row_group(i).num_rows for i in row_groups) < _LEAST_ROWS:
         return ()
     wanted = frozenset(leaves)
@@ -46,7 +46,7 @@ def dictionary_columns(
         if column.first_leaf in wanted
         and (pt.is_string(column.data_type) or pt.is_binary(column.data_type))
         and not column.is_extension
-        # Arrow is told by names, in which dots also stand before nested fields
+        # Arrow takes names, in which dots also separate nested fields
         and "." not in column.name
         and names.count(column.name) == 1
         and all(_is_small(footer.chunk(i, column.first_leaf)) for i in row_groups)
@@ -64,15 +64,15 @@ def _is_small(chunk: ColumnChunk) -> bool:
 
 
 def checked_pieces(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batch, cut where its text would be too much. ``names``: of the columns that came as dictionaries.
+    """The batch, split if its expanded text would be too large. ``names``: of the columns decoded as dictionaries.
 
-    Raises: pa.ArrowInvalid for a value that is no entry.
+    Raises: pa.ArrowInvalid for an index outside of its dictionary.
     """
     width = 0
     for column in map(batch.column, names):
         ends = pc.min_max(column.indices).as_py()
         if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < len(column.dictionary):
-            raise pa.ArrowInvalid(f"a value names the entry {ends['max']} of {len(column.dictionary)} in a dictionary")
+            raise pa.ArrowInvalid(f"the dictionary index {ends['max']} exceeds the {len(column.dictionary)} entries")
         width += pc.max(pc.binary_length(column.dictionary)).as_py() or 0
     if width * batch.num_rows <= _MOST_BYTES:
         yield batch
@@ -82,8 +82,8 @@ def checked_pieces(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.R
         yield batch.slice(start, rows)
 
 
-def made_plain(column: FileColumn, convert: MaybeConvert) -> MaybeConvert:
-    """The conversion of a column's values, which may come as a dictionary where the file does not ask for one."""
+def expanding_dictionaries(column: FileColumn, convert: MaybeConvert) -> MaybeConvert:
+    """The conversion of a column's values, preceded by the expansion of a dictionary that the reader asked for."""
     if not pt.is_string(column.data_type) and not pt.is_binary(column.data_type):
         return convert
 

@@ -1,8 +1,7 @@
-"""The plan for reading one file: decided once, before any page is read.
+"""The plan for reading one file, made before any page is read.
 
-Invariant: no leaf column of the file is decoded twice unless the predicate and
-the output need different parts of one nested column, and none is decoded that
-neither of them needs.
+Invariant: no leaf column of the file is decoded twice, unless the predicate and the output need different parts of one
+nested column. Leaves that neither needs are not decoded.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read import calendar, change_type
 from delta_pyds.data.read.batch_size import Widths
 from delta_pyds.data.read.data_file import DataFile
-from delta_pyds.data.read.dictionaries import made_plain
+from delta_pyds.data.read.dictionaries import expanding_dictionaries
 from delta_pyds.data.read.footer_statistics import RowGroupStatistics, kept_row_groups
 from delta_pyds.data.read.output import partition_column
 from delta_pyds.data.read.row_groups import RowGroup
@@ -33,12 +32,12 @@ from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, ScanFile, ScanState
 
 @dataclass(frozen=True)
 class Decoded:
-    """A column that comes out of a pass over the file: of ``arrays[index]``, converted."""
+    """A column decoded from the file: ``arrays[index]`` of the early or late pass, converted."""
 
     late: bool
     index: int
     convert: MaybeConvert
-    required: ColumnLocation | None  # the column, when it must hold no null
+    required: ColumnLocation | None  # the column, if it must not have nulls
 
     def array(self, early: Sequence[pa.Array], late: Sequence[pa.Array]) -> pa.Array:
         array = (late if self.late else early)[self.index]
@@ -54,15 +53,16 @@ _Bound = Binding | Constant
 
 
 class FilePlan:
-    """``early`` and ``late``: the leaves of the two passes; the second is for the rows that the predicate left.
+    """The plan of one file. Raises, when created: SchemaMismatchError, ProtocolError.
 
-    ``returns_early``: something of the first pass is returned, not just the rows chosen by it.
-    ``widths``: of what is decoded. ``lacks``: the file lacks a column or a part of one, which reads as null.
-    ``outputs`` follow ``state.output``; ``row_id`` and ``row_commit_version``
-    are the materialised columns, None where the file has none. ``change_type``:
-    of a change data file the column of this name, None where it is among the outputs.
-
-    Raises, when made: SchemaMismatchError, ProtocolError.
+    Attributes:
+        early, late: the leaves of the two passes. The second one decodes the rows that satisfy the predicate.
+        returns_early: columns of the first pass are returned, not only used by the predicate.
+        widths: of the decoded columns.
+        lacks: the file lacks a column or a part of one, which reads as null.
+        outputs: follow ``state.output``.
+        row_id, row_commit_version: the materialized columns; None if the file has none.
+        change_type: the column of this name in a change data file; None if it is among the outputs.
     """
 
     def __init__(self, state: ScanState, file: ScanFile, data: DataFile) -> None:
@@ -81,7 +81,7 @@ class FilePlan:
         returned = [*outputs, row_id, version, unreturned]
         early = self._leaves(inputs)
         if early:
-            # parts of a nested column cannot be put together from two passes
+            # parts of a nested column from two passes cannot be combined
             self.early = Selection(early, data.columns)
             late = [b for b in returned if not self.early.covers(self._leaves([b]))]
             self.late = Selection(self._leaves(late), data.columns)
@@ -96,7 +96,7 @@ class FilePlan:
         sources = [*self.outputs, self.row_id, self.row_commit_version, self.change_type]
         self.returns_early = any(isinstance(s, Decoded) and not s.late for s in sources)
 
-    # --- what is needed
+    # --- which columns are needed
 
     def _bound(self, field: StructField) -> _Bound:
         if field.physical_name in self._state.partition_columns:
@@ -126,14 +126,14 @@ class FilePlan:
         names = {path[0] for path in references(self._state.predicate)}
         fields = [f for f in self._state.inputs.fields if f.name in names]
         fields += [f for f in self._state.output.fields if f.name in names - {f.name for f in fields}]
-        # nulls where there must be none are found when the column is returned, in rows that are returned
+        # a null in a NOT NULL column is reported when the column is returned, for returned rows only
         relaxed = [StructField(f.name, nullable_throughout(f.data_type), True, f.metadata) for f in fields]
         return arrow_schema(StructType(tuple(relaxed))), [self._bound(f) for f in relaxed]
 
     def _leaves(self, bounds: Iterable[_Bound | None]) -> list[int]:
         return [leaf for b in bounds if isinstance(b, Binding) for leaf in b.leaves(self._data.size_of)]
 
-    # --- how to get it
+    # --- how to get the columns
 
     def _source(self, bound: _Bound, nullable: bool) -> Source:
         if isinstance(bound, Constant):
@@ -142,7 +142,7 @@ class FilePlan:
             return null_column(bound.target)
         late = not self.early.covers(self._leaves([bound]))
         selection = self.late if late else self.early
-        convert = made_plain(bound.source, selection.convert(bound, self._leaf))
+        convert = expanding_dictionaries(bound.source, selection.convert(bound, self._leaf))
         if bound is self._change_type:
             convert = change_type.checked(convert, self._file.path)
         return Decoded(late, selection.position(bound.source), convert, None if nullable else bound.where)
@@ -164,12 +164,12 @@ class FilePlan:
     # --- rows and row groups
 
     def predicate_batch(self, early: Sequence[pa.Array], num_rows: int) -> pa.RecordBatch:
-        """The columns that the predicate refers to, as the table types them."""
+        """The columns that the predicate uses, with the table's types."""
         arrays = [s.array(early, ()) if isinstance(s, Decoded) else s.array(num_rows) for s in self._inputs]
         return record_batch(arrays, self._predicate_schema, num_rows)
 
     def kept(self, row_groups: Sequence[RowGroup]) -> list[RowGroup]:
-        """Those that the footer does not rule out."""
+        """The row groups that the footer does not rule out."""
         skip = self._state.skip
         if skip is not None and self._change_type is not None:
             skip = change_type.without_change_type(skip)
@@ -178,7 +178,7 @@ class FilePlan:
         return kept_row_groups(skip, self.statistics(row_groups), row_groups)
 
     def statistics(self, row_groups: Sequence[RowGroup]) -> RowGroupStatistics:
-        """What the footer says of the scan's columns in these row groups."""
+        """The footer's statistics of the scan's columns in these row groups."""
         return RowGroupStatistics(
             self._data.metadata,
             self._data.footer,
@@ -189,7 +189,7 @@ class FilePlan:
         )
 
     def _bind_path(self, path: tuple[str, ...]) -> Binding | None:
-        """The binding of a column without parts; None where the footer has no statistics for the path."""
+        """The binding of a leaf column; None if the footer has no statistics for the path."""
         field = self._field(path[0])
         if field is None:
             return None

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-# A batch is filtered by picking the rows that stay, which suits values of fixed width. Text is faster
-# copied in the runs between the dropped rows, while these runs are long enough.
+# A filter copies the remaining rows by their numbers, which suits values of fixed width. Text is faster to copy in the
+# runs between dropped rows, while these runs are long enough.
 _TEXT_IN_RUNS = 0.5
-# and so is everything when next to nothing goes
+# other types are, too, if almost no row is dropped
 _ALL_IN_RUNS = 0.99
 
 
 def filter_arrays(arrays: Sequence[pa.Array], mask: pa.BooleanArray, count: int) -> list[pa.Array]:
-    """The rows for which the mask, which has no nulls, is true. ``count``: how many these are."""
+    """The rows for which the mask, which has no nulls, is true. ``count``: the number of these rows."""
     if count == len(mask) or not arrays:
         return list(arrays)
     share = count / len(mask)
@@ -36,7 +36,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 
 class ArrayQueue:
-    """Arrays of equal length side by side, in chunks; rows leave in the order in which they came."""
+    """Arrays of equal length side by side, in chunks; a first-in, first-out queue of rows."""
 
     def __init__(self) -> None:
         self._chunks: deque[tuple[Sequence[pa.Array], int]] = deque()
@@ -45,7 +45,7 @@ class ArrayQueue:
         self._chunks.append((arrays, length))
 
     def pop(self, length: int) -> Sequence[pa.Array]:
-        """The next ``length`` rows; nothing is copied when they are one chunk."""
+        """The next ``length`` rows; not copied if they are one chunk."""
         parts: list[Sequence[pa.Array]] = []
         while length:
             arrays, available = self._chunks.popleft()

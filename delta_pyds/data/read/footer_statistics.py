@@ -1,8 +1,7 @@
 """Row group statistics of a Parquet footer.
 
-Invariant: a bound is given only where every value of the row group is known to
-lie within it. Whatever is in doubt (another type than the table's, int96,
-bytes that a writer may have cut, the old calendar) is unknown.
+Invariant: a bound is known only if every value of the row group lies within it. It is unknown in doubtful cases:
+another type than the table's, int96, bytes that a writer may have truncated, the Julian calendar.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from delta_pyds.data.file_schema import FileColumn
 from delta_pyds.data.read.row_groups import RowGroup
 from delta_pyds.data.read.transform import Binding
 
-# shorter than any writer cuts a maximum; these writers never cut, or round up
+# no writer truncates a maximum shorter than this; the exact writers never truncate, or round up
 UNCUT_BYTES = 16
 EXACT_WRITERS = ("parquet-cpp-arrow", "parquet-mr")
 
@@ -102,7 +101,7 @@ class RowGroupStatistics:
 
 
 def _raw_type(physical: str, target: pa.DataType) -> pa.DataType | None:
-    """The Arrow type of the raw statistics, where they can be turned into the target; None where they cannot."""
+    """The Arrow type of the raw statistics if they can be converted to the target; otherwise None."""
     whole = pt.is_integer(target) or pt.is_date32(target) or pt.is_timestamp(target) or pt.is_decimal(target)
     if physical in ("INT32", "INT64") and whole:
         return pa.int32() if physical == "INT32" else pa.int64()
@@ -118,7 +117,7 @@ def _raw_type(physical: str, target: pa.DataType) -> pa.DataType | None:
 
 
 def _strings(raw: Sequence[bytes | None]) -> pa.Array:
-    """Bounds as text; one cut in the middle of a character is unknown."""
+    """Bounds as text; a bound truncated within a character is unknown."""
     texts: list[str | None] = []
     for value in raw:
         try:

@@ -1,6 +1,6 @@
-"""The batches that a scan returns: their schema, and the columns that are in no file.
+"""The batches that a scan returns: their schema, and the columns that are not in files.
 
-Invariant: every batch of a scan has exactly the scan's schema, whatever the file.
+Invariant: every batch of a scan has exactly the scan's schema.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from delta_pyds.tasks.scan_state import (
 def output_schema(state: ScanState) -> pa.Schema:
     """The schema of every batch of the scan.
 
-    The columns of ``state.output``, then those that the scan asks for besides:
-    ``_file_path`` and ``_row_position``, ``_row_id`` and ``_row_commit_version``.
-    None of these is ever null, and the schema says so.
+    The columns of ``state.output``, then the additional columns that the scan asks for: ``_file_path`` and
+    ``_row_position``, ``_row_id`` and ``_row_commit_version``. The additional columns are not nullable.
     """
     fields = [arrow_field(f) for f in state.output.fields]
     if state.row_position:
@@ -44,8 +43,7 @@ def output_schema(state: ScanState) -> pa.Schema:
 def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Constant:
     """The column of a partition value: from the log, never from the file.
 
-    Raises: ProtocolError when the log's string is no value of the type, or is
-        null in a NOT NULL column.
+    Raises: ProtocolError if the log's string is not a value of the type, or is null in a NOT NULL column.
     """
     text = file.partition_values[state.partition_columns.index(field.physical_name)]
     try:
@@ -57,12 +55,12 @@ def partition_column(state: ScanState, file: ScanFile, field: StructField) -> Co
     return Constant(pa.scalar(value, arrow_type(field.data_type)))
 
 
-# of nulls: an array of a list would load pandas
+# made with nulls: an array from a list would import pandas
 _NO_NUMBERS = pa.nulls(0, pa.int64())
 
 
 class RowNumbers:
-    """Positions as arrays: one ramp from 0, moved for every batch."""
+    """Row positions as arrays: one range from 0, shifted for every batch."""
 
     def __init__(self) -> None:
         self._ramp = _NO_NUMBERS
@@ -73,20 +71,20 @@ class RowNumbers:
         return pc.add(self._ramp.slice(0, length), start)
 
 
-def default_or_stored(
+def stored_or_default(
     stored: pa.Array | None, default: pa.Array | pa.Scalar | None, length: int, column: str, file: str
 ) -> pa.Array:
-    """The stored value where there is one, else the default.
+    """The stored value of each row, or the default where it is null.
 
-    Raises: ProtocolError when a row has neither.
+    Raises: ProtocolError if a row has neither.
     Protocol: "Reader Requirements for Row Tracking".
     """
     if stored is not None and not stored.null_count:
         return stored
     if default is None:
         raise ProtocolError(
-            f"the data file '{file}' has rows without a {column}: it has no materialised value for them, and the log "
-            "gives no base for the file. The table was not completely backfilled when row tracking was enabled.",
+            f"the data file '{file}' has rows without a {column}: it has no materialized value for them, and the log "
+            "has no base for the file. The table was not completely backfilled when row tracking was enabled.",
             code="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             file=file,
         )

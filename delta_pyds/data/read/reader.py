@@ -1,8 +1,7 @@
 """Reads data files: live rows in logical columns.
 
-Invariant: rows are numbered by their position in the whole file before
-anything is filtered or skipped, so a deletion vector and a row id always meet
-the rows that they were written for.
+Invariant: rows are numbered by their position in the whole file before any are filtered or skipped. So deletion vectors
+and row ids always apply to the rows that they were written for.
 
 Protocol: "Reader Requirements for Deletion Vectors", "Reader Requirements for
 Column Mapping", "Reader Requirements for Row Tracking", "Change Data Files".
@@ -26,7 +25,7 @@ from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.deletion_vector import DeletedRows, LiveRows, SelectedRows, load_deletion_vector
 from delta_pyds.data.read.file_plan import Decoded, FilePlan, Source
 from delta_pyds.data.read.filtering import ArrayQueue, filter_arrays
-from delta_pyds.data.read.output import RowNumbers, default_or_stored, output_schema
+from delta_pyds.data.read.output import RowNumbers, output_schema, stored_or_default
 from delta_pyds.data.read.row_groups import RowGroup, row_groups_in, runs
 from delta_pyds.data.read.shared_plans import SharedPlans
 from delta_pyds.errors import DeltaError
@@ -38,29 +37,28 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 __all__ = ["OpenRows", "open_rows", "output_schema", "read"]
 
-# decoding does not profit from more, and with fewer rows small row groups would make small batches
+# decoding more rows at once is not faster, and with fewer rows small row groups would make small batches
 _ROWS_PER_RUN = 1 << 20
 _ROWS_PER_DECISION = 1 << 16
-# what a footer is believed where no column is decoded; more may be true, of values that repeat
+# the footer's row count is trusted up to this many rows per byte if no column is decoded; repeated values may have more
 _ROWS_PER_BYTE = 64
-# so few that no width of theirs is worth a look ahead
+# with so few rows their width needs no probe
 _FEW_ROWS = 1_024
 
 
 def read(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of a data file, or of the split that ``file`` describes, for which the predicate is true.
+    """Yield the live rows of a data file, or of the split described by ``file``, that satisfy the predicate.
 
-    Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows
-    (fewer where rows are wide) with exactly the schema ``output_schema(state)``.
-    Live are the rows that ``file.selected`` names, all of them without it, less
-    those of ``file.deletion_vector``. A row of a change data file is returned
-    only if it has a type of change, even to a scan that leaves that column out.
+    Rows come in the file's order, in batches of 1 to ``state.batch_rows`` rows (fewer if rows are wide) with exactly
+    the schema ``output_schema(state)``. Live rows are those in ``file.selected`` (or all rows without it), minus those
+    in ``file.deletion_vector``. A row of a change data file must have a change type, even if the scan does not return
+    that column.
 
-    ``plans``: of this state, for who reads many files.
-
-    Raises: FileNotFoundInStorageError, CorruptDataFileError,
-        SchemaMismatchError, UnsupportedFeatureError, DeletionVectorError,
-        ProtocolError; each names the file.
+    Args:
+        plans: of this state, for callers that read many files.
+    Raises:
+        FileNotFoundInStorageError, CorruptDataFileError, SchemaMismatchError, UnsupportedFeatureError,
+            DeletionVectorError, ProtocolError: each names the file.
     """
     with open_rows(state, file, plans) as rows:
         yield from rows.batches()
@@ -68,23 +66,23 @@ def read(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> 
 
 @dataclass(frozen=True)
 class OpenRows:
-    """A data file of a scan while it is open. ``deleted``: its deletion vector, which has been checked."""
+    """An open data file of a scan. ``deleted``: its deletion vector, already checked."""
 
     deleted: DeletedRows | None
     _reader: _FileReader
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """See ``read``."""
+        """As ``read``."""
         return self._reader.batches()
 
     def num_records(self) -> int:
-        """All rows of the file, deleted ones too."""
+        """The number of rows in the file, including deleted ones."""
         return self._reader.num_records()
 
 
 @contextmanager
 def open_rows(state: ScanState, file: ScanFile, plans: SharedPlans | None = None) -> Iterator[OpenRows]:
-    """For who asks more of a file than its rows. Raises: what ``read`` raises."""
+    """Open a file for callers that need more than its rows. Raises: as ``read``."""
     plans = plans or SharedPlans(state)
     storage = plans.storage
     deleted = _loaded(storage, state, file.deletion_vector)
@@ -105,10 +103,9 @@ def _loaded(storage: Storage, state: ScanState, vector: DeletionVectorDescriptor
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of the file that are to be returned, still in the file's columns.
+    """Rows to return, still in the file's columns.
 
-    They are those of ``[first_row, first_row + length)`` that ``mask`` keeps,
-    ``count`` in number; no mask keeps all.
+    They are the ``count`` rows of ``[first_row, first_row + length)`` that ``mask`` keeps; no mask keeps all.
     """
 
     early: Sequence[pa.Array]
@@ -120,9 +117,9 @@ class _Rows:
 
 
 class _LiveMasks:
-    """Masks of the live rows of ``[start, start + total)``, asked for in their order.
+    """Masks of the live rows of ``[start, start + total)``, requested in order.
 
-    They are made for a million rows at a time: a footer may promise more than any memory holds.
+    They are built for a million rows at a time: a wrong footer may state more rows than fit into memory.
     """
 
     def __init__(self, live: LiveRows, start: int, total: int) -> None:
@@ -133,7 +130,7 @@ class _LiveMasks:
         self._mask: pa.BooleanArray | None = None
 
     def between(self, at: int, length: int) -> pa.BooleanArray:
-        """The mask of ``length`` rows from ``at`` on, both counted from the first of the rows."""
+        """The mask of ``length`` rows from ``at`` on, counted from the first row of the range."""
         if self._mask is None or at + length > self._end:
             self._first, self._end = at, min(self._total, at + max(length, _ROWS_PER_RUN))
             self._mask = self._live.live(self._start + self._first, self._end - self._first)
@@ -159,7 +156,7 @@ class _FileReader:
             groups = self._plan.kept(groups)
         if self._live is not None:
             groups = [g for g in groups if self._live.live_in(g.first_row, g.num_rows)]
-        # with a predicate every row group is decided on its own, unless it is tiny, however long batches may be
+        # with a predicate each row group is skipped on its own, unless it is tiny
         few = min(self._state.batch_rows, _ROWS_PER_DECISION)
         rows_per_run = _ROWS_PER_RUN if self._state.predicate is None else few
         for run in self._expected(list(runs([g for g in groups if g.num_rows], rows_per_run))):
@@ -170,7 +167,7 @@ class _FileReader:
                     yield from self._sizer.pieces(batch)
 
     def _expected(self, all_runs: Sequence[list[RowGroup]]) -> Iterator[list[RowGroup]]:
-        """The runs, of which a store is asked for the next while one is decoded."""
+        """Yield the runs; while one is decoded, the next one is requested from the store."""
         waiting = deque(all_runs)
         following = self._expect(waiting[0] if waiting else [])
         try:
@@ -189,7 +186,7 @@ class _FileReader:
         total = self._data.num_rows
         if total <= _ROWS_PER_BYTE * self._file.size_bytes:
             return total
-        # more than such a file seems to hold: rows are counted, not believed
+        # more rows than plausible for the file's size: count them instead of trusting the footer
         groups = range(self._data.metadata.num_row_groups)
         return sum(b.num_rows for b in self._data.decode(groups, [self._data.smallest_leaf()], PROBE_ROWS))
 
@@ -199,7 +196,7 @@ class _FileReader:
     # --- which rows
 
     def _early(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
-        """Decode the first pass, and drop the rows that are not live or do not match."""
+        """Decode the first pass, and drop rows that are not live or do not match."""
         start, total = run[0].first_row, sum(g.num_rows for g in run)
         live = None
         if self._live is not None and self._live.live_in(start, total) < total:
@@ -212,7 +209,7 @@ class _FileReader:
                     mask = self._matching(self._state.predicate, arrays, length, mask)
                 count = length if mask is None else mask.true_count
                 if mask is not None and count < length:
-                    # what only the predicate needed is not looked at again
+                    # columns that only the predicate needed are dropped
                     arrays = filter_arrays(arrays, mask, count) if self._plan.returns_early else ()
             yield _Rows(arrays, (), start + at, length, mask if count < length else None, count)
             at += length
@@ -220,18 +217,18 @@ class _FileReader:
     def _matching(
         self, predicate: Expr, arrays: Sequence[pa.Array], length: int, live: pa.BooleanArray | None
     ) -> pa.BooleanArray:
-        """Which rows are live and match."""
+        """A mask of the rows that are live and match."""
         batch = self._plan.predicate_batch(arrays, length)
         if live is None:
             return matches(predicate, batch, length)
         if may_fail(predicate) and live.true_count < length:
-            # a deleted row must not be an error: it is not there
+            # a deleted row must not cause an error
             found = matches(predicate, batch.filter(live), live.true_count)
             return pc.replace_with_mask(live, live, found)
         return pc.and_(live, matches(predicate, batch, length))
 
     def _late(self, run: Sequence[RowGroup]) -> Iterator[_Rows]:
-        """Decode the second pass for the rows that the first one left; not at all when it left none."""
+        """Decode the second pass for the rows that passed the first one; skip it if no row did."""
         start, queue, masks, left = run[0].first_row, ArrayQueue(), [], 0
         for rows in self._early(run):
             masks.append(pa.repeat(True, rows.length) if rows.mask is None else rows.mask)
@@ -260,7 +257,7 @@ class _FileReader:
         if not leaves:
             total = sum(g.num_rows for g in run)
             if total > _ROWS_PER_BYTE * self._file.size_bytes:
-                # more than such a file seems to hold: rows are counted, not believed
+                # more rows than plausible for the file's size: count them instead of trusting the footer
                 for batch in self._data.decode([g.index for g in run], [self._data.smallest_leaf()], rows):
                     yield (), batch.num_rows
                 return
@@ -284,15 +281,15 @@ class _FileReader:
 
     def _output(self, rows: _Rows) -> pa.RecordBatch:
         try:
-            return self._put_together(rows)
+            return self._assemble(rows)
         except (DeltaError, pa.ArrowException):
             if not self._is_shared:
                 raise
-            # a plan that was shared names another file
+            # a shared plan names another file in its errors
             self._plan, self._is_shared = FilePlan(self._state, self._file, self._data), False
-            return self._put_together(rows)
+            return self._assemble(rows)
 
-    def _put_together(self, rows: _Rows) -> pa.RecordBatch:
+    def _assemble(self, rows: _Rows) -> pa.RecordBatch:
         if self._plan.change_type is not None:
             _array(self._plan.change_type, rows)
         arrays = [_array(s, rows) for s in self._plan.outputs]
@@ -315,8 +312,8 @@ class _FileReader:
         row_id = None if base is None else pc.add(positions, base)
         default = None if version is None else pa.scalar(version, pa.int64())
         return [
-            default_or_stored(stored_id, row_id, rows.count, "row id", self._file.path),
-            default_or_stored(stored_version, default, rows.count, "row commit version", self._file.path),
+            stored_or_default(stored_id, row_id, rows.count, "row id", self._file.path),
+            stored_or_default(stored_version, default, rows.count, "row commit version", self._file.path),
         ]
 
 

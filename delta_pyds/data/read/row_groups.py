@@ -1,7 +1,6 @@
 """The row groups of a file that a split reads, and the positions of their rows.
 
-Invariant: every row group belongs to exactly one split, whatever the splits
-are, as long as they cover the file: to the one that holds its midpoint.
+Invariant: if the splits cover the file, every row group belongs to exactly one of them: the one with its midpoint.
 """
 
 from __future__ import annotations
@@ -27,13 +26,15 @@ def row_groups_in(
 ) -> list[RowGroup]:
     """The row groups whose midpoint lies in ``[start, start + length)``; all of them without a length.
 
-    ``metadata``: the file's ``pyarrow.parquet.FileMetaData``, and ``footer`` what it says of columns.
-    ``size_bytes``: of the file, as the splits were cut.
+    Args:
+        metadata: the file's ``pyarrow.parquet.FileMetaData``.
+        footer: the column chunks of the same file.
+        size_bytes: the file size from which the splits were made.
     """
     found, first_row = [], 0
     for index in range(metadata.num_row_groups):
         num_rows = metadata.row_group(index).num_rows
-        # a footer that lies about offsets must not put a row group behind the last split
+        # wrong offsets in a footer must not put a row group after the last split
         if (start == 0 and length is None) or _within(
             min(_midpoint(footer, index, metadata.num_columns), size_bytes - 1), start, length
         ):
@@ -47,16 +48,16 @@ def _within(midpoint: int, start: int, length: int | None) -> bool:
 
 
 def _midpoint(footer: ParquetFooter, row_group: int, num_columns: int) -> int:
-    """The middle of the row group's bytes: of its first page, plus half of its compressed size."""
+    """The middle of the row group's bytes: the start of its first page plus half of its compressed size."""
     chunks = [footer.chunk(row_group, i) for i in range(num_columns)]
     first = min((chunk.first_byte for chunk in chunks), default=0)
     return first + sum(chunk.compressed_bytes for chunk in chunks) // 2
 
 
 def runs(groups: Sequence[RowGroup], max_rows: int) -> Iterator[list[RowGroup]]:
-    """Neighbouring row groups in pieces of about ``max_rows`` rows, never less than one group.
+    """Consecutive row groups in runs of about ``max_rows`` rows, at least one group each.
 
-    Small row groups are decoded together, so that batches do not get small with them.
+    Small row groups are decoded together, so that batches are not small, too.
     """
     run: list[RowGroup] = []
     rows = 0

@@ -1,9 +1,8 @@
-"""Plans that files share: of a scan of many small files most are alike, and planning one takes longer than reading it.
+"""Plans shared by files: planning a small file takes longer than reading it, and most files of a scan are alike.
 
-Invariant: a plan serves another file only if both have the same columns in all that Parquet says of them, the same
-key-value pairs and partition values, and nothing is decided by the footers of their row groups. What it then says of a
-file in an error is of the file that it was made for: who uses a plan that was shared makes the file's own before an
-error goes up.
+Invariant: a plan is used for another file only if both have the same Parquet schema, key-value pairs and partition
+values, and the plan does not depend on row group footers. Errors of a shared plan name the file that it was made for,
+so before an error is raised, the caller makes the file's own plan.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from delta_pyds.storage.parquet_ends import ParquetEnds
 from delta_pyds.storage.resolve import resolve_storage
 from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
-# Files that are read in parts at a time, of which 64 kB are kept each.
+# Files that are read in parts at once, with 64 kB cached for each.
 _MOST_OPENED = 32
 
 
@@ -47,7 +46,7 @@ class SharedPlans:
     def __init__(self, state: ScanState) -> None:
         self.state = state
         self.schema = output_schema(state)
-        # a predicate and its skipping look into the file; the second look at a nested column is chosen by sizes
+        # a predicate and skipping depend on the footer; which leaf of a nested column to decode depends on sizes
         self._may_share = state.predicate is None and state.skip is None
         self._last: _Last | None = None
         self._lock = threading.Lock()
@@ -56,11 +55,11 @@ class SharedPlans:
 
     @cached_property
     def storage(self) -> Storage:
-        """Where the files are."""
+        """The storage of the files."""
         return resolve_storage(self.state.table_root, self.state.storage_options)
 
     def source_of(self, file: ScanFile) -> Any:
-        """What the bytes of a file, or of a part of it, come from. All parts share the one look at an object's end."""
+        """The source of the bytes of a file or a part of it. All parts of a remote file share one read of its end."""
         if self.storage.scheme == "file" or (file.start == 0 and file.length is None):
             return self._open(file)
         with self._lock:
@@ -74,7 +73,7 @@ class SharedPlans:
         try:
             first.set_result(self._open(file))
         except BaseException as error:
-            # the other parts fail with it
+            # the other parts fail with the same error
             first.set_exception(error)
             raise
         return first.result()
@@ -83,13 +82,13 @@ class SharedPlans:
         return self._ends.open(self.storage, file.path, file.size_bytes)
 
     def plan_of(self, file: ScanFile, data: DataFile) -> tuple[FilePlan, bool]:
-        """The plan of a file, and whether it was made for another one. Raises: what ``FilePlan`` raises."""
+        """The plan of a file, and whether it was made for another one. Raises: as ``FilePlan``."""
         if not self._may_share or file.change_data:
             return FilePlan(self.state, file, data), False
         last = self._last
         if last is not None and last.values == file.partition_values:
             with Naming(self.state.table_root, file.path):
-                # names, types, repetition and field ids, without an object of Python for any of them
+                # compares names, types, repetition and field ids without creating Python objects
                 alike = data.metadata.schema.equals(last.schema) and data.key_values == last.key_values
             if alike:
                 if last.plan.lacks:

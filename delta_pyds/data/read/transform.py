@@ -1,8 +1,7 @@
 """Binding of file columns to the columns of the table.
 
-Invariant: a table column is bound to a file column by the rule of the column
-mapping mode, at every depth; what the file lacks is null, and what the table
-does not name is never decoded.
+Invariant: at every depth a table column is bound to a file column by the rule of the column mapping mode. A column that
+the file lacks is null; a column that the table lacks is never decoded.
 
 Protocol: "Reader Requirements for Column Mapping".
 """
@@ -31,7 +30,7 @@ _PARTED = (StructType, ArrayType, MapType)
 
 @dataclass(frozen=True)
 class Binding:
-    """A column or nested field of the table and where the file has it (``source`` None: nowhere, so it is null).
+    """A column or nested field of the table and its column in the file (``source``; None if the file lacks it).
 
     ``children`` follow the table's type: fields, element, or key and value.
     """
@@ -43,11 +42,11 @@ class Binding:
     children: tuple[Binding, ...] = ()
 
     def lacks(self) -> bool:
-        """Whether the file lacks this, or a part of it, so that null is read in its place."""
+        """Whether the file lacks this column or a part of it, which then reads as null."""
         return (self.source is None and not pt.is_null(self.target)) or any(child.lacks() for child in self.children)
 
     def leaves(self, size_of: Callable[[int], int]) -> list[int]:
-        """The file's leaf columns that this needs. ``size_of``: bytes of a leaf on disk."""
+        """The file's leaf columns that this column needs. ``size_of``: bytes of a leaf on disk."""
         if self.source is None:
             return []
         everything = range(self.source.first_leaf, self.source.last_leaf)
@@ -55,16 +54,16 @@ class Binding:
             return list(everything)
         needed = [i for child in self.children for i in child.leaves(size_of)]
         if isinstance(self.data_type, MapType):
-            # without one of its two a map is decoded as a list
+            # without its key or value column a map is decoded as a list
             for part in self.source.children:
                 if not any(part.first_leaf <= i < part.last_leaf for i in needed):
                     needed.append(min(range(part.first_leaf, part.last_leaf), key=size_of))
-        # nulls and lengths of the parts are in every leaf below it, so one will do
+        # every leaf has the nulls and lengths of the levels above it, so one is enough
         return needed or [min(everything, key=size_of)]
 
 
 class _Siblings:
-    """The columns of a file, or the fields of one struct in it, by all that they can be found by."""
+    """The columns of a file, or the fields of a struct in it, indexed by name and id."""
 
     def __init__(self, columns: Iterable[FileColumn]) -> None:
         self.by_name: dict[str, list[FileColumn]] = {}
@@ -89,21 +88,21 @@ class FileColumnBinder:
     def bind(self, field: StructField) -> Binding:
         """Bind a top-level column.
 
-        Raises: SchemaMismatchError when the file's column cannot be the table's,
-            is ambiguous, or is missing although it is NOT NULL.
+        Raises: SchemaMismatchError if the file's column has an incompatible type, is ambiguous, or is missing although
+            the table's column is NOT NULL.
         """
         where = ColumnLocation(self._file, field.name)
         if not self._has_ids:
             raise SchemaMismatchError(
-                f"the data file '{self._file}' has no Parquet field ids, by which a table with column mapping mode "
-                "'id' finds its columns. Rewrite the file with ids, or set delta.columnMapping.mode to 'name'.",
+                f"the data file '{self._file}' has no Parquet field ids, which a table with column mapping mode "
+                "'id' needs to find its columns. Rewrite the file with ids, or set delta.columnMapping.mode to 'name'.",
                 code="DELTA_COLUMN_MAPPING_FIELD_ID_MISSING",
                 file=self._file,
             )
         return self._bind(field, self._columns, where)
 
     def bind_physical(self, name: str, data_type: DataType) -> Binding:
-        """Bind a column that no schema names, by its exact name in the file."""
+        """Bind a column outside of the schema, by its exact name in the file."""
         where = ColumnLocation(self._file, name)
         return self._typed(data_type, self._only(self._columns.by_name.get(name, []), where), where)
 
@@ -117,8 +116,8 @@ class FileColumnBinder:
         if self._mode == "id":
             if field.field_id is None:
                 raise ProtocolError(
-                    f"the column '{where.column}' has no delta.columnMapping.id, although the table maps its columns "
-                    "by id: its schema is damaged.",
+                    f"the column '{where.column}' has no delta.columnMapping.id, although the table has column mapping "
+                    "mode 'id': its schema is damaged.",
                     code="DELTA_MISSING_COLUMN_ID",
                     column=where.column,
                 )
@@ -167,7 +166,7 @@ class FileColumnBinder:
 
 
 class Selection:
-    """A set of leaves that one pass decodes, and the shape that the decoded arrays have because of it."""
+    """The leaves that one pass decodes, and the resulting shape of the decoded arrays."""
 
     def __init__(self, leaves: Iterable[int], columns: Sequence[FileColumn]) -> None:
         self._set = frozenset(leaves)
@@ -178,11 +177,11 @@ class Selection:
         return self._set.issuperset(leaves)
 
     def position(self, column: FileColumn) -> int:
-        """Which of the decoded arrays is the top-level column's."""
+        """The index of the top-level column among the decoded arrays."""
         return self._positions[column.first_leaf]
 
     def _decoded(self, columns: Sequence[FileColumn]) -> dict[int, int]:
-        """By its first leaf, the position of each of the columns of which at least a part is decoded."""
+        """The position of each column with a decoded part, by its first leaf."""
         positions: dict[int, int] = {}
         for column in columns:
             at = bisect_left(self.leaves, column.first_leaf)
@@ -191,9 +190,9 @@ class Selection:
         return positions
 
     def convert(self, binding: Binding, leaf: LeafConvert) -> MaybeConvert:
-        """How to turn the decoded array of the binding's source into the table's type.
+        """A function that converts the decoded array of the binding's source to the table's type.
 
-        ``leaf`` plans values without parts.
+        ``leaf`` plans the conversion of leaf values.
         """
         source = binding.source
         if source is None:

@@ -1,9 +1,7 @@
-"""Variant columns: plain ones re-wrapped, shredded ones put together again.
+"""Variant columns: plain ones are rearranged, shredded ones are reassembled.
 
-Invariant: a variant leaves here as ``struct<value, metadata>`` whose value is
-complete, so that nobody after this knows of shredding. The metadata stays as
-the file has it: it names every key, shredded or not.
-
+Invariant: the result is ``struct<value, metadata>`` with complete values, so later code does not need to know about
+shredding. The metadata stays as in the file: it has every key, shredded or not.
 Specification: Parquet "Variant Shredding".
 """
 
@@ -33,10 +31,11 @@ Keys = dict[str, int]
 
 
 def variant_of(source: FileColumn, where: ColumnLocation) -> Convert:
-    """How to turn a file's variant group into ``struct<value, metadata>``.
+    """A function that converts a file's variant group to ``struct<value, metadata>``.
 
-    Raises: SchemaMismatchError when the group is no variant,
-        UnsupportedFeatureError when it is shredded into a type that variants do not have.
+    Raises:
+        SchemaMismatchError: the group is not a variant.
+        UnsupportedFeatureError: it is shredded into an unsupported type.
     """
     parts = {c.name: i for i, c in enumerate(source.children)}
     metadata, value = parts.get("metadata"), parts.get("value")
@@ -57,14 +56,14 @@ def variant_of(source: FileColumn, where: ColumnLocation) -> Convert:
 
 
 def _no_nulls(values: pa.Array) -> pa.Array:
-    """A value that is not there where one has to be is the variant null."""
+    """The values with nulls replaced by the variant null, because a present variant must have a value."""
     return pc.fill_null(values, pa.scalar(NULL, pa.binary())) if values.null_count else values
 
 
 def _check_shredded(group: FileColumn, where: ColumnLocation) -> None:
-    """Refuse before any row is read what ``_encode`` cannot put together."""
+    """Refuse, before any row is read, a group that ``_encode`` cannot reassemble."""
     if not group.children:
-        raise _unsupported(f"a part of it is {group.data_type}, not a group of value and typed_value", where)
+        raise _unsupported(f"a part of it has type {group.data_type}, not a group of value and typed_value", where)
     for child in group.children:
         if child.name in ("metadata", "value"):
             leaf(child.data_type, pa.binary(), where.child(child.name))
@@ -76,7 +75,7 @@ def _check_shredded(group: FileColumn, where: ColumnLocation) -> None:
         elif is_list_like(child.data_type):
             _check_shredded(child.children[0], where.child("element"))
         elif primitive_encoder(child.data_type) is None:
-            raise _unsupported(f"a part of it is {child.data_type}", where)
+            raise _unsupported(f"a part of it has type {child.data_type}", where)
 
 
 def _unsupported(problem: str, where: ColumnLocation) -> UnsupportedFeatureError:
@@ -114,7 +113,7 @@ def _rebuilt(array: pa.Array, where: ColumnLocation) -> pa.Array:
             if raw not in known:
                 known[raw] = metadata_keys(raw)
             keys.append(known[raw])
-        # a value that is not there where one has to be is the variant null
+        # a missing value in a present variant is the variant null
         values = [NULL if v is None else v for v in _encode(dense, keys)]
     except ValueError as e:
         raise _damaged(e, where) from None
@@ -144,12 +143,12 @@ def _encode(group: pa.Array, keys: Sequence[Keys]) -> Encoded:
         return _objects(typed, plain, keys)
     shredded = _arrays(typed, keys) if is_list_like(typed.type) else _primitives(typed)
     if any(v is not None and w is not None for v, w in zip(plain, shredded, strict=True)):
-        raise ValueError("a value that is no object is stored both shredded and not")
+        raise ValueError("a value that is not an object is stored both shredded and not")
     return [v if w is None else w for v, w in zip(plain, shredded, strict=True)]
 
 
 def _objects(typed: pa.Array, plain: Encoded, keys: Sequence[Keys]) -> Encoded:
-    """Objects of their shredded fields, and of those that were left in ``plain``."""
+    """Objects from their shredded fields, and from the remaining fields in ``plain``."""
     names = [f.name for f in typed.type]
     fields = [_encode(typed.field(i), keys) for i in range(len(names))]
     out: Encoded = []
@@ -194,7 +193,7 @@ def _arrays(typed: pa.Array, keys: Sequence[Keys]) -> Encoded:
 def _primitives(typed: pa.Array) -> Encoded:
     found = primitive_encoder(typed.type)
     if found is None:
-        raise ValueError(f"a part of it is {typed.type}")
+        raise ValueError(f"a part of it has type {typed.type}")
     encode, storage = found
     values = typed if storage is None else typed.view(storage)
     return [None if v is None else encode(v) for v in values.to_pylist()]

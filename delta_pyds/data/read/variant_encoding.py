@@ -1,7 +1,6 @@
-"""The binary form of variant values: written part by part, objects taken apart.
+"""The binary form of variant values: encoding of values, decoding of objects.
 
-Raises: ``ValueError`` with the reason wherever bytes are not what they claim to be.
-
+Raises: ``ValueError`` with the reason for invalid bytes.
 Specification: Parquet "Variant Binary Encoding".
 """
 
@@ -24,9 +23,9 @@ Encoder = Callable[[Any], bytes]
 
 
 def primitive_encoder(data_type: pa.DataType) -> tuple[Encoder, pa.DataType | None] | None:
-    """How to encode one Python value of an Arrow type, and the type through which to get it (None: its own).
+    """The encoder for Python values of an Arrow type, and the type to view the array as first (None: its own).
 
-    None for a type that variants do not have.
+    None for a type that variants do not support.
     """
     fixed: dict[pa.DataType, tuple[str, int, pa.DataType | None]] = {
         pa.int8(): ("<Bb", 3, None),
@@ -96,7 +95,7 @@ def _decimal_encoder(precision: int, scale: int) -> Encoder:
 
 
 def encode_object(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    """An object of (key id, encoded value), which have to come in the order of the names."""
+    """Encode an object from (key id, encoded value) pairs, which must be sorted by key name."""
     ends = _offsets(value for _, value in fields)
     id_width, offset_width = _width(max((key for key, _ in fields), default=0)), _width(ends[-1])
     large = len(fields) > 255
@@ -113,7 +112,7 @@ def encode_object(fields: Sequence[tuple[int, bytes]]) -> bytes:
 
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Encode an array of encoded values."""
     ends = _offsets(elements)
     offset_width = _width(ends[-1])
     large = len(elements) > 255
@@ -125,7 +124,7 @@ def encode_array(elements: Sequence[bytes]) -> bytes:
 def object_parts(data: bytes) -> dict[int, bytes]:
     """The fields of an encoded object: key id to encoded value."""
     if not data or data[0] & 3 != _OBJECT:
-        raise ValueError("a value that is no object is stored both shredded and not")
+        raise ValueError("a value that is not an object is stored both shredded and not")
     info = data[0] >> 2
     offset_width, id_width, large = (info & 3) + 1, (info >> 2 & 3) + 1, info >> 4 & 1
     ids_at = 5 if large else 2
@@ -138,7 +137,7 @@ def object_parts(data: bytes) -> dict[int, bytes]:
     starts = _unpacked(data[offsets_at:values_at], offset_width)
     if values_at + max(starts) > len(data):
         raise ValueError("an object ends in the middle of its values")
-    # values lie in any order: each one ends where the next one in the bytes starts
+    # values may be in any order: each one ends at the next start
     ends = dict(pairwise(sorted(set(starts))))
     parts = {}
     for key, start in zip(ids, starts[:count], strict=True):
@@ -149,7 +148,7 @@ def object_parts(data: bytes) -> dict[int, bytes]:
 
 
 def metadata_keys(metadata: bytes) -> dict[str, int]:
-    """The dictionary of a variant's metadata: name to id."""
+    """The dictionary of a variant's metadata: from name to id."""
     if not metadata or metadata[0] & 0xF != 1:
         raise ValueError("the metadata is not of version 1")
     width = (metadata[0] >> 6) + 1

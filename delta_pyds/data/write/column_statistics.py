@@ -1,4 +1,4 @@
-"""Statistics of columns of a file that is there already: what its writer would have gathered.
+"""Statistics of columns of an existing file: the same that its writer would gather.
 
 Protocol: "Per-file Statistics".
 """
@@ -19,15 +19,15 @@ from delta_pyds.tasks.write_state import WriteState
 
 
 def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> str:
-    """The JSON of the statistics that a file of these rows would have. ``batches``: of the state's schema.
+    """The JSON of the statistics that a file with these rows would have. ``batches``: of the state's schema.
 
-    The rows are encoded, for most bounds come from a footer, and the bytes are thrown away.
+    The rows are encoded, because most bounds come from a footer; the encoded bytes are dropped.
     """
     schema = FileSchema(state)
     collector = StatisticsCollector(StatisticsPlan(state, schema))
     footers: list[Any] = []
     writer = pq.ParquetWriter(
-        _Nowhere(),
+        _DiscardingOutput(),
         schema.arrow,
         compression="none",
         use_dictionary=False,
@@ -45,8 +45,8 @@ def column_statistics(state: WriteState, batches: Iterable[pa.RecordBatch]) -> s
     return collector.json(footers[0])
 
 
-class _Nowhere(CountedOutput):
-    """A file that keeps nothing."""
+class _DiscardingOutput(CountedOutput):
+    """A file that drops what is written."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())

@@ -1,8 +1,7 @@
-"""The rules that every row of a table keeps: NOT NULL, CHECK constraints, invariants, generated columns.
+"""The conditions on rows of a table: NOT NULL, CHECK constraints, invariants, generated columns.
 
-Invariant: a batch that passes may be written; one that does not stops the
-write. Works on any batch in the table's shape, whatever made it.
-
+Invariant: a batch that passes may be written; one that fails stops the write. Works on any batch with the table's
+columns.
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns".
 """
 
@@ -16,14 +15,15 @@ import pyarrow.compute as pc
 from delta_pyds.columnar.rows import batch_resolver
 from delta_pyds.data.write.derived_columns import evaluate_named, of_type
 from delta_pyds.data.write.not_null import NotNull
-from delta_pyds.data.write.row_values import row_values
 from delta_pyds.data.write.task_session import TaskSession, meaning
 from delta_pyds.errors import ConstraintViolationError, DeltaError
 from delta_pyds.expr.nodes import Expr, references
+from delta_pyds.protocol.temporal import show_date, show_timestamp
 from delta_pyds.redaction import shown
 from delta_pyds.tasks.changed_rows import CHECK_PREFIX
 from delta_pyds.tasks.write_state import Check, ColumnSource, SessionExpression, SparkExpression, WriteState
 
+_MAX_LENGTH = 200
 _WORDS = {
     "check": "the CHECK constraint",
     "invariant": "the invariant of column",
@@ -33,9 +33,9 @@ _WORDS = {
 
 
 class Constraints:
-    """All that rows of ``state``'s table have to keep, as the session understands it.
+    """All conditions on rows of ``state``'s table, bound for the session.
 
-    Raises: ExpressionError for an expression that has no meaning in the session.
+    Raises: ExpressionError for an expression that cannot be evaluated in the session.
     """
 
     def __init__(self, state: WriteState, session: TaskSession) -> None:
@@ -54,16 +54,18 @@ class Constraints:
         ]
 
     def check(self, batch: pa.RecordBatch, incoming: pa.RecordBatch | None = None) -> None:
-        """Check the rows of a batch that has the table's logical columns.
+        """Check the rows of a batch with the table's logical columns.
 
-        ``incoming``: the same rows as they came, with the columns that a Spark session has added, where these are not
-        in ``batch``. Generated columns are compared with their expression where ``WriteState.columns`` says that the
-        rows brought them.
+        Incoming values of generated columns, as marked in ``WriteState.columns``, are compared with their expressions.
 
-        Raises: ConstraintViolationError naming the rule and the first row that breaks it:
-            DELTA_NOT_NULL_CONSTRAINT_VIOLATED, DELTA_VIOLATE_CONSTRAINT_WITH_VALUES,
-            DELTA_REPLACE_WHERE_MISMATCH. ExpressionError when a rule cannot be computed for a row. DeltaError where
-            the rows lack what Spark should have computed.
+        Args:
+            incoming: the same rows as they came, with the columns that a Spark session has added, if ``batch`` lacks
+                these.
+        Raises:
+            ConstraintViolationError: names the condition and the first row that violates it:
+                DELTA_NOT_NULL_CONSTRAINT_VIOLATED, DELTA_VIOLATE_CONSTRAINT_WITH_VALUES, DELTA_REPLACE_WHERE_MISMATCH.
+            ExpressionError: a condition cannot be computed for a row.
+            DeltaError: the rows lack a column that Spark should have computed.
         """
         self._not_null.check(batch)
         if batch.num_rows:
@@ -93,7 +95,7 @@ class _RowCheck:
 
 
 class _SparkCheck:
-    """A rule that a Spark session has evaluated: the rows bring whether they pass, in a column."""
+    """A condition that a Spark session has evaluated: a column of the rows says whether they pass."""
 
     def __init__(self, check: Check, column: str, table: str) -> None:
         self._check = check
@@ -101,33 +103,33 @@ class _SparkCheck:
         self._table = table
 
     def check(self, batch: pa.RecordBatch, incoming: pa.RecordBatch) -> None:
-        # a column of the user's rows may have the same name; what was computed stands behind them
-        places = incoming.schema.get_all_field_indices(self._column)
-        if not places:
+        # an incoming column may have the same name; computed columns come last
+        positions = incoming.schema.get_all_field_indices(self._column)
+        if not positions:
             raise DeltaError(
-                f"the rows for {self._table} came without what Spark computes of {_name(self._check)}: nothing can be "
-                "written."
+                f"the rows for {self._table} lack the column that Spark computes for {_name(self._check)}: nothing can "
+                "be written."
             )
-        at = first_failure(incoming.column(max(places)))
+        at = first_failure(incoming.column(max(positions)))
         if at is not None:
             raise broken(self._check, self._table, batch, at, shown_columns(self._check))
 
 
 class _GeneratedCheck:
-    """``column <=> expression`` of a generated column that the rows brought."""
+    """``column <=> expression`` for incoming values of a generated column."""
 
     def __init__(self, source: ColumnSource, session: TaskSession, table: str) -> None:
         assert source.expression is not None
         self._field = source.field
         self._expression = source.expression
         self._table = table
-        self._what = f"the generated column '{source.field.name}' of table {table}"
-        self._tree = meaning(source.expression, session, self._what)
+        self._named = f"the generated column '{source.field.name}' of table {table}"
+        self._tree = meaning(source.expression, session, self._named)
 
     def check(self, batch: pa.RecordBatch) -> None:
         name = self._field.name
         given = batch_resolver(batch)((name,))
-        values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._what)
+        values = evaluate_named(self._tree, self._expression, batch, batch.num_rows, self._named)
         at = first_failure(same_values(given, of_type(values, self._field, self._expression)))
         if at is not None:
             rule = Check("generated", name, self._expression)
@@ -137,11 +139,11 @@ class _GeneratedCheck:
 def broken(
     check: Check, table: str, batch: pa.RecordBatch, at: int, columns: Iterable[tuple[str, ...]]
 ) -> ConstraintViolationError:
-    """The error for the row ``at`` of a batch, which breaks the rule. ``columns``: those to show of it."""
-    sql, values = shown(check.expression.sql), row_values(batch, at, columns)
+    """The error for the row ``at`` of a batch, which violates the condition. ``columns``: the ones to show."""
+    sql, values = shown(check.expression.sql), _row_values(batch, at, columns)
     if check.kind == "replace_where":
         return ConstraintViolationError(
-            f"a row to be written to {table} is not among those that replaceWhere replaces, {sql}:\n{values}"
+            f"a row to be written to {table} does not satisfy replaceWhere, {sql}:\n{values}"
             "\nWrite only rows for which it is true, or change it.",
             code="DELTA_REPLACE_WHERE_MISMATCH",
             multiline=True,
@@ -157,7 +159,7 @@ def broken(
 
 
 def shown_columns(check: Check) -> list[tuple[str, ...]]:
-    """The columns whose values the error shows, of a rule that a Spark session has evaluated."""
+    """The columns to show in the error, for a condition that a Spark session has evaluated."""
     if isinstance(check.expression, SessionExpression):
         return columns_of(check.expression.ansi)
     own = [check.name] if check.kind == "generated" else []
@@ -201,3 +203,33 @@ def same_values(left: pa.Array, right: pa.Array) -> pa.Array:
     if not equal.null_count:
         return equal
     return pc.if_else(equal.is_valid(), equal, pc.and_(left.is_null(), right.is_null()))
+
+
+# --- a row in a message
+
+
+def _row_values(batch: pa.RecordBatch, row: int, columns: Iterable[tuple[str, ...]]) -> str:
+    """The values of a row for a message: a line `` - column : value`` for each column or field; timestamps in UTC."""
+    resolve = batch_resolver(batch.slice(row, 1))
+    lines = {".".join(path): _show_value(resolve(path)[0]) for path in columns}
+    return "\n".join(f" - {shown(name)} : {shown(value)}" for name, value in lines.items())
+
+
+def _show_value(value: pa.Scalar) -> str:
+    if not value.is_valid:
+        return "null"
+    kind = value.type
+    if pa.types.is_timestamp(kind):
+        # Python's datetime ends at the year 9999
+        return show_timestamp(value.value) + ("Z" if kind.tz else "")
+    if pa.types.is_date32(kind):
+        return show_date(value.value)
+    if pa.types.is_boolean(kind):
+        return "true" if value.as_py() else "false"
+    if pa.types.is_binary(kind):
+        text = f"X'{value.as_buffer().to_pybytes().hex().upper()}'"
+    elif pa.types.is_string(kind):
+        text = value.as_buffer().to_pybytes().decode("utf-8", "replace")
+    else:
+        text = str(value.as_py()) if not pa.types.is_nested(kind) else str(value)
+    return text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + f"... ({len(text)} characters)"

@@ -21,7 +21,7 @@ from delta_pyds.storage.base import Storage
 
 _FORMAT_VERSION = b"\x01"
 _WORD = struct.Struct(">I")
-# what one file holds: many small files would each cost a request, of a large one every reader reads a part
+# the size of one file: each small file costs a request, while readers read only a part of a large file
 FILE_BYTES = 2 << 20
 
 
@@ -35,11 +35,13 @@ def write_deletion_vectors(
 ) -> list[DeletionVectorDescriptor]:
     """Write bitmaps of row positions, in the portable format, into new files of about ``file_bytes``.
 
-    A file is complete, and lasts, before a descriptor of it leaves here; without a commit
-    that names it, it is an orphan. No bitmap may be empty. After an error none of the files stays, as far as the
-    storage lets them be deleted.
+    A file is complete and durable before a descriptor of it is returned. Until a commit names it, it is an orphan.
+    After an error all files are deleted, as far as the storage allows.
 
-    Returns: a descriptor for each bitmap, in order. Raises: StorageError.
+    Args:
+        bitmaps: none of them empty.
+    Returns: a descriptor for each bitmap, in order.
+    Raises: StorageError.
     Protocol: "Deletion Vector File Storage Format".
     """
     descriptors: list[DeletionVectorDescriptor] = []
@@ -87,13 +89,13 @@ def write_deletion_vectors(
 
 
 def _name(random_prefix_length: int | None) -> str:
-    """How descriptors name a new file."""
+    """The name of a new file in descriptors."""
     prefix = "".join(random.choices(string.ascii_letters + string.digits, k=random_prefix_length or 0))
     return prefix + z85_encode(uuid.uuid4().bytes)
 
 
 def _descriptors(name: str, bitmaps: Sequence[tuple[bytes, int]]) -> Iterator[DeletionVectorDescriptor]:
-    """``bitmaps``: serialized, and how many rows each names."""
+    """``bitmaps``: serialized, with their numbers of rows."""
     offset = len(_FORMAT_VERSION)
     for data, cardinality in bitmaps:
         yield DeletionVectorDescriptor("u", name, len(data), cardinality, offset)

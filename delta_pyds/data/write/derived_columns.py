@@ -1,8 +1,7 @@
 """Columns that the incoming rows lack: defaults, generated columns, identity values.
 
-Invariant: a task that runs twice over the same rows makes the same values,
-and no two tasks of one write, however many, make the same identity value.
-
+Invariant: a task that runs twice over the same rows computes the same values. No two tasks of one write assign the same
+identity value.
 Protocol: "Default Columns", "Generated Columns", "Identity Columns".
 """
 
@@ -41,17 +40,17 @@ def default_column(source: ColumnSource, session: TaskSession, table: str) -> Co
 
 
 def computed_column(
-    source: ColumnSource, session: TaskSession, table: str, what: str = "the generated column"
+    source: ColumnSource, session: TaskSession, table: str, owner: str = "the generated column"
 ) -> Compute:
-    """What computes the column: of the table's other columns and a number of rows, its values.
+    """A function that computes the column's values from the table's other columns and the number of rows.
 
-    Raises: ExpressionError where the session gives the expression no meaning.
-        The computation raises what the expression raises (overflow, a failed cast), naming the column.
+    Raises: ExpressionError if the expression cannot be evaluated in the session. The function raises the errors of the
+        expression (overflow, a failed cast), with the column's name.
     """
     expression, field = source.expression, source.field
     if expression is None:
         raise ValueError(f"the column {field.name} has source {source.source} and no expression")
-    name = f"{what} '{field.name}' of table {table}"
+    name = f"{owner} '{field.name}' of table {table}"
     tree = meaning(expression, session, name)
 
     def compute(columns: Resolver, num_rows: int) -> pa.Array:
@@ -61,27 +60,27 @@ def computed_column(
 
 
 def evaluate_named(
-    tree: Expr, expression: SessionExpression, columns: Resolver | pa.RecordBatch, num_rows: int, what: str
+    tree: Expr, expression: SessionExpression, columns: Resolver | pa.RecordBatch, num_rows: int, owner: str
 ) -> pa.Array:
-    """Evaluate, and say whose expression it was if that fails."""
+    """Evaluate an expression; its errors name the column or constraint."""
     try:
         return evaluate(tree, columns, num_rows)
     except DeltaError as e:
         raise ExpressionError(
-            f"{what}, {expression.sql}, cannot be computed for a row: {e.message}", code=e.code, **e.parameters
+            f"{owner}, {expression.sql}, cannot be computed for a row: {e.message}", code=e.code, **e.parameters
         ) from None
     except pa.ArrowInvalid as e:
-        raise ExpressionError(f"{what}, {expression.sql}, cannot be computed for a row: {e}") from e
+        raise ExpressionError(f"{owner}, {expression.sql}, cannot be computed for a row: {e}") from e
 
 
 def of_type(values: pa.Array, field: StructField, expression: SessionExpression) -> pa.Array:
-    """The values, if they are of the column's type; nulls without a type become it."""
+    """The values, checked to have the column's type; nulls without a type get it."""
     wanted = arrow_type(field.data_type)
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), wanted)
     if not fits(values.type, wanted):
         raise ExpressionError(
-            f"the expression of column '{field.name}', {expression.sql}, gives {values.type}, and the column is "
+            f"the expression of column '{field.name}', {expression.sql}, gives {values.type}, but the column has type "
             f"{display(field.data_type).upper()}.",
             code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
             column=field.name,
@@ -90,16 +89,15 @@ def of_type(values: pa.Array, field: StructField, expression: SessionExpression)
 
 
 def szudzik_pair(x: int, y: int) -> int:
-    """A number for each pair of numbers from 0, different for each; small for small ones."""
+    """A distinct number for each pair of non-negative numbers; small for small ones."""
     return x * x + x + y if x >= y else y * y + x
 
 
 class IdentityValues:
     """Numbers the rows of one task.
 
-    Row k of task p gets, with b = k // 1024, the number
-    ``pair(p, b) * 1024 + k % 1024``: tasks do not know of each other, nor how
-    many there are, and still never meet. A single small task numbers densely.
+    Row k of task p gets, with b = k // 1024, the number ``pair(p, b) * 1024 + k % 1024``. So tasks never assign the
+    same number, although no task knows the others, or how many there are. A single small task numbers without gaps.
     """
 
     def __init__(self, column: str, identity: IdentityColumn, partition_id: int, table: str = "") -> None:
@@ -113,7 +111,7 @@ class IdentityValues:
         self.mark: int | None = None
 
     def next(self, num_rows: int) -> pa.Array:
-        """Values for that many more rows.
+        """Values for the next ``num_rows`` rows.
 
         Raises: ExpressionError (ARITHMETIC_OVERFLOW) beyond 64 bits.
         """
@@ -139,7 +137,7 @@ class IdentityValues:
         furthest = last if self.mark is None else (max if self._step > 0 else min)(self.mark, last)
         self.mark = furthest
         if self._ramp is None:
-            # wraps around for huge steps, and comes back when the start is added: both ends are known to fit
+            # overflows for huge steps, and is correct again after adding the start, because both ends fit
             self._ramp = pc.multiply(pa.array(range(IDENTITY_BLOCK), pa.int64()), pa.scalar(self._step, pa.int64()))
         return pc.add(self._ramp.slice(0, length), pa.scalar(first, pa.int64()))
 
@@ -147,7 +145,7 @@ class IdentityValues:
 def first_identity_value(identity: IdentityColumn) -> int:
     """The first value of ``start + k * step`` beyond the high-water mark.
 
-    The mark itself need not be one of them: other writers store values that users gave.
+    The mark itself need not have that form: other writers store values that users gave.
     """
     if identity.high_water_mark is None:
         return identity.start

@@ -1,12 +1,10 @@
 """Turns incoming rows into rows of the table.
 
-Invariant: a batch that leaves here has exactly the table's logical columns,
-in the table's order and types, and keeps every rule of the table. Conversions
-are planned once per task; a column that fits is handed on as it is.
+Invariant: the returned batch has exactly the table's logical columns, in the table's order and types, and satisfies
+every constraint of the table. Conversions are planned once per task; a column with the right type is not copied.
 
-The order is the reference's: given, default and identity columns first, then
-generated ones (which never depend on each other), then empty texts of
-partition columns become null, and then rows are checked.
+The order is the reference's: incoming, default and identity columns first, then generated ones (which never depend on
+each other). Then empty strings in partition columns become null, and then rows are checked.
 """
 
 from __future__ import annotations
@@ -33,10 +31,10 @@ Step = Callable[[pa.RecordBatch], pa.Array]
 
 
 class Ingest:
-    """The incoming rows of one task, batch by batch, in the order that they come."""
+    """The incoming rows of one task, batch by batch, in order."""
 
     def __init__(self, state: WriteState, session: TaskSession) -> None:
-        """Raises: ExpressionError where the session gives an expression of the table no meaning."""
+        """Raises: ExpressionError if an expression of the table cannot be evaluated in the session."""
         self._state = state
         self._constraints = Constraints(state, session)
         self._positions = {source.field.name: i for i, source in enumerate(state.columns)}
@@ -69,15 +67,16 @@ class Ingest:
 
     @property
     def identity_marks(self) -> Mapping[str, int]:
-        """By column, the identity value furthest along that was given out so far."""
+        """For each identity column, the furthest value assigned so far."""
         columns = self._state.columns
         return {columns[i].field.name: v.mark for i, v in self._identities.items() if v.mark is not None}
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch as rows of the table: types of ``columnar.schema.arrow_schema``, whatever their nullability.
+        """The batch as rows of the table, with types of ``columnar.schema.arrow_schema`` up to nullability.
 
-        Raises: UserError (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_DUPLICATE_COLUMNS_FOUND) for columns that
-            cannot be the table's; ConstraintViolationError and ExpressionError for values and rows.
+        Raises:
+            UserError: a column does not fit the table (DELTA_FAILED_TO_MERGE_FIELDS, DELTA_DUPLICATE_COLUMNS_FOUND).
+            ConstraintViolationError, ExpressionError: a value or row is refused.
         """
         if self._incoming is None or not batch.schema.equals(self._incoming):
             self._plan(batch.schema)
@@ -90,7 +89,7 @@ class Ingest:
             array = arrays[self._positions[path[0]]]
             if array is None:
                 raise ColumnNotFoundError(
-                    f"the generated column '{path[0]}' cannot be used to generate others.", column=path[0]
+                    f"the generated column '{path[0]}' cannot be used by another generated column.", column=path[0]
                 )
             return struct_field(array, path[1:])
 
@@ -111,17 +110,17 @@ class Ingest:
         self._lengths = {}
         for i, source in enumerate(columns):
             if source.input is None:
-                data_type, step = arrow_type(source.field.data_type), self._made(i)
+                data_type, step = arrow_type(source.field.data_type), self._step_for(i)
             else:
-                data_type, step = _given(source, source.input, incoming, names, self._state.table_root)
+                data_type, step = _incoming_column(source, source.input, incoming, names, self._state.table_root)
             types.append(data_type)
             self._lengths[i] = plan_text_lengths(source.field, data_type, self._state.table_root)
             if step is not None:
                 self._steps.append((i, self._with_lengths(i, step)))
         self._schema = pa.schema([pa.field(s.field.name, t) for s, t in zip(columns, types, strict=True)])
 
-    def _made(self, i: int) -> Step | None:
-        """How to make a column that the rows do not bring; None for those that are computed of others."""
+    def _step_for(self, i: int) -> Step | None:
+        """The step for a column that the rows lack; None for a column computed from others."""
         if i in self._constants:
             constant = self._constants[i]
             return lambda batch: constant.array(batch.num_rows)
@@ -138,15 +137,15 @@ class Ingest:
         return array if limit is None else limit(array)
 
 
-def _given(
+def _incoming_column(
     source: ColumnSource, position: int, incoming: pa.Schema, names: Sequence[str], table: str
 ) -> tuple[pa.DataType, Step]:
-    """``names``: of the incoming columns, which Arrow makes anew for whoever asks."""
+    """``names``: of the incoming columns; passed because Arrow builds the list on every access."""
     name = source.field.name
     if position >= len(names) or names[position].lower() != name.lower():
         raise UserError(
-            f"the column '{name}' of table {table} was planned to be number {position + 1} of the incoming rows, whose "
-            f"columns are {', '.join(names) or 'none'}: the rows do not have the schema that Spark announced.",
+            f"the column '{name}' of table {table} was planned to be number {position + 1} of the incoming rows, but "
+            f"their columns are {', '.join(names) or 'none'}: the rows do not have the schema that Spark announced.",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             column=name,
         )
@@ -158,7 +157,7 @@ def _given(
 
 
 def _without_empty(texts: pa.Array) -> pa.Array:
-    """The log cannot tell an empty text, or no bytes, of a partition from null, so there are none."""
+    """Null for empty strings and bytes, because the log does not distinguish them in partition values."""
     empty = pc.equal(pc.binary_length(texts), 0)
     if not pc.any(empty).as_py():
         return texts

@@ -1,7 +1,7 @@
 """The layout of a write: partitions, their directories, and the paths of files in the log.
 
-Invariant: rows of one file have the same partition values, as strings of the
-log; the path in the log, percent-decoded once, is where the file is.
+Invariant: rows of one file have the same partition values, as strings of the log. The path in the log, percent-decoded
+once, is the path of the file.
 
 Protocol: "Partition Value Serialization", "Add File and Remove File".
 """
@@ -27,22 +27,22 @@ PartitionKey = tuple[str | None, ...]
 
 CHANGE_DATA_DIRECTORY = "_change_data"
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
-# what Hive and Spark escape; the characters that Windows forbids besides are left alone
+# the characters that Hive and Spark escape, without those that they escape only on Windows
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
-# of one name in a directory, on every file system in use
+# the maximum of one name in a directory, on every common file system
 _MAX_NAME_BYTES = 255
 _ALPHANUMERIC = string.ascii_letters + string.digits
 
 
 def escape_path_name(text: str) -> str:
-    """A column's name or value as a part of a directory's name, as Hive and Spark write it."""
+    """A column's name or value as part of a directory name, escaped as in Hive and Spark."""
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
-    """``a=1/b=x``, escaped. A name that file systems would refuse for its length is cut, and a digest tells such apart.
+    """``a=1/b=x``, escaped. A name that is too long for file systems is truncated, with a digest to keep it unique.
 
-    No reader may take partition values from it: the log has them.
+    Readers must not take partition values from it: they are in the log.
     """
     parts = []
     for name, value in zip(names, key, strict=True):
@@ -56,9 +56,10 @@ def partition_directory(names: Sequence[str], key: PartitionKey) -> str:
 
 
 class Layout:
-    """How one write places its rows and names the directories.
+    """The grouping of a write's rows into partitions, and the names of the directories.
 
-    ``columns``: the partition columns, in the table's order of them; ``positions``: of these among the table's columns.
+    ``columns``: the partition columns, in the table's order of them; ``positions``: their positions among the table's
+    columns.
     """
 
     def __init__(self, state: WriteState) -> None:
@@ -74,7 +75,7 @@ class Layout:
         return dict(zip(self._names, key, strict=True))
 
     def directory(self, key: PartitionKey) -> str:
-        """Where the next file of the partition goes, below the table; empty for the table's own directory."""
+        """The directory of the partition's next file, relative to the table's root; empty for the root itself."""
         if self._random is not None:
             return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(self._random))
         directory = partition_directory(self._names, key)
@@ -83,9 +84,9 @@ class Layout:
         return f"{CHANGE_DATA_DIRECTORY}/{directory}" if directory else CHANGE_DATA_DIRECTORY
 
     def split(self, columns: Sequence[pa.Array], rows: pa.RecordBatch) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
-        """Group rows by partition, in their order; each partition comes once.
+        """Group rows by partition, keeping their order; each partition is yielded once.
 
-        ``columns``: the partition columns of the rows, which may lack them.
+        ``columns``: the partition columns of the rows, which may not be in ``rows``.
         """
         keys, codes = self._keys(columns, rows.num_rows)
         if len(keys) == 1:
@@ -102,7 +103,7 @@ class Layout:
             start = end
 
     def _keys(self, columns: Sequence[pa.Array], num_rows: int) -> tuple[list[PartitionKey], pa.Array]:
-        """The distinct partitions, and for each row which of them it is in."""
+        """The distinct partitions, and the index of each row's partition."""
         keys: list[PartitionKey] = [()]
         codes = pa.nulls(num_rows, pa.int32()).fill_null(0)
         for field, column in zip(self.columns, columns, strict=True):
@@ -115,27 +116,27 @@ class Layout:
 
 
 def _texts(column: pa.Array, field: StructField) -> tuple[list[str | None], pa.Array]:
-    """The distinct values as the log writes them, each text once, and for each row which of them it has."""
+    """The distinct partition value strings, and the index of each row's string."""
     encoded = column.dictionary_encode(null_encoding="encode")
     texts = [format_partition_value(v, field.data_type) for v in _plain(encoded.dictionary)]
-    places: dict[str | None, int] = {}
+    positions: dict[str | None, int] = {}
     for text in texts:
-        places.setdefault(text, len(places))
-    if len(places) == len(texts):
+        positions.setdefault(text, len(positions))
+    if len(positions) == len(texts):
         return texts, encoded.indices
     # null and the empty string are one partition
-    place = pa.array([places[text] for text in texts], pa.int32())
-    return list(places), place.take(encoded.indices)
+    position = pa.array([positions[text] for text in texts], pa.int32())
+    return list(positions), position.take(encoded.indices)
 
 
 def _plain(values: pa.Array) -> list[Any]:
-    """Python values as ``format_partition_value`` takes them: days, microseconds, the rest as it is."""
+    """Python values for ``format_partition_value``: days, microseconds, other values as they are."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
     elif pa.types.is_string(values.type):
-        # decoded where it is refused with a sentence: texts of Spark need not be UTF-8
+        # text from Spark may not be UTF-8; format_partition_value decodes it and has a clear error
         values = values.cast(pa.binary())
     plain: list[Any] = values.to_pylist()
     return plain

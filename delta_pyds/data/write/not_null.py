@@ -1,6 +1,6 @@
 """NOT NULL of columns, of fields in structs, and of elements and values.
 
-A field below a null struct, or below a list or map that is null, is no row's value and may be anything.
+A field inside a null struct, list or map is not a value of the row, and is not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Inspect = Callable[[pa.Array], None]
 
 
 class NotNull:
-    """What of a table may not be null. Columns without any such part cost nothing."""
+    """The NOT NULL parts of a table's columns. Columns without such parts cost nothing."""
 
     def __init__(self, schema: StructType, table: str) -> None:
         self._table = table
@@ -39,7 +39,7 @@ class NotNull:
         def inspect(array: pa.Array) -> None:
             if array.null_count:
                 raise ConstraintViolationError(
-                    f"the column '{column}' of table {self._table} is NOT NULL, and a row to be written has a null "
+                    f"the column '{column}' of table {self._table} is NOT NULL, but a row to be written has a null "
                     "in it.",
                     code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
                     table=self._table,
@@ -69,7 +69,7 @@ class NotNull:
 
 def _fields(array: pa.Array, wanted: list[tuple[str, Inspect]]) -> None:
     if array.null_count:
-        # what is below a null struct does not count
+        # values inside a null struct do not count
         array = array.drop_null()
     for name, inspect in wanted:
         inspect(array.field(name))

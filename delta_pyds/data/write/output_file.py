@@ -1,7 +1,6 @@
 """One Parquet file that is being written.
 
-Invariant: each call of ``write`` is one row group, and the file counts for
-nothing before ``close`` has returned.
+Invariant: each call of ``write`` is one row group. The file is incomplete until ``close`` has returned.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from delta_pyds.data.write.statistics import StatisticsCollector, StatisticsPlan
 from delta_pyds.errors import OptionError, StorageError
 from delta_pyds.storage.base import Storage
 
-# by lower-case option: pyarrow's name, and what Spark puts into the name of a file
+# by lower-case option: pyarrow's name, and Spark's part of the file name
 _CODECS = {
     "snappy": ("snappy", ".snappy"),
     "zstd": ("zstd", ".zstd"),
@@ -34,38 +33,38 @@ _CODECS = {
     "none": ("none", ""),
 }
 
-# enough to see whether values repeat, few enough to cost nothing
+# enough rows to see whether values repeat, at no noticeable cost
 _SAMPLE_ROWS = 16_384
-# with 16,384 rows that is a column of some 35,000 values: as many as a dictionary page holds of short strings
+# of 16,384 rows this is a column with some 35,000 distinct values: as many short strings fit into a dictionary page
 _MOSTLY_DISTINCT = 0.8
 
 
 @dataclass(frozen=True)
 class Codec:
-    """``name``: for pyarrow. ``suffix``: what goes before ``.parquet``, with its dot."""
+    """``name``: for pyarrow. ``suffix``: the part of the file name before ``.parquet``, with its dot."""
 
     name: str
     suffix: str
 
 
 def codec(option: str) -> Codec:
-    """The codec that the option ``compression`` names.
+    """The codec of the option ``compression``.
 
-    Raises: OptionError for an unknown one.
+    Raises: OptionError for an unknown codec.
     """
     known = _CODECS.get(option.strip().lower())
     if known is None:
         raise OptionError(
-            f"the compression '{option}' is not known: use one of {', '.join(sorted(_CODECS))}.",
+            f"the compression '{option}' is not supported: use one of {', '.join(sorted(_CODECS))}.",
             compression=option,
         )
     return Codec(*known)
 
 
 def dictionary_columns(columns: Sequence[FileColumn], sample: pa.Table) -> list[str]:
-    """The Parquet paths of the leaves to encode by dictionary: all but plain columns whose values hardly repeat.
+    """The Parquet paths of the leaves to encode with a dictionary: all but flat columns with mostly distinct values.
 
-    A dictionary that is given up half way costs as much as all the rest of the encoding.
+    A dictionary that is abandoned half way costs as much as the rest of the encoding.
     """
     sample = sample.slice(0, _SAMPLE_ROWS)
     paths: list[str] = []
@@ -80,10 +79,10 @@ def dictionary_columns(columns: Sequence[FileColumn], sample: pa.Table) -> list[
 
 
 def bounded_columns(columns: Sequence[FileColumn]) -> list[str]:
-    """The Parquet paths of the leaves that the footer tells bounds and nulls of: all but floating ones.
+    """The Parquet paths of the leaves with bounds and null counts in the footer: all but floating point ones.
 
-    A footer's bounds leave NaN out, as Parquet wants it. To Spark NaN is the greatest value, and its reader, the
-    reference's too, rules row groups out by these bounds all the same: ``x > 5`` would lose the rows with NaN.
+    Bounds in footers exclude NaN, as Parquet requires. For Spark NaN is the greatest value, but its reader (and the
+    reference's) skips row groups by these bounds anyway: ``x > 5`` would lose the rows with NaN.
     """
     return [path for c in columns for path, leaf in _leaves(c, c.name) if not pt.is_floating(leaf.data_type)]
 
@@ -99,7 +98,7 @@ def _leaves(column: FileColumn, path: str) -> Iterator[tuple[str, FileColumn]]:
 
 
 class OutputFile:
-    """A file that row groups are added to. ``path``: full and literal."""
+    """A file to which row groups are added. ``path``: absolute, not percent-encoded."""
 
     def __init__(
         self,
@@ -125,9 +124,9 @@ class OutputFile:
                 # integers where they suffice, as Spark writes them
                 "store_decimal_as_integer": True,
                 "use_compliant_nested_type": True,
-                # it would repeat the schema in Arrow's terms, which no reader of tables needs
+                # it would repeat the schema in Arrow's terms, which readers of Delta tables do not need
                 "store_schema": False,
-                # damage would otherwise be decoded as other values
+                # without checksums, damaged pages could be decoded as other values
                 "write_page_checksum": True,
                 "metadata_collector": self._footers,
             }
@@ -135,12 +134,12 @@ class OutputFile:
 
     @property
     def stream(self) -> BinaryIO:
-        """What the storage gave to write to."""
+        """The stream that the storage opened."""
         return self._stream.stream
 
     @property
     def size_bytes(self) -> int:
-        """Written so far; all of the file once it is closed."""
+        """The bytes written so far; the size of the file once it is closed."""
         return self._stream.written
 
     def write(self, rows: pa.Table) -> None:
@@ -153,7 +152,7 @@ class OutputFile:
     def close(self) -> tuple[int, str]:
         """Finish the file. Returns: its modification time in ms, and its statistics as JSON.
 
-        Raises: StorageError when the storage does not have it as it was written.
+        Raises: StorageError if the stored file does not have the written size.
         """
         with self._naming("written"):
             self._writer.close()
@@ -168,7 +167,7 @@ class OutputFile:
         return found.modification_time_ms, self._statistics.json(self._footers[0])
 
     def abandon(self) -> None:
-        """Let go of the file, whatever state it is in; what is there of it stays."""
+        """Release the file in any state; what was written so far may remain."""
         for close in (self._stream.discard, self._writer.close, self._stream.close):
             with contextlib.suppress(Exception):
                 close()
@@ -184,7 +183,7 @@ class OutputFile:
 
 
 class CountedOutput:
-    """What the Parquet writer takes for a file: it counts the bytes that pass."""
+    """The file object for the Parquet writer; it counts the bytes written."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -221,7 +220,7 @@ class CountedOutput:
         self.stream.close()
 
     def discard(self) -> None:
-        """Make no object of it, where it is to be one; what is written from now on is lost."""
+        """Abort the object, if the storage creates it only on close; later writes are dropped."""
         discard = getattr(self.stream, "discard", None)
         if discard is not None:
             self._discarded = True

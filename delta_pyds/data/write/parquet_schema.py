@@ -1,8 +1,8 @@
-"""The columns of the Parquet files that we write, out of the table's.
+"""The columns of the Parquet files that we write, from the table's columns.
 
-Invariant: a file holds physical names only, the ids that column mapping gives,
-and the types that the protocol lists; no value changes on the way there. What
-Parquet cannot hold is refused, or, for void columns, left out and read as null.
+Invariant: a file has only physical names, the ids of column mapping, and types that the protocol lists; conversion to
+file columns does not change values. Types that Parquet cannot store are refused; void columns are left out and read as
+null.
 
 Protocol: "Delta Data Type to Parquet Type Mappings", "Writer Requirements for
 Column Mapping", "Writer Requirements for IcebergCompatV2".
@@ -47,10 +47,10 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.tasks.write_state import WriteState
 
 _FIELD_ID = b"PARQUET:field_id"
-# the specification's name, and the one that the reference writes into the schema of a table
+# the specification's key, and the one that the reference writes into a table's schema
 _NESTED_IDS = (COLUMN_MAPPING_NESTED_IDS, "parquet.field.nested.ids")
 
-# Parquet's own order; the Arrow type that Spark wants has the other one
+# in Parquet's order; the Arrow type that Spark expects has the fields in the opposite order
 _VARIANT = pa.struct(
     [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
 )
@@ -58,7 +58,7 @@ _VARIANT = pa.struct(
 
 @dataclass(frozen=True)
 class FileField:
-    """A column of the files. ``position``: among the table's columns. ``column``: where its leaves are in a file."""
+    """A column of the files. ``position``: among the table's columns. ``column``: its leaves in a file."""
 
     field: StructField
     position: int
@@ -66,10 +66,10 @@ class FileField:
 
 
 def mapped_schema(state: WriteState) -> StructType:
-    """The table's schema, whose fields' physical names and ids are those that files and the log are to have.
+    """The table's schema, with the physical names and ids to use in files and in the log.
 
-    Without column mapping that is the plain names, whatever a schema that came
-    from another table may still say. Protocol: "Reader Requirements for Column Mapping".
+    Without column mapping names are physical names; a schema copied from another table may have stray ids and names.
+    Protocol: "Reader Requirements for Column Mapping".
     """
     if state.column_mapping_mode != "none":
         return state.schema
@@ -84,27 +84,28 @@ def mapped_schema(state: WriteState) -> StructType:
 class FileSchema:
     """The schema of all files of one write.
 
-    ``arrow``: what the Parquet writer is given. ``fields``: in the order of the
-    file: data columns, then the partition columns where files hold them.
-
-    Raises: UserError for a table without a data column (DELTA_NON_PARTITION_COLUMN_ABSENT), or with a void where
-        Parquet cannot leave it out.
+    Attributes:
+        arrow: the schema for the Parquet writer.
+        fields: in the order of the file: data columns, then the partition columns if files have them.
+    Raises:
+        UserError: the table has no data column (DELTA_NON_PARTITION_COLUMN_ABSENT), or a nested void that Parquet
+            cannot leave out.
     """
 
     def __init__(self, state: WriteState) -> None:
         self._naming = _Naming(state.column_mapping_mode != "none", state.nested_field_ids)
         partitions = set(state.partition_columns)
-        places = [(i, f) for i, f in enumerate(mapped_schema(state)) if f.data_type != VOID]
-        data = [(i, f) for i, f in places if f.name not in partitions]
+        positions = [(i, f) for i, f in enumerate(mapped_schema(state)) if f.data_type != VOID]
+        data = [(i, f) for i, f in positions if f.name not in partitions]
         if not data:
             raise UserError(
-                f"the table {state.table_root} has no column that its files could hold: every column is void or one "
-                "that it is partitioned by. Add a column of another type.",
+                f"the table {state.table_root} has no column that its files could store: every column is void or a "
+                "partition column. Add a column of another type.",
                 code="DELTA_NON_PARTITION_COLUMN_ABSENT",
                 table=state.table_root,
             )
         if state.partition_columns_in_files:
-            data += [(i, f) for i, f in places if f.name in partitions]
+            data += [(i, f) for i, f in positions if f.name in partitions]
         self._arrow_fields = [self._naming.field(f, f.name, required=not f.nullable) for _, f in data]
         self.arrow = pa.schema(self._arrow_fields)
         self.fields = tuple(
@@ -114,21 +115,22 @@ class FileSchema:
         self._converts: dict[pa.Schema, list[MaybeConvert]] = {}
 
     def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The columns of the files out of a batch of the table's columns.
+        """The columns of the files, from a batch of the table's columns.
 
-        Raises: SchemaMismatchError for a batch that is not of the table's schema,
-            DeltaError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED) for a null where the table allows none.
+        Raises:
+            SchemaMismatchError: the batch does not have the table's schema.
+            DeltaError: a null in a NOT NULL column (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
         """
         converts = self._converts.get(batch.schema)
         if converts is None:
             converts = self._converts[batch.schema] = self._plan(batch.schema)
         arrays = []
-        for place, target, convert in zip(self.fields, self._arrow_fields, converts, strict=True):
-            array = batch.column(place.position)
+        for file_field, target, convert in zip(self.fields, self._arrow_fields, converts, strict=True):
+            array = batch.column(file_field.position)
             if convert is not None:
                 array = convert(array)
             if not target.nullable and array.null_count:
-                raise _Written("", place.field.name).null_found()
+                raise _Written("", file_field.field.name).null_found()
             arrays.append(array)
         return arrays
 
@@ -140,8 +142,8 @@ class FileSchema:
                 code="DELTA_METADATA_MISMATCH",
             )
         return [
-            _convert(place.field.data_type, given.field(place.position).type, target.type, _Written("", target.name))
-            for place, target in zip(self.fields, self._arrow_fields, strict=True)
+            _convert(f.field.data_type, given.field(f.position).type, target.type, _Written("", target.name))
+            for f, target in zip(self.fields, self._arrow_fields, strict=True)
         ]
 
 
@@ -153,8 +155,8 @@ class _Written(ColumnLocation):
 
     def mismatch(self, source: object, target: object) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"the column '{self.column}' has the type {target} in the table, but the rows to be written have it as "
-            f"{source}.",
+            f"the column '{self.column}' has the type {target} in the table, but the type {source} in the rows to be "
+            "written.",
             code="DELTA_METADATA_MISMATCH",
             column=self.column,
         )
@@ -184,7 +186,7 @@ class _Naming:
         return None if number is None else {_FIELD_ID: str(number).encode()}
 
     def _type(self, data_type: DataType, shown: str, required: bool, nested: _NestedIds) -> pa.DataType:
-        """``required``: whether a field right below may be: below a null it would have nothing to say."""
+        """``required``: whether fields directly inside may be required; not if a parent may be null."""
         if isinstance(data_type, StructType):
             fields = [f for f in data_type.fields if f.data_type != VOID]
             if not fields:
@@ -206,7 +208,7 @@ class _Naming:
 
 @dataclass(frozen=True)
 class _NestedIds:
-    """Ids of elements, keys and values, by their paths from the field that carries them."""
+    """Ids of elements, keys and values, by their paths from the field whose metadata has them."""
 
     ids: Mapping[str, Any]
     prefixes: tuple[str, ...]
@@ -226,7 +228,7 @@ class _NestedIds:
 
 def _void(shown: str, data_type: DataType) -> UserError:
     return UserError(
-        f"'{shown}' is of type {display(data_type)}, which Parquet files cannot hold: nothing but void is in it. "
+        f"'{shown}' is of type {display(data_type)}, which Parquet files cannot store, because it has only void. "
         "Give it another type.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         column=shown,
@@ -234,7 +236,7 @@ def _void(shown: str, data_type: DataType) -> UserError:
 
 
 def _convert(data_type: DataType, source: pa.DataType, target: pa.DataType, where: ColumnLocation) -> MaybeConvert:
-    """How to turn arrays of the table's type into the file's: the same values under other names."""
+    """A function that converts arrays of the table's type to the file's: the same values under other names."""
     if isinstance(data_type, StructType):
         if not pt.is_struct(source) or [f.name for f in source] != list(data_type.names):
             raise where.mismatch(source, arrow_type(data_type))
@@ -265,14 +267,14 @@ def _convert(data_type: DataType, source: pa.DataType, target: pa.DataType, wher
         if not pt.is_struct(source) or {f.name for f in source} != {"metadata", "value"}:
             raise where.mismatch(source, arrow_type(data_type))
         parts = [Child(source.get_field_index(f.name), None, where.child(f.name)) for f in target]
-        return _below_nulls_empty(struct_of(target, parts), target)
+        return _with_empty_parts(struct_of(target, parts), target)
     if source == target:
         return None
     return leaf(source, target, where)
 
 
-def _below_nulls_empty(rebuild: Convert, target: pa.DataType) -> Convert:
-    """A null variant with empty parts: Arrow holds nulls there, which its own writer refuses in required fields."""
+def _with_empty_parts(rebuild: Convert, target: pa.DataType) -> Convert:
+    """Null variants with empty parts: Arrow's writer refuses nulls in required fields, even inside a null struct."""
 
     def build(array: pa.Array) -> pa.Array:
         array = rebuild(array)

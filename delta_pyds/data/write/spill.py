@@ -1,7 +1,7 @@
 """Spilling of rows to the local disk until their partition is complete.
 
-Invariant: a spill's file is unlinked before its rows are used, so that a dead
-process leaves nothing behind but what it was just writing.
+Invariant: a spill's file is unlinked before its rows are used, so a killed process leaves at most the file that it was
+just writing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from delta_pyds.errors import StorageError
 
 
 class Spill:
-    """Batches in one file of the local disk, each to be read back by its number.
+    """Batches in one file on the local disk, read back by their numbers.
 
-    Raises: StorageError where the local disk does not take them.
+    Raises: StorageError if the local disk does not take them.
     """
 
     def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -27,14 +27,14 @@ class Spill:
             self._map = _written(directory, schema, batches)
         except OSError as error:
             raise StorageError(
-                f"rows that wait for the rest of their partition could not be kept in {directory!r}: "
-                f"{error.strerror or error}. Make room there, or let spark.local.dir name another directory.",
+                f"rows that wait for the rest of their partition could not be written to {directory!r}: "
+                f"{error.strerror or error}. Free space there, or set spark.local.dir to another directory.",
                 path=directory,
             ) from error
         self._reader = pa.ipc.open_file(self._map)
 
     def batch(self, number: int) -> pa.RecordBatch:
-        """The batch of that number, in pages that the system reads when they are used."""
+        """The batch of that number, memory-mapped."""
         return self._reader.get_batch(number)
 
 
@@ -50,7 +50,7 @@ def _written(directory: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch
 
 
 def _directory() -> str | None:
-    """Where Spark lets its tasks spill, if it says so; else the system's own place."""
+    """Spark's directory for spilling, if it is set; otherwise None for the system's default."""
     for directory in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
         if directory and os.access(directory, os.W_OK):
             return directory

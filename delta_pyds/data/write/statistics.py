@@ -1,13 +1,11 @@
 """Statistics of a data file, gathered while it is written, as the JSON of ``add.stats``.
 
-Invariant: every value of the file lies within the bounds, and the bounds are
-the least and the greatest of them, but for what the protocol cuts (strings,
-fractions of a millisecond). A bound that is not known is left out.
+Invariant: every value of the file lies within the bounds. The bounds are the minimum and the maximum, except where the
+protocol truncates them (strings, fractions of a millisecond). An unknown bound is left out.
 
-Counts of nulls and most bounds come from the file's own footer, where the
-Parquet writer leaves them anyhow: exact, because it is our writer. It has
-nothing of floating columns (see ``bounded_columns``), counts values where we
-count lists, and has no bounds of long strings: these are taken from the rows.
+Null counts and most bounds come from the file's own footer. They are exact, because our writer wrote it. The footer has
+no bounds of floating point columns (see ``bounded_columns``) or of long strings, and counts the values inside lists
+instead of lists. These statistics are computed from the rows.
 
 Protocol: "Per-file Statistics".
 """
@@ -43,7 +41,7 @@ from delta_pyds.protocol.schema import (
 from delta_pyds.protocol.temporal import show_date, show_timestamp
 from delta_pyds.tasks.write_state import WriteState
 
-# The Parquet writer keeps no bounds longer than this.
+# The Parquet writer stores no bounds longer than this.
 _LONGEST_FOOTER_BYTES = 4096
 _MAX_CODE_POINT = "\U0010ffff"
 _TIE_BREAKER = "\x7f"
@@ -57,8 +55,11 @@ _LEAST_MICROS = -(1 << 63)
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A column that has statistics. ``path``: physical names. ``indices``: from the file's top level, to find it in
-    batches. ``column``: in the footer; None for a void, which no file has."""
+    """A column with statistics.
+
+    ``path``: physical names. ``indices``: positions of the fields from the file's top level. ``column``: in the footer;
+    None for a void column, which is not in files.
+    """
 
     path: tuple[str, ...]
     data_type: DataType
@@ -67,7 +68,7 @@ class _Leaf:
 
     @cached_property
     def kind(self) -> str:
-        """``nested`` has values of its own, ``counted`` no bounds; else how bounds are found and shown."""
+        """``nested`` has only a null count of its own, ``counted`` no bounds; other kinds say how to show bounds."""
         data_type = self.data_type
         if isinstance(data_type, ArrayType | MapType):
             return "nested"
@@ -77,7 +78,7 @@ class _Leaf:
 
 
 class StatisticsPlan:
-    """Which columns of a write have statistics, and how each gets them. One per task."""
+    """The columns of a write with statistics, and how each gets them. One per task."""
 
     def __init__(self, state: WriteState, schema: FileSchema) -> None:
         wanted = set(state.stats_columns)
@@ -115,7 +116,7 @@ def _leaves(
 
 
 class StatisticsCollector:
-    """The statistics of one file in the making: ``observe`` every row group's rows, then ask for the ``json``."""
+    """The statistics of one file being written: ``observe`` the rows of each row group, then get the ``json``."""
 
     def __init__(self, plan: StatisticsPlan) -> None:
         self._plan = plan
@@ -124,7 +125,7 @@ class StatisticsCollector:
         self._long: dict[tuple[str, ...], tuple[bytes, bytes]] = {}
 
     def observe(self, rows: pa.Table) -> None:
-        """Take from the rows what the footer will not tell. To be called before these rows are a row group."""
+        """Gather what the footer will not have. Call it before these rows are written as a row group."""
         for leaf in self._plan.leaves:
             if leaf.kind == "nested":
                 self._nested_nulls[leaf.path] += _values(rows, leaf.indices).null_count
@@ -134,13 +135,13 @@ class StatisticsCollector:
                 self._add_long(leaf, rows)
 
     def _add_long(self, leaf: _Leaf, rows: pa.Table) -> None:
-        # cheap and sure: no string is longer than all of its column's bytes
+        # a cheap test first: no string is longer than all bytes of its column
         if rows.column(leaf.indices[0]).nbytes <= _LONGEST_FOOTER_BYTES:
             return
         values = _values(rows, leaf.indices)
         longest = pc.max(pc.binary_length(values)).as_py()
         if longest is not None and longest > _LONGEST_FOOTER_BYTES:
-            # as bytes, which they are compared as: texts of Spark need not be UTF-8
+            # compared as bytes: text from Spark may not be UTF-8
             found = pc.min_max(values.cast(pa.binary())).as_py()
             low, high = self._long.get(leaf.path, (found["min"], found["max"]))
             self._long[leaf.path] = min(low, found["min"]), max(high, found["max"])
@@ -154,7 +155,7 @@ class StatisticsCollector:
     def _of(
         self, leaf: _Leaf, groups: Sequence[Any], num_rows: int
     ) -> tuple[int | None, tuple[str | None, str | None] | None]:
-        """The count of nulls and the bounds as JSON; None for what is unknown or does not exist."""
+        """The null count and the bounds as JSON; None if unknown or absent."""
         if leaf.column is None:
             return num_rows, None
         if leaf.kind == "nested":
@@ -169,7 +170,7 @@ class StatisticsCollector:
         with_values = [s for s in found if s is None or s.num_values or not s.has_null_count]
         raw = [(_ordered(s.min_raw, leaf), _ordered(s.max_raw, leaf)) for s in with_values if s and s.has_min_max]
         if len(raw) < len(with_values):
-            # a row group with strings too long for a footer was looked at when it was written
+            # strings too long for the footer of a row group were observed when it was written
             if leaf.path not in self._long:
                 return count, None
             raw.append(self._long[leaf.path])
@@ -184,11 +185,10 @@ class StatisticsCollector:
 
 
 class _FloatBounds:
-    """Bounds by IEEE's total order, in which -0.0 is below 0.0 and NaN above all: bounds by Spark's order as well.
+    """Bounds by IEEE's total order, with -0.0 below 0.0 and NaN above all values, which also fit Spark's order.
 
-    Found in the bits: among positive values they order as the values do, among
-    negative ones the other way round. That is four times as fast as comparing
-    floats, and sees each NaN and the sign of each zero.
+    They are computed on the bits: among positive values, bits order as the values do; among negative values, the
+    reverse. That is four times as fast as comparing floats, and it detects NaN and the sign of zero.
     """
 
     def __init__(self, data_type: DataType) -> None:
@@ -216,7 +216,7 @@ class _FloatBounds:
             self._bound(values.filter(pc.invert(pc.is_nan(values))))
             return
         low = self._value(most if most > self._infinity else least)
-        # to engines that compare by the total order too, a greatest -0.0 must not rule out rows that are asked for by 0
+        # for engines that compare by total order, a maximum of -0.0 must not skip rows equal to 0
         high = self._value(greatest if greatest >= 0 else least) + 0.0
         self._low = low if self._low is None else min(self._low, low, key=_total_order)
         self._high = high if self._high is None else max(self._high, high, key=_total_order)
@@ -247,19 +247,19 @@ def _total_order(value: float) -> tuple[float, float]:
 
 
 def _values(rows: pa.Table, indices: Sequence[int]) -> pa.ChunkedArray:
-    """A column or nested field, null where anything above it is."""
+    """A column or nested field; null where a struct around it is null."""
     column = rows.column(indices[0])
     return pc.struct_field(column, list(indices[1:])) if len(indices) > 1 else column
 
 
 def _ordered(raw: Any, leaf: _Leaf) -> Any:
-    """A raw bound of a footer as bytes or a number that orders as the values do."""
+    """A raw bound of a footer as bytes or a number that orders like the values."""
     return int.from_bytes(raw, "big", signed=True) if leaf.kind == "decimal" and isinstance(raw, bytes) else raw
 
 
 # --- JSON
 
-# path, number of nulls, and both bounds as JSON; None for what is not known
+# path, null count, and both bounds as JSON; None if unknown
 ColumnStatistics = tuple[tuple[str, ...], "int | None", "tuple[str | None, str | None] | None"]
 
 
@@ -286,10 +286,12 @@ def statistics_json(num_records: int, columns: Iterable[ColumnStatistics], *, ti
 def bounds_as_json(
     data_type: DataType, low: Any, high: Any, prefix_length: int
 ) -> tuple[str | None, str | None] | None:
-    """Bounds of a column as statistics show them; None for a type that has none here.
+    """Bounds of a column as JSON for statistics; None for a type without bounds.
 
-    ``low`` and ``high`` as a footer has them: whole numbers, also of dates (days), timestamps (microseconds) and
-    decimals (unscaled), and the bytes of strings.
+    Args:
+        low, high: as in a footer: integers, also for dates (days), timestamps (microseconds) and decimals (unscaled),
+            and the bytes of strings.
+        prefix_length: the maximum length of strings, in code points.
     """
     kind = _Leaf((), data_type).kind
     if kind == "text":
@@ -305,7 +307,7 @@ def _put(tree: dict[str, Any], path: Sequence[str], text: str) -> None:
 
 
 def _object(tree: dict[str, Any]) -> str:
-    """Values are JSON already, so that no number passes through a float."""
+    """Values are JSON already, so numbers are never converted to floats."""
     return (
         "{"
         + ",".join(
@@ -326,14 +328,14 @@ def _decimal(unscaled: int, data_type: DataType) -> str:
 
 
 def show_milliseconds(micros: int) -> str:
-    """``yyyy-mm-ddThh:mm:ss.SSS``, cut down to the millisecond: the next lower one, before 1970 too."""
+    """``yyyy-mm-ddThh:mm:ss.SSS``, rounded down to the millisecond, also before 1970."""
     seconds, fraction = divmod(micros, 1_000_000)
     day, time = show_timestamp(seconds * 1_000_000).rsplit(" ", 1)
     return f"{day}T{time}.{fraction // 1000:03d}"
 
 
 def _moment(micros: int, zone: str) -> str | None:
-    # the first millisecond of all is not whole: cut down to it, a value would be none of its type
+    # rounded down, the lowest timestamps would not fit their type
     return None if micros - micros % 1000 < _LEAST_MICROS else f'"{show_milliseconds(micros)}{zone}"'
 
 
@@ -363,11 +365,12 @@ def _string(text: str) -> str:
 
 
 def cut_maximum(text: str, length: int) -> str | None:
-    """An upper bound, in the order of bytes, of all strings up to ``text``: of about ``length`` code points.
+    """An upper bound, in byte order, of ``text`` and all smaller strings, with about ``length`` code points.
 
-    A character that is greater than the first one left out is put at the end;
-    where that one is the greatest of all, the cut is made after it, but not
-    beyond twice the length. None: there is no such bound.
+    The text is truncated, and a character greater than the first dropped one is appended. If the first dropped
+    character is the greatest of all, the cut comes after it, but not beyond twice the length.
+
+    Returns: None if there is no such bound.
     """
     if len(text) <= length:
         return text

@@ -1,11 +1,10 @@
 """Store assignment: conversion of incoming rows to the types of the table.
 
-Invariant: a value arrives as it was, or the task fails. What can go wrong for
-some values only (a bigint for an int column) is checked on every one of them.
+Invariant: a value is stored unchanged, or the task fails. If only some values may fail (a bigint for an int column),
+every value is checked.
 
-Nested structs are matched by name, whatever the case; fields that the rows
-lack are null, and a null struct stays null. What fits is handed on untouched:
-nullability and metadata of Arrow fields are no reason to rebuild an array.
+Nested structs match by name, without case. Missing fields are null, and a null struct stays null. Arrays that fit are
+not copied, even if nullability or metadata of their Arrow fields differ.
 
 Reference: its schema enforcement on write, and Spark's store assignment.
 """
@@ -43,23 +42,23 @@ from delta_pyds.protocol.schema import (
     nullable_throughout,
 )
 
-# whole numbers that every floating point type holds exactly, by the width of their type
+# the floating point widths that hold every integer of the type exactly
 _EXACT_FLOATS = {pa.int8(): (16, 32, 64), pa.int16(): (32, 64), pa.int32(): (64,)}
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """How a column becomes the table's: ``convert`` is None where it is right already, ``data_type`` the result's."""
+    """The conversion of a column: ``convert`` is None if its type fits already; ``data_type`` is the result's."""
 
     convert: MaybeConvert
     data_type: pa.DataType
 
 
 def plan_assignment(source: pa.DataType, target: DataType, column: str, table: str = "") -> Assignment:
-    """Plan, once per task, how arrays of ``source`` become ``target``. ``column``, ``table``: for messages.
+    """Plan, once per task, the conversion of arrays of ``source`` to ``target``. ``column``, ``table``: for messages.
 
-    Raises: UserError (DELTA_FAILED_TO_MERGE_FIELDS) for types that cannot, naming both.
+    Raises: UserError (DELTA_FAILED_TO_MERGE_FIELDS) for incompatible types, naming both.
     """
     if fits(source, arrow_type(target)):
         return Assignment(None, source)
@@ -68,7 +67,7 @@ def plan_assignment(source: pa.DataType, target: DataType, column: str, table: s
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether the types differ in nullability and metadata at most."""
+    """Whether the types differ at most in nullability and metadata."""
     if pt.is_struct(target):
         return (
             pt.is_struct(source)
@@ -82,8 +81,8 @@ def fits(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(source == target)
 
 
-def on_visible(convert: Convert) -> Convert:
-    """The conversion of structs, which never sees a value below a null struct: nothing there can be wrong."""
+def without_hidden_values(convert: Convert) -> Convert:
+    """The conversion of structs with values inside null structs replaced by null, so that those cannot fail."""
 
     def run(array: pa.Array) -> pa.Array:
         if array.null_count:
@@ -95,7 +94,7 @@ def on_visible(convert: Convert) -> Convert:
 
 
 class _Incoming(ColumnLocation):
-    """A column of the incoming rows, for messages. ``file``: the table that they go to."""
+    """A column of the incoming rows, for messages. ``file``: the target table."""
 
     def child(self, name: str) -> _Incoming:
         return _Incoming(self.file, f"{self.column}.{name}")
@@ -106,7 +105,7 @@ class _Incoming(ColumnLocation):
 
     def null_found(self) -> DeltaError:
         return ConstraintViolationError(
-            f"the rows for {self.of_table} hold a null in '{self.column}', where there can be none.",
+            f"the rows for {self.of_table} have a null in '{self.column}', which is NOT NULL.",
             code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             column=self.column,
         )
@@ -126,11 +125,11 @@ def _plan(source: pa.DataType, target: DataType, wanted: pa.DataType, where: _In
     if pt.is_null(source):
         return None if pt.is_null(wanted) else lambda array: pa.nulls(len(array), wanted)
     if pt.is_null(wanted):
-        raise where.refuse(source, target, ", of which it can hold none")
+        raise where.refuse(source, target, ", because the type holds only nulls")
     if isinstance(target, StructType):
         if not pt.is_struct(source):
             raise where.refuse(source, target)
-        return on_visible(struct_of(wanted, list(_fields(source, target, wanted, where))))
+        return without_hidden_values(struct_of(wanted, list(_fields(source, target, wanted, where))))
     if isinstance(target, ArrayType):
         if not is_list_like(source):
             raise where.refuse(source, target)
@@ -167,9 +166,9 @@ def _fields(source: pa.DataType, target: StructType, wanted: pa.DataType, where:
 
 
 def find_name(names: list[str], name: str, column: str) -> int | None:
-    """Where the name is among others: the exact spelling first, else the only one that differs in case alone.
+    """The index of the name among others: the exact spelling first, else the only one that differs only in case.
 
-    Raises: UserError (DELTA_DUPLICATE_COLUMNS_FOUND) when several could be meant.
+    Raises: UserError (DELTA_DUPLICATE_COLUMNS_FOUND) for several matches.
     """
     close = [i for i, other in enumerate(names) if other.lower() == name.lower()]
     exact = [i for i in close if names[i] == name]
@@ -177,7 +176,7 @@ def find_name(names: list[str], name: str, column: str) -> int | None:
     if len(found) > 1:
         raise UserError(
             f"the incoming rows have {len(close)} columns that could be '{column}': "
-            f"{', '.join(repr(names[i]) for i in close)}. Names that differ in case alone are one name: leave one.",
+            f"{', '.join(repr(names[i]) for i in close)}. Names are compared without case: keep one of them.",
             code="DELTA_DUPLICATE_COLUMNS_FOUND",
             column=column,
         )
@@ -200,7 +199,7 @@ def _leaf(source: pa.DataType, target: DataType, wanted: pa.DataType, where: _In
         return None
     if pt.is_timestamp(source) and pt.is_timestamp(wanted):
         if source.unit == "us" and source.tz is not None and wanted.tz is not None:
-            # Spark labels instants with the session's zone; the values are UTC
+            # Spark labels timestamps with the session's zone; the values are UTC
             return lambda array: array.view(wanted)
     elif _may_fit(source, wanted):
         return _checked(source, target, wanted, where)
@@ -208,7 +207,7 @@ def _leaf(source: pa.DataType, target: DataType, wanted: pa.DataType, where: _In
 
 
 def _may_fit(source: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast either keeps a value or fails on it, and no value is refused that the target holds."""
+    """Whether a cast keeps a value or fails on it, and fails only for values that the target cannot hold."""
     if pt.is_signed_integer(source):
         return _holds_whole_numbers(source, wanted)
     if pt.is_decimal(source) and pt.is_decimal128(wanted):
@@ -230,7 +229,7 @@ def _holds_whole_numbers(source: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _checked(source: pa.DataType, target: DataType, wanted: pa.DataType, where: _Incoming) -> Convert:
-    """A cast that fails on the first value that the target does not hold."""
+    """A cast that fails on the first value that the target cannot hold."""
     cast: Convert = _midnights if pt.is_date32(source) else lambda array: array.cast(wanted)
 
     def run(array: pa.Array) -> pa.Array:
@@ -239,13 +238,13 @@ def _checked(source: pa.DataType, target: DataType, wanted: pa.DataType, where: 
         except pa.ArrowInvalid as e:
             if pt.is_large_string(source) or pt.is_large_binary(source):
                 raise UserError(
-                    f"a batch of the incoming rows has more than 2 GiB in the column '{where.column}': make Spark send "
-                    "smaller ones, with spark.sql.execution.arrow.maxRecordsPerBatch.",
+                    f"a batch of the incoming rows has more than 2 GiB in the column '{where.column}': make batches "
+                    "smaller with spark.sql.execution.arrow.maxRecordsPerBatch.",
                     column=where.column,
                 ) from e
             raise ConstraintViolationError(
-                f"a value of the incoming column '{where.column}' ({source}) does not fit into the column's "
-                f"{display(target).upper()} of {where.of_table}: {e}. Correct the value, or widen the column's type.",
+                f"a value of the incoming column '{where.column}' ({source}) does not fit the column's type "
+                f"{display(target).upper()} in {where.of_table}: {e}. Correct the value, or widen the column's type.",
                 code="CAST_OVERFLOW_IN_TABLE_INSERT",
                 column=where.column,
             ) from None

@@ -1,8 +1,7 @@
-"""One task of a write: its rows become files, or nothing is left of them.
+"""One task of a write: its rows become files, or nothing remains.
 
-Invariant: the files that ``TaskOutput`` names are complete. When anything
-goes wrong the task's files are deleted as far as they can be, and the error
-goes up; what cannot be deleted is in no commit, and vacuum removes it.
+Invariant: the files in ``TaskOutput`` are complete. After an error the task's files are deleted as far as possible, and
+the error is raised. Remaining files are in no commit, and vacuum removes them.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ __all__ = ["TaskSession", "write"]
 def write(state: WriteState, batches: Iterable[pa.RecordBatch], session: TaskSession) -> TaskOutput:
     """Write the rows of one task.
 
-    Raises: OptionError when an expression of the table was bound for another time zone than the session's;
-        whatever ``Ingest`` and ``DataFileWriter`` raise.
+    Raises:
+        OptionError: an expression of the table was bound for another time zone than the session's.
+        Errors of ``Ingest`` and ``DataFileWriter`` pass through.
     """
     check_time_zone(state, session)
     ingest = Ingest(state, session)
@@ -35,7 +35,7 @@ def write(state: WriteState, batches: Iterable[pa.RecordBatch], session: TaskSes
                 writer.write(ingest.apply(batch))
         files = writer.close()
     except BaseException:
-        # GeneratorExit and KeyboardInterrupt too: a task that is killed leaves no more behind than it must
+        # also for GeneratorExit and KeyboardInterrupt: a killed task must leave as little as possible
         with suppress(Exception):
             writer.discard()
         raise

@@ -12,23 +12,23 @@ from delta_pyds.tasks.write_state import SessionExpression, WriteState
 
 @dataclass(frozen=True)
 class TaskSession:
-    """``ansi``: ``spark.sql.ansi.enabled``. ``time_zone``: ``spark.sql.session.timeZone``, None where it is unknown."""
+    """``ansi``: ``spark.sql.ansi.enabled``. ``time_zone``: ``spark.sql.session.timeZone``, None if unknown."""
 
     partition_id: int
     ansi: bool = True
     time_zone: str | None = None
 
 
-def meaning(expression: SessionExpression, session: TaskSession, what: str) -> Expr:
-    """The bound tree that holds in the session. ``what``: whose expression it is, for messages.
+def meaning(expression: SessionExpression, session: TaskSession, owner: str) -> Expr:
+    """The expression as bound for the session's ANSI mode. ``owner``: the owner of the expression, for messages.
 
-    Raises: ExpressionError where the text has no meaning without ANSI rules.
+    Raises: ExpressionError if it cannot be bound without ANSI mode and the session has none.
     """
     tree: Expr | None = expression.ansi if session.ansi else expression.legacy
     if tree is None:
         raise ExpressionError(
-            f"{what}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
-            f"{expression.legacy_refusal or 'it needs ANSI rules'} Set spark.sql.ansi.enabled to true for this write.",
+            f"{owner}, {expression.sql}, cannot be evaluated while spark.sql.ansi.enabled is false: "
+            f"{expression.legacy_refusal or 'it needs ANSI mode'} Set spark.sql.ansi.enabled to true for this write.",
             expression=expression.sql,
             unknown_expression=expression.sql,
         )
@@ -36,9 +36,9 @@ def meaning(expression: SessionExpression, session: TaskSession, what: str) -> E
 
 
 def check_time_zone(state: WriteState, session: TaskSession) -> None:
-    """Refuse to go on where expressions were bound for another time zone than the session's.
+    """Refuse expressions that were bound for another time zone than the session's.
 
-    Raises: OptionError that says which option to set.
+    Raises: OptionError naming the option to set.
     """
     if session.time_zone is None or TimeZone(session.time_zone).same_as(TimeZone(state.time_zone)):
         return
@@ -50,11 +50,11 @@ def check_time_zone(state: WriteState, session: TaskSession) -> None:
             raise _other_zone(state, session.time_zone, f"the constraint '{check.name}'", check.expression)
 
 
-def _other_zone(state: WriteState, session_zone: str, what: str, expression: SessionExpression) -> OptionError:
+def _other_zone(state: WriteState, session_zone: str, owner: str, expression: SessionExpression) -> OptionError:
     return OptionError(
-        f"the session's time zone is {session_zone}, but Spark does not tell a Python data source so when it plans, "
-        f"and {state.time_zone} was taken. What {what} of table {state.table_root} means, {expression.sql}, depends "
-        f'on it. Nothing was written: add .option("timeZone", "{session_zone}").',
+        f"the session's time zone is {session_zone}, but Spark does not pass it to a Python data source during "
+        f"planning, so {state.time_zone} was used. The value of {owner} of table {state.table_root}, {expression.sql}, "
+        f'depends on it. Nothing was written: add .option("timeZone", "{session_zone}").',
         option="timeZone",
         table=state.table_root,
     )

@@ -1,8 +1,7 @@
-"""Texts in ``char(n)`` and ``varchar(n)`` columns, at any depth.
+"""Limits of ``char(n)`` and ``varchar(n)`` columns, at any depth.
 
-Invariant: a text is written as it came, if it has at most n characters (code points); a longer one fails, also where
-only spaces are beyond the limit. A ``char`` is not padded: so the reference writes it, by path and by name, and it is
-Spark that pads what it reads.
+Invariant: a string is written unchanged if it has at most n characters (code points). A longer one fails, even if only
+spaces are beyond the limit. As in the reference, ``char`` values are not padded on write; Spark pads them on read.
 """
 
 from __future__ import annotations
@@ -12,19 +11,21 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from delta_pyds.columnar.cast import Child, ColumnLocation, Convert, MaybeConvert, list_of, map_of, struct_of
-from delta_pyds.data.write.store_assignment import on_visible
+from delta_pyds.data.write.store_assignment import without_hidden_values
 from delta_pyds.errors import ConstraintViolationError
 from delta_pyds.protocol.char_types import Limits, TextLimit, TextLimits, text_limits
 from delta_pyds.protocol.schema import StructField
 
 
 def plan_text_lengths(field: StructField, data_type: pa.DataType, table: str = "") -> MaybeConvert:
-    """How to check arrays of a column for its lengths; None for a column without any.
+    """A function that checks arrays of a column for its length limits; None for a column without any.
 
-    ``data_type``: of the arrays; it stays what it is. ``table``: for messages.
-
-    Raises: ProtocolError when the declared type cannot be read. The conversion
-        raises ConstraintViolationError (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first text that is too long.
+    Args:
+        data_type: of the arrays, which stay unchanged.
+        table: for messages.
+    Raises:
+        ProtocolError: the declared type cannot be parsed. The function raises ConstraintViolationError
+            (DELTA_EXCEED_CHAR_VARCHAR_LIMIT) with the first string that is too long.
     """
     return _plan(text_limits(field), data_type, ColumnLocation(table, field.name))
 
@@ -37,7 +38,7 @@ def _plan(limits: Limits, data_type: pa.DataType, where: ColumnLocation) -> Mayb
         return lambda array: _checked(array, limit, where)
     if pt.is_struct(data_type):
         names, kinds = [f.name for f in data_type], [f.type for f in data_type]
-        return _unless_empty(on_visible(struct_of(data_type, _children(limits, names, kinds, where))))
+        return _unless_empty(without_hidden_values(struct_of(data_type, _children(limits, names, kinds, where))))
     if pt.is_map(data_type):
         kinds = [data_type.key_type, data_type.item_type]
         key, value = _children(limits, ["key", "value"], kinds, where)
@@ -60,7 +61,7 @@ def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Arr
         _check(texts, limit, where)
     except (pa.ArrowInvalid, UnicodeDecodeError) as e:
         raise ConstraintViolationError(
-            f"a text for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
+            f"a string for the column '{where.column}' of table {where.file} is not UTF-8, so its characters cannot be "
             "counted: correct it, or store it as BINARY.",
             code="INVALID_UTF8_STRING",
             table=where.file,
@@ -70,7 +71,7 @@ def _checked(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> pa.Arr
 
 
 def _check(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> None:
-    # a character has at least one byte: most columns are done after looking at the offsets
+    # a character has at least one byte, so for most columns the byte lengths suffice
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest <= limit.length:
         return
@@ -80,7 +81,7 @@ def _check(texts: pa.Array, limit: TextLimit, where: ColumnLocation) -> None:
     text = texts[too_long].as_py()
     kind = f"{'CHAR' if limit.padded else 'VARCHAR'}({limit.length})"
     raise ConstraintViolationError(
-        f"the text {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
+        f"the string {text!r} has {len(text)} characters, more than the column '{where.column}' {kind} of table "
         f"{where.file} can hold.",
         code="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
         table=where.file,

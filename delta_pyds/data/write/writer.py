@@ -1,15 +1,12 @@
 """Writes data files: the rows of one task of a write.
 
-Invariant: every row is in exactly one of the files that ``close`` returns, in
-its partition and in the order it came, and no power cut takes them any more;
-until a commit names them the files mean nothing. Memory is bounded whatever the number of partitions, and so is
-the number of files that are open at one time.
+Invariant: every row is in exactly one of the files that ``close`` returns, in its partition and in the order it came.
+The files are durable, and are not part of the table until a commit names them. Memory and the number of open files are
+bounded for any number of partitions.
 
-A partition's rows wait in memory until they fill a row group. When all that
-wait are too many, they go to the local disk, and a partition that has rows
-there is written once it fills a file, or at the end: many partitions make one
-file each, not one for every time that memory was full.
-
+A partition's rows wait in memory until they fill a row group. When the waiting rows of all partitions are too many,
+they go to the local disk. A partition with rows on disk is written once it fills a file, or at the end. So each of many
+partitions gets one file, instead of one each time that memory was full.
 Protocol: "Data Files", "Add File and Remove File".
 """
 
@@ -34,15 +31,15 @@ from delta_pyds.tasks.write_state import WriteState, WrittenFile
 
 _ROW_GROUP_ROWS = 1 << 20
 _ROW_GROUP_BYTES = 64 << 20
-# what all partitions together may hold in memory
+# the maximum of all partitions' rows in memory
 _MEMORY_BYTES = 128 << 20
 _OPEN_FILES = 16
-# rows are grouped by partition in pieces that stay in the processor's cache, unless there would be crumbs of each
+# rows are grouped by partition in batches that fit into the processor's cache; larger ones for many partitions
 _GROUPED_ROWS = 1 << 16
 _MOST_GROUPED_ROWS = 1 << 20
 _GROUPED_BYTES = 32 << 20
 _ROWS_PER_PARTITION = 128
-# a file is full when this share of its target is reached: the rest would be a row group of crumbs
+# a file is full at this share of its target size: the rest would be a tiny row group
 _FULL = 0.95
 # chunks with fewer rows are joined before they are encoded
 _CHUNK_ROWS = 4_096
@@ -73,17 +70,17 @@ class DataFileWriter:
         self._pending = _Pieces()
         self._grouped_rows = _GROUPED_ROWS
         self._held_bytes = 0
-        # encoded bytes per byte in memory, of what was written so far
+        # sizes of the rows written so far, to get the ratio of encoded bytes to bytes in memory
         self._encoded_bytes, self._plain_bytes = 0, 0
         self._closed = False
 
     # --- what a task calls
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows: the table's columns by logical name, in its order, of its Arrow types up to nullability.
+        """Add rows: the table's columns by logical name, in its order, with its Arrow types up to nullability.
 
         Raises: SchemaMismatchError for other columns; UserError (DELTA_NOT_NULL_CONSTRAINT_VIOLATED);
-            ProtocolError for a partition value that the log cannot hold; StorageError.
+            ProtocolError for a partition value that the log cannot store; StorageError.
         """
         if self._closed:
             raise ValueError("the writer is closed")
@@ -102,7 +99,7 @@ class DataFileWriter:
             self._group()
 
     def close(self) -> tuple[WrittenFile, ...]:
-        """Finish all files, and wait until they last. Returns: the files of all rows that came; none for no rows."""
+        """Finish all files, and wait until they are durable. Returns: the files of all rows; empty without rows."""
         written = self.finish()
         if self._streams:
             self._storage.make_durable(self._streams, below=self._state.table_root)
@@ -110,7 +107,7 @@ class DataFileWriter:
         return written
 
     def finish(self) -> tuple[WrittenFile, ...]:
-        """The same without the wait, for who has other files to write meanwhile; ``close`` has to follow."""
+        """As ``close`` without the wait, for callers that write other files meanwhile; ``close`` must follow."""
         if not self._closed:
             self._group()
             for partition in self._partitions.values():
@@ -121,7 +118,7 @@ class DataFileWriter:
         return tuple(self._written)
 
     def discard(self) -> None:
-        """Delete all files that this writer made, as far as the storage lets it; at any time, and again."""
+        """Delete all files of this writer, as far as the storage allows. May be called at any time, and repeatedly."""
         self._closed = True
         for partition in self._partitions.values():
             if partition.file is not None:
@@ -138,7 +135,7 @@ class DataFileWriter:
     # --- rows to partitions
 
     def _group(self) -> None:
-        """Hand the rows that came to their partitions."""
+        """Assign the pending rows to their partitions."""
         if not self._pending.rows:
             return
         count = len(self._schema.fields)
@@ -168,24 +165,24 @@ class DataFileWriter:
         waiting = partition.waiting
         if partition.spilled:
             return (partition.spilled_bytes + waiting.bytes) * self._ratio >= self._state.target_file_bytes
-        # where targets are small, no more than a file's worth has to wait
+        # with a small target size, no more than one file's rows need to wait
         enough = min(_ROW_GROUP_BYTES, self._state.target_file_bytes / self._ratio)
         return waiting.rows >= _ROW_GROUP_ROWS or waiting.bytes >= enough
 
     def _spill(self) -> None:
-        """Move all rows that wait to the local disk: all, because a slice keeps the whole batch in memory."""
-        places: list[tuple[_Partition, int]] = []
+        """Move all waiting rows to the local disk: all, because one slice keeps the whole batch in memory."""
+        spilled: list[tuple[_Partition, int]] = []
 
         def batches() -> Iterator[pa.RecordBatch]:
             for partition in self._partitions.values():
                 num_bytes = partition.waiting.bytes
                 for batch in _joined(partition.waiting.take()):
-                    places.append((partition, num_bytes))
+                    spilled.append((partition, num_bytes))
                     num_bytes = 0
                     yield batch
 
         spill = Spill(self._schema.arrow, batches())
-        for number, (partition, num_bytes) in enumerate(places):
+        for number, (partition, num_bytes) in enumerate(spilled):
             partition.spilled.append((spill, number))
             partition.spilled_bytes += num_bytes
         self._held_bytes = 0
@@ -193,7 +190,7 @@ class DataFileWriter:
     # --- partitions to files
 
     def _drain(self, partition: _Partition) -> None:
-        """Write all rows of a partition that wait, in their order, as row groups that are as large as they may be."""
+        """Write all waiting rows of a partition, in order, as row groups of the maximum size."""
         pieces = _Pieces()
         for batch, num_bytes in partition.take():
             pieces.add(batch, num_bytes)
@@ -233,7 +230,7 @@ class DataFileWriter:
         return max(self._encoded_bytes / self._plain_bytes, 1e-4) if self._plain_bytes else 1.0
 
     def _room(self, file: OutputFile, row_bytes: float) -> int:
-        """How many rows the next row group of the file may have: at least one."""
+        """The maximum number of rows in the file's next row group: at least one."""
         room = int((self._state.target_file_bytes - file.size_bytes) / (row_bytes * self._ratio))
         room = min(max(room, 1), _ROW_GROUP_ROWS)
         limit = self._state.max_records_per_file
@@ -245,7 +242,7 @@ class DataFileWriter:
 
     def _file(self, partition: _Partition) -> OutputFile:
         """The partition's open file, or a new one."""
-        # the last in the dictionary is the one used last
+        # the last key in the dictionary is the most recently used one
         self._open.pop(partition.key, None)
         if partition.file is None:
             if len(self._open) >= _OPEN_FILES:
@@ -268,7 +265,7 @@ class DataFileWriter:
         return partition.file
 
     def _finish(self, partition: _Partition) -> None:
-        """Close the partition's file, if it has one; the next rows go to another."""
+        """Close the partition's file, if it has one; later rows go to a new file."""
         self._open.pop(partition.key, None)
         file = partition.file
         if file is None:
@@ -289,7 +286,7 @@ class DataFileWriter:
 
 
 class _Pieces:
-    """Batches in their order, and how much they are."""
+    """Batches in order, with their numbers of rows and bytes."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -297,7 +294,7 @@ class _Pieces:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch, num_bytes: int) -> None:
-        # given, because asking a slice for its bytes takes longer than making it
+        # the size is passed in, because computing the bytes of a slice takes longer than making it
         self.rows += batch.num_rows
         self.bytes += num_bytes
         self._batches.append(batch)
@@ -309,7 +306,7 @@ class _Pieces:
 
 @dataclass(eq=False)
 class _Partition:
-    """The rows of one partition that are in no finished file: on the disk, then in memory, both after ``file``'s."""
+    """The rows of one partition that are not in a finished file: ``file``'s, then those on disk, then in memory."""
 
     key: PartitionKey
     waiting: _Pieces = field(default_factory=_Pieces)
@@ -319,7 +316,7 @@ class _Partition:
     path: str = ""
 
     def take(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """All rows that wait, in their order, and their bytes."""
+        """All waiting rows, in order, with their bytes."""
         spilled, self.spilled, self.spilled_bytes = self.spilled, [], 0
         row_bytes = self.waiting.bytes / max(1, self.waiting.rows)
         waiting = self.waiting.take()
@@ -331,7 +328,7 @@ class _Partition:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The rows as one batch, or as few as can hold them."""
+    """The rows as one batch, or as few as possible."""
     if len(batches) < 2:
         return batches
     joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_pyds.bounded_cache import BoundedCache
-from delta_pyds.columnar.cast import is_list_like, widens_by_the_rfc
+from delta_pyds.columnar.cast import is_list_like, widens_by_rfc
 from delta_pyds.data.read.calendar import uses_julian_dates, uses_julian_int96
 from delta_pyds.data.read.data_file import DataFile, Naming, open_data_file
 from delta_pyds.data.read.transform import Binding, FileColumnBinder
@@ -177,4 +177,4 @@ def _is_alike(source: pa.DataType, target: pa.DataType) -> bool:
     if pt.is_string(target) or pt.is_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_large_string(source) or source == target)
     # the types before widening; Spark converts them as delta_pyds does, in filters too
-    return bool(source == target or (widens_by_the_rfc(source, target) and not pt.is_unsigned_integer(source)))
+    return bool(source == target or (widens_by_rfc(source, target) and not pt.is_unsigned_integer(source)))

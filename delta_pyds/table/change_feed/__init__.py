@@ -1,6 +1,6 @@
 """The changes of a range of versions, as rows.
 
 - ``read_compatibility``: whether rows of one schema can be read with another
-- ``changes``: which rows one commit changed, as files to read
+- ``changes``: the row changes of one commit, as files to read
 - ``change_scan``: a scan of the changes of a range of versions
 """

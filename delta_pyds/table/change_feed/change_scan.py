@@ -37,8 +37,8 @@ from delta_pyds.table.change_feed.changes import (
     change_relation,
     changes_of,
     check_partition_values,
-    lacking_partition_values,
     selected_changes,
+    without_partition_values,
 )
 from delta_pyds.table.change_feed.read_compatibility import table_incompatibility
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
@@ -52,7 +52,7 @@ _FILES_AT_ONCE = 8_192
 
 @dataclass(frozen=True)
 class ChangeRange:
-    """Versions, both inclusive, that a table has."""
+    """Existing versions of a table, both ends inclusive."""
 
     first: int
     last: int
@@ -62,9 +62,10 @@ class ChangeRange:
 class ChangeScan:
     """A planned read of changes: a selection of a change relation's rows.
 
-    ``latest``: the snapshot that the range was chosen from. ``start``,
-    ``read``: the table's configuration at the range's first version, and the
-    one whose columns are read.
+    Attributes:
+        latest: the snapshot that the range was chosen from.
+        start: the table's configuration at the range's first version.
+        read: the configuration whose columns are read.
     """
 
     selection: RowSelection
@@ -75,26 +76,27 @@ class ChangeScan:
 
     @property
     def state(self) -> ScanState:
-        """What goes to every task."""
+        """The part that every task gets."""
         return self.selection.state
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the files to read as rows of ``columnar.scan_files``, in the order of their commits.
 
-        Raises: MissingLogFilesError for a commit of the range that was cleaned up; UserError for a version from which
-        on
-            the change feed is off or the table is another one, or whose rows the columns cannot hold;
-            UnsupportedFeatureError; ProtocolError.
+        Raises:
+            MissingLogFilesError: a commit of the range was cleaned up.
+            UserError: from some version on the change feed is off, the table is another one, or its rows do not fit
+                the columns.
+            UnsupportedFeatureError, ProtocolError: a version cannot be read.
         """
         first, last = self.range.first, self.range.last
         storage, root = self.latest.storage, self.latest.table_root
         split = InCommitTimestamps.of(self.latest.configuration.properties)
         commits = timed_commits(storage, root, first, last, in_commit=None if split is None else split.from_version)
         current = self.start
-        # commits are small, and choosing among the files costs as much for ten as for thousands
+        # commits are small, and skipping costs as much for ten files as for thousands
         found: list[pa.RecordBatch] = []
         rows = 0
-        for file, actions in read_commits(storage, _contiguous(commits, self.range, root)):
+        for file, actions in read_commits(storage, _commit_files(commits, self.range, root)):
             version = file.version
             changes: Sequence[FileChange] = changes_of(actions)
             if version > first:
@@ -104,7 +106,7 @@ class ChangeScan:
                     check_change_feed(current)
                     _check_readable(current, self.read, self.range)
             elif version > 0 and _sets_metadata(actions) and any(c.kind == "delete" for c in changes):
-                # rows that left with this commit are of the schema before it, and are shown in the columns after it
+                # rows deleted by this commit have the previous schema, and are shown in the columns after it
                 before = open_snapshot(storage, root, version - 1).configuration
                 _check_readable(before, self.read, self.range, removed=True)
             if changes:
@@ -120,7 +122,7 @@ class ChangeScan:
             yield selected_changes(pa.concat_batches(found), self.selection)
 
     def files(self) -> Iterator[ScanFile]:
-        """Yield the files to read as values."""
+        """Yield the files to read as ``ScanFile`` values."""
         for batch in self.batches():
             yield from to_scan_files(batch, self.latest.table_root)
 
@@ -133,14 +135,15 @@ def change_range(
     ending_version: int | None = None,
     ending_timestamp_ms: int | None = None,
 ) -> ChangeRange:
-    """The versions that options name, both ends inclusive. For one end a version wins over a time.
+    """The versions that options name, both ends inclusive. If an end has a version and a time, the version wins.
 
-    ``starting_timestamp_ms``: from the first commit at or after it;
-    ``ending_timestamp_ms``: to the last one at or before it. An end beyond the
-    latest version, or none, is the latest version.
-
-    Raises: UserError (DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE);
-        TimeTravelError for a start whose commit was cleaned up, or times outside of the table's history.
+    Args:
+        starting_timestamp_ms: starts at the first commit at or after it.
+        ending_timestamp_ms: ends at the last commit at or before it. An end beyond the latest version, or no end,
+            means the latest version.
+    Raises:
+        UserError: DELTA_NO_START_FOR_CDC_READ, DELTA_CDC_START_VERSION_AFTER_LATEST, DELTA_INVALID_CDC_RANGE.
+        TimeTravelError: the commit of the start was cleaned up, or a time is outside of the table's history.
     """
     root = latest.table_root
     if starting_version is None and starting_timestamp_ms is None:
@@ -163,8 +166,8 @@ def change_range(
         first = times.first_at_or_after(starting_timestamp_ms)
     if first > latest.version:
         raise UserError(
-            f"the changes of the table {root} are to start at version {first}, and its latest version is "
-            f"{latest.version}. Start at that one or before it.",
+            f"the changes of the table {root} cannot start at version {first}: its latest version is "
+            f"{latest.version}. Start at that version or an earlier one.",
             code="DELTA_CDC_START_VERSION_AFTER_LATEST",
             table=root,
             start=first,
@@ -176,14 +179,14 @@ def change_range(
         last = times.last_at_or_before(ending_timestamp_ms)
     if last < first:
         raise UserError(
-            f"the changes of the table {root} are to start at version {first} and to end before it, at version "
+            f"the changes of the table {root} cannot start at version {first} and end before it, at version "
             f"{last}. Let the range end at or after its start.",
             code="DELTA_INVALID_CDC_RANGE",
             table=root,
             start=first,
             end=last,
         )
-    _check_there(latest, first)
+    _check_commit_exists(latest, first)
     return ChangeRange(first, last)
 
 
@@ -200,11 +203,11 @@ def plan_changes(
 ) -> ChangeScan:
     """Plan a read of the changes of the range; the other arguments are those of ``table.scan.scan.plan_scan``.
 
-    The columns are the latest ones, or under column mapping those of the
-    range's last version, and the change columns after them.
+    The columns are the latest ones, or with column mapping those of the range's last version, followed by the change
+    columns.
 
     Raises: as ``ChangeScan.batches``; ExpressionError, ColumnNotFoundError, UserError;
-        TimeTravelError, MissingLogFilesError for a range whose schema cannot be had from the log any more.
+        TimeTravelError, MissingLogFilesError if the log no longer has a schema of the range.
     """
     start = _configuration_at(latest, versions.first)
     read = latest.configuration
@@ -242,12 +245,12 @@ def configuration_after(
 
 
 def check_change_feed(found: TableConfiguration) -> None:
-    """Raises: UserError (DELTA_MISSING_CHANGE_DATA) where the table does not record its changes."""
+    """Raises: UserError (DELTA_MISSING_CHANGE_DATA) if the table does not record its changes."""
     if not found.properties.change_data_feed:
         raise UserError(
-            f"the change feed of the table {found.table_root} is off at version {found.version}, so what changed from "
-            "there on was not recorded. Read a range of versions in which it is on. It is turned on, for later "
-            "versions, by the table property delta.enableChangeDataFeed=true.",
+            f"the change feed of the table {found.table_root} is off at version {found.version}, so later changes were "
+            "not recorded. Read a range of versions in which it is on. The table property "
+            "delta.enableChangeDataFeed=true turns it on for later versions.",
             code="DELTA_MISSING_CHANGE_DATA",
             table=found.table_root,
             version=found.version,
@@ -255,11 +258,11 @@ def check_change_feed(found: TableConfiguration) -> None:
 
 
 def check_same_table(found: TableConfiguration, read: TableConfiguration) -> None:
-    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) where another table took the place of the one that is read."""
+    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) if another table replaced the one that is read."""
     if found.metadata.id != read.metadata.id:
         raise UserError(
-            f"the table at {found.table_root} is another one at version {found.version} (id {found.metadata.id}) than "
-            f"at version {read.version} (id {read.metadata.id}): one was replaced by the other, and the changes of the "
+            f"the table at {found.table_root} has the id {found.metadata.id} at version {found.version} but "
+            f"{read.metadata.id} at version {read.version}: one table was replaced by another, and the changes of the "
             "two cannot be read together. Choose a range of versions after the replacement.",
             code="DELTA_TABLE_ID_MISMATCH",
             table=found.table_root,
@@ -270,11 +273,12 @@ def check_same_table(found: TableConfiguration, read: TableConfiguration) -> Non
 def with_partition_values(
     changes: Sequence[FileChange], storage: Storage, relation: Relation, version: int
 ) -> Sequence[FileChange]:
-    """The changes of a commit, with what early writers left out taken from the version before, if it can be had.
+    """The changes of a commit, with partition values that early writers left out taken from the previous version.
 
+    Changes stay as they are if that version cannot be read.
     Protocol: "Add File and Remove File" (``extendedFileMetadata``).
     """
-    lacking = lacking_partition_values(changes, relation)
+    lacking = without_partition_values(changes, relation)
     if not lacking or version == 0:
         return changes
     paths = pa.array([path_key(c.path) for c in lacking], pa.string())
@@ -289,7 +293,7 @@ def with_partition_values(
         for batch in open_snapshot(storage, relation.table_root, version - 1).adds(wanted):
             found.update((path_key(row["path"]), row) for row in batch.files.to_pylist())
     except DeltaError:
-        return changes  # the caller refuses what lacks its values
+        return changes  # the caller refuses changes without partition values
     unknown = {id(c) for c in lacking}
     return [_filled(c, found[key]) if id(c) in unknown and (key := path_key(c.path)) in found else c for c in changes]
 
@@ -314,12 +318,12 @@ def _check_readable(
         return
     at_start = found.version <= versions.first
     if read.column_mapping_mode != "none":
-        advice = "Read the versions before that change and those from it on apart."
+        advice = "Read the versions before that change and those from it on separately."
     else:
         advice = "Start at a version from which on the table has these columns."
     raise UserError(
         f"the changes of the table {found.table_root} from version {versions.first} to {versions.last} are read with "
-        f"the columns of version {read.version}, which cannot hold the rows of version {found.version}: {difference}. "
+        f"the columns of version {read.version}, which do not fit the rows of version {found.version}: {difference}. "
         f"{advice}",
         code="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
         if at_start
@@ -336,15 +340,15 @@ def _configuration_at(latest: Snapshot, version: int) -> TableConfiguration:
     return open_snapshot(latest.storage, latest.table_root, version).configuration
 
 
-def _contiguous(commits: TimedCommits, versions: ChangeRange, table_root: str) -> Iterator[LogFile]:
+def _commit_files(commits: TimedCommits, versions: ChangeRange, table_root: str) -> Iterator[LogFile]:
     version = versions.first
     while version <= versions.last:
         file = commits.files.get(version)
         if file is None:
             raise MissingLogFilesError(
                 f"the changes of the table {table_root} from version {versions.first} to {versions.last} cannot be "
-                f"read: the commit of version {version} is gone from its log. If the log was cleaned up, start at a "
-                f"later version; else restore {version:020d}.json in {log_directory(table_root)}.",
+                f"read: the commit of version {version} is no longer in its log. If the log was cleaned up, start at a "
+                f"later version; otherwise restore {version:020d}.json in {log_directory(table_root)}.",
                 table=table_root,
                 version=version,
                 missing_version=version,
@@ -353,7 +357,7 @@ def _contiguous(commits: TimedCommits, versions: ChangeRange, table_root: str) -
         version += 1
 
 
-def _check_there(latest: Snapshot, first: int) -> None:
+def _check_commit_exists(latest: Snapshot, first: int) -> None:
     root = latest.table_root
     if first >= 0:
         try:
@@ -362,10 +366,10 @@ def _check_there(latest: Snapshot, first: int) -> None:
         except FileNotFoundInStorageError:
             pass
     versions = [file.version for file in list_log(latest.storage, root, 0, latest.version).commits]
-    there = f"those of versions {versions[0]} to {versions[-1]}" if versions else "none"
+    existing = f"those of versions {versions[0]} to {versions[-1]}" if versions else "none"
     raise TimeTravelError(
         f"the changes of the table {root} cannot start at version {first}: its log has no commit of that version. The "
-        f"commits that are there: {there}.",
+        f"commits in the log: {existing}.",
         table=root,
         version=first,
         earliest=versions[0] if versions else None,

@@ -1,4 +1,4 @@
-"""Which rows one commit changed, as files to read.
+"""The row changes of one commit, as files to read.
 
 Protocol: "Add CDC File", "Reader Requirements for AddCDCFile".
 """
@@ -49,16 +49,18 @@ _SCHEMA = pa.schema(
 _File = TypeVar("_File", AddFile, RemoveFile)
 
 
-# no cycles: a commit may have very many
+# outside the garbage collector: a commit may have very many, and they form no cycles
 class FileChange(msgspec.Struct, frozen=True, gc=False):
-    """A file, the rows of it that a commit changed, and the type of the change.
+    """A file, the rows in it that a commit changed, and the type of the change.
 
-    The rows are those of ``selected``, or all where it is None, less those of
-    ``deletion_vector``. ``kind`` "cdc": the file itself says in
-    ``_change_type`` what became of each row. ``path``: as in the log.
-    ``partition_values``, ``size``: None where the action does not say, as early
-    writers' ``remove`` actions do not (``extendedFileMetadata``).
-    ``stats``: JSON that bounds all of the rows; None where nothing is known.
+    The changed rows are those of ``selected``, or all if it is None, minus those of ``deletion_vector``.
+
+    Attributes:
+        kind: "cdc" means that the file's column ``_change_type`` gives the change of each row.
+        path: as in the log.
+        partition_values, size: None if the action lacks them, as in ``remove`` actions of early writers
+            (``extendedFileMetadata``).
+        stats: JSON that bounds all of the rows; None if unknown.
     """
 
     kind: ChangeKind
@@ -73,22 +75,22 @@ class FileChange(msgspec.Struct, frozen=True, gc=False):
 def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
     """The changes that one commit made, from its actions.
 
-    Applied to the rows before the commit they give the rows after it. Files
-    that were only rearranged (``dataChange`` false) change nothing.
+    Applied to the rows before the commit, they give the rows after it. Files that were only rewritten
+    (``dataChange`` false) change nothing.
     Protocol: "Reader Requirements for AddCDCFile".
     """
-    # an action that is there twice counts once
+    # a repeated action counts once
     written = {path_key(a.cdc.path): a.cdc for a in actions if a.cdc is not None}
     if written:
         return [FileChange("cdc", c.path, c.partition_values, c.size) for c in written.values()]
-    if any(a.commit_info is not None and _moved_rows_only(a.commit_info) for a in actions):
+    if any(a.commit_info is not None and _only_rewrote_files(a.commit_info) for a in actions):
         return []
     adds = _by_key(a.add for a in actions)
     removes = _by_key(a.remove for a in actions)
     for key in adds.keys() & removes.keys():
         if _same_partition(removes[key], adds[key]):
             del adds[key], removes[key]
-    # of these paths only the deletion vector changes
+    # paths of which only the deletion vector changes
     paths = {path for path, _ in adds} & {path for path, _ in removes}
     before: dict[str, list[tuple[str, str | None]]] = {}
     for key in removes:
@@ -101,24 +103,25 @@ def changes_of(actions: Sequence[SingleAction]) -> list[FileChange]:
         if same is not None:
             old_keys.remove(same)
             old = removes.pop(same)
-            # the file stays: its rows come or go by what both actions say together
+            # the file stays: its rows come or go if either action says dataChange
             if old.data_change or add.data_change:
-                found += _difference(old, add)
+                found += _vector_changes(old, add)
         elif add.data_change:
-            found.append(_whole("insert", add))
-    return found + [_whole("delete", remove) for remove in removes.values() if remove.data_change]
+            found.append(_all_rows("insert", add))
+    return found + [_all_rows("delete", remove) for remove in removes.values() if remove.data_change]
 
 
 def change_relation(configuration: TableConfiguration) -> Relation:
     """The change feed as a relation: the table's columns, and the change columns as partition columns.
 
-    Raises: UserError (RESERVED_CDC_COLUMNS_ON_READ) for a table with a column of such a name.
+    Raises:
+        UserError: the table has a column with the name of a change column (RESERVED_CDC_COLUMNS_ON_READ).
     """
     for field in configuration.schema:
         if {field.name.lower(), field.physical_name.lower()} & set(CHANGE_COLUMNS):
             raise UserError(
                 f"the change feed of the table {configuration.table_root} cannot be read: the table's column "
-                f"'{field.name}' has a name that the feed needs for itself ({', '.join(CHANGE_COLUMNS)}). Read the "
+                f"'{field.name}' has a name that the change feed reserves ({', '.join(CHANGE_COLUMNS)}). Read the "
                 "table without readChangeFeed, or rename the column.",
                 code="RESERVED_CDC_COLUMNS_ON_READ",
                 table=configuration.table_root,
@@ -138,17 +141,19 @@ def change_batch(
 ) -> pa.RecordBatch:
     """The changed files that may hold wanted rows, as rows of ``columnar.scan_files``.
 
-    ``selection``: of a ``change_relation``. ``timestamp_ms``: of the commit.
-
-    Raises: ProtocolError for a file of a partitioned table whose partition values are not known.
+    Args:
+        selection: of a ``change_relation``.
+        timestamp_ms: of the commit.
+    Raises:
+        ProtocolError: a file of a partitioned table has no partition values.
     """
     check_partition_values(changes, selection.relation, version)
     return selected_changes(change_files(changes, version=version, timestamp_ms=timestamp_ms), selection)
 
 
 def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.RecordBatch:
-    """Those of the rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
-    mask = _keep(files, selection)
+    """The rows of ``change_files`` that may hold wanted rows, as rows of ``columnar.scan_files``."""
+    mask = _keep_mask(files, selection)
     if mask is not None:
         files = files.filter(mask)
     batch = selection.to_scan_batch(files)
@@ -158,12 +163,11 @@ def selected_changes(files: pa.RecordBatch, selection: RowSelection) -> pa.Recor
 
 
 def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: int) -> pa.RecordBatch:
-    """The changed files before any is left out: row i is change i.
+    """All changed files, before any are skipped: row i is change i.
 
-    Columns: those that every file of a scan has, ``partitionValues`` (those
-    of the change columns among them; a cdc file has no ``_change_type``),
-    ``stats``, ``selected`` and ``changeData``. A relation's partition values
-    must be there: see ``lacking_partition_values``.
+    Returns: the columns that every file of a scan has, ``partitionValues`` (including those of the change columns,
+        without ``_change_type`` for a cdc file), ``stats``, ``selected`` and ``changeData``. The partition values of
+        the relation must be present: see ``without_partition_values``.
     """
     of_commit = [
         (COMMIT_VERSION_COLUMN, str(version)),
@@ -189,21 +193,21 @@ def change_files(changes: Sequence[FileChange], *, version: int, timestamp_ms: i
     return pa.RecordBatch.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
 
 
-def lacking_partition_values(changes: Iterable[FileChange], relation: Relation) -> list[FileChange]:
-    """Those of a partitioned table that do not say to which partition they belong."""
+def without_partition_values(changes: Iterable[FileChange], relation: Relation) -> list[FileChange]:
+    """The changes of a partitioned table that lack their partition values."""
     if set(relation.partition_columns) <= set(CHANGE_COLUMNS):
         return []
     return [c for c in changes if c.partition_values is None]
 
 
 def check_partition_values(changes: Sequence[FileChange], relation: Relation, version: int) -> None:
-    """Raises: ProtocolError for a file of a partitioned table whose partition values are not known."""
-    lacking = lacking_partition_values(changes, relation)
+    """Raises: ProtocolError for a file of a partitioned table without partition values."""
+    lacking = without_partition_values(changes, relation)
     if lacking:
         raise ProtocolError(
             f"the change feed of the table {relation.table_root} cannot be read at version {version}: the commit names "
-            f"the file '{lacking[0].path}' without its partition values, as early writers did, and the version before, "
-            f"which knows them, is not at hand. Read the changes from version {version + 1} on.",
+            f"the file '{lacking[0].path}' without its partition values, as early writers did, and the previous "
+            f"version, which has them, is not available. Read the changes from version {version + 1} on.",
             code="DELTA_CHANGE_DATA_FILE_WITHOUT_PARTITION_VALUES",
             table=relation.table_root,
             version=version,
@@ -214,7 +218,7 @@ def check_partition_values(changes: Sequence[FileChange], relation: Relation, ve
 # --- what a commit changed
 
 
-def _moved_rows_only(info: CommitInfo) -> bool:
+def _only_rewrote_files(info: CommitInfo) -> bool:
     """Whether the commit is a MERGE that rewrote files and changed no row."""
     metrics = info.operation_metrics
     if info.operation != "MERGE" or not isinstance(metrics, dict):
@@ -223,7 +227,7 @@ def _moved_rows_only(info: CommitInfo) -> bool:
 
 
 def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File]:
-    """Logical files that were added or removed, each once, by key."""
+    """The logical files that were added or removed, each once, by key."""
     found: dict[tuple[str, str | None], _File] = {}
     for file in files:
         if file is not None:
@@ -232,21 +236,21 @@ def _by_key(files: Iterable[_File | None]) -> dict[tuple[str, str | None], _File
 
 
 def _same_partition(old: RemoveFile, new: AddFile) -> bool:
-    """Whether the file's rows stay in their partition, as far as the remove says; else each of them changes."""
+    """Whether the file keeps its partition, as far as the remove says. If not, each of its rows changes."""
     there, here = old.partition_values or {}, new.partition_values or {}
     return all((there[name] or None) == (here[name] or None) for name in there.keys() & here.keys())
 
 
-def _whole(kind: ChangeKind, file: AddFile | RemoveFile) -> FileChange:
+def _all_rows(kind: ChangeKind, file: AddFile | RemoveFile) -> FileChange:
     values: Mapping[str, str | None] | None = file.partition_values
-    # early writers leave them out, or empty: no partition is not the null partition
+    # early writers leave them out or empty, which does not mean the null partition
     if isinstance(file, RemoveFile) and not file.extended_file_metadata and not values:
         values = None
     return FileChange(kind, file.path, values, file.size, deletion_vector=file.deletion_vector, stats=file.stats)
 
 
-def _difference(old: RemoveFile, new: AddFile) -> list[FileChange]:
-    """The rows that one deletion vector of a file has and another has not, either way."""
+def _vector_changes(old: RemoveFile, new: AddFile) -> list[FileChange]:
+    """The rows that only one of a file's two deletion vectors has: deleted or restored rows."""
     found: list[FileChange] = []
     if new.deletion_vector is not None and new.deletion_vector.cardinality:
         # tight bounds of the new file leave the deleted rows out
@@ -270,17 +274,17 @@ class _Bounds(msgspec.Struct, rename="camel"):
 
 
 def _bounds_all_rows(stats: str | None) -> bool:
-    """Whether the statistics hold for rows that are deleted, too. Protocol: "Per-file Statistics"."""
+    """Whether the statistics also bound deleted rows. Protocol: "Per-file Statistics"."""
     try:
         return stats is not None and not decode_json(stats, _Bounds).tight_bounds
     except InvalidJSONError:
         return False
 
 
-# --- which files matter
+# --- file skipping
 
 
-def _keep(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | None:
+def _keep_mask(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | None:
     if not selection.filters:
         return None
     add = files.to_struct_array()
@@ -288,7 +292,7 @@ def _keep(files: pa.RecordBatch, selection: RowSelection) -> pa.BooleanArray | N
     written = files.column(_CHANGE_DATA)
     if mask is None or not pc.any(written).as_py():
         return mask
-    # a cdc file says only within what kinds of changes it holds
+    # the change types of a cdc file's rows are in the file, so conditions on them cannot skip it
     parts = tuple(
         part
         for whole in selection.filters

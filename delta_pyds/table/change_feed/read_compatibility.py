@@ -1,7 +1,7 @@
 """Checks whether rows written with one schema can be read with another without losing or changing a value.
 
-The log's older files are read with a newer schema by streams and by the
-change feed. Protocol: "Column Mapping", "Type Widening".
+Streams and the change feed read older files of the log with a newer schema.
+Protocol: "Column Mapping", "Type Widening".
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from delta_pyds.table.configuration import TableConfiguration
 def incompatibility(data: StructType, read: StructType, *, widening: bool) -> str | None:
     """Why rows of schema ``data`` cannot be read as ``read``, as part of a sentence; None if they can.
 
-    Every field of ``data``, nested ones too, must be in ``read`` by the same
-    physical and logical name, of the same type or, with ``widening``, of one
-    that the table feature typeWidening lets it become. ``read`` may have more
-    fields, if they are nullable, and may allow nulls where ``data`` does not.
-    Both schemas are those of ``load_configuration``.
+    Every field of ``data``, nested ones too, must be in ``read`` under the same physical and logical name, with the
+    same type or, with ``widening``, a type that the feature typeWidening allows. ``read`` may have more fields if they
+    are nullable, and may allow nulls where ``data`` does not. Both schemas come from ``load_configuration``.
     """
     return _fields(data, read, widening, "")
 
 
 def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *, removed: bool = False) -> str | None:
-    """The same of two versions of one table, with how they are partitioned and how columns are found in files.
+    """As ``incompatibility`` for two versions of a table; also compares partitioning and column mapping modes.
 
-    ``removed``: the rows left the table with the commit that made the columns of ``read``. They are shown in those
-    columns, whatever their names were, so what ``read`` does not have says nothing.
+    Args:
+        removed: the rows left the table with the commit that set the columns of ``read``. They are shown in those
+            columns whatever their names were, so columns that ``read`` lacks do not matter.
     """
     schema = _shared(data.schema, read.schema) if removed else data.schema
     found = incompatibility(schema, read.schema, widening=read.supports(Feature.TYPE_WIDENING))
@@ -38,20 +37,20 @@ def table_incompatibility(data: TableConfiguration, read: TableConfiguration, *,
         return found
     partitions = _partitioning(data), _partitioning(read)
     if removed:
-        # a column that has its values from the log in one of the two has none in the files of the other
+        # a column that is a partition column in only one of the two is missing in the files of the other
         both = {f.physical_name for f in data.schema} & {f.physical_name for f in read.schema}
         partitions = partitions[0] & both, partitions[1] & both
     if partitions[0] != partitions[1]:
-        there, here = _listed(data.partition_columns), _listed(read.partition_columns)
-        return f"it is partitioned by {there} there and by {here} here"
-    # files written before the ids were given out have none, and every column would be null
+        data_columns, read_columns = _listed(data.partition_columns), _listed(read.partition_columns)
+        return f"the data is partitioned by {data_columns}, but read as partitioned by {read_columns}"
+    # files written before ids were assigned have none: every column would be null
     if read.column_mapping_mode == "id" != data.column_mapping_mode:
-        return f"its column mapping mode is {data.column_mapping_mode} there and id here"
+        return f"the column mapping mode of the data is {data.column_mapping_mode}, but it is read with mode id"
     return None
 
 
 def _shared(data: StructType, read: StructType) -> StructType:
-    """The fields of ``data`` that ``read`` has too, by their physical names, under its names."""
+    """The fields of ``data`` whose physical names ``read`` has too, under the logical names of ``read``."""
     by_physical = {f.physical_name: f for f in read}
     fields = []
     for f in data:
@@ -73,7 +72,7 @@ def _shared_type(data: DataType, read: DataType) -> DataType:
 
 
 def _partitioning(configuration: TableConfiguration) -> set[str]:
-    # values are found by name: their order says nothing
+    # values are found by name, so their order does not matter
     return {f.physical_name for f in configuration.schema if f.name in configuration.partition_columns}
 
 
@@ -94,7 +93,7 @@ def _fields(data: StructType, read: StructType, widening: bool, within: str) -> 
             return difference
     for field in by_physical.values():
         if not field.nullable:
-            return f"the column '{within}{field.name}' was added, which must not be null and is in no older file"
+            return f"the column '{within}{field.name}' was added as NOT NULL, but older files lack it"
     return None
 
 
@@ -102,9 +101,9 @@ def _field(data: StructField, read: StructField, widening: bool, path: str) -> s
     if data.name != read.name:
         return f"the column '{path}' was renamed to '{read.name}'"
     if data.field_id is not None and read.field_id is not None and data.field_id != read.field_id:
-        return f"the column '{path}' has the id {data.field_id} there and {read.field_id} here"
+        return f"the column '{path}' has the id {data.field_id} in the data, but {read.field_id} in the read schema"
     if data.nullable and not read.nullable:
-        return f"the column '{path}' may be null there and must not here"
+        return f"the column '{path}' may be null in the data, but not in the read schema"
     return _types(data.data_type, read.data_type, widening, path)
 
 
@@ -113,15 +112,15 @@ def _types(data: DataType, read: DataType, widening: bool, path: str) -> str | N
         return _fields(data, read, widening, f"{path}.")
     if isinstance(data, ArrayType) and isinstance(read, ArrayType):
         if data.contains_null and not read.contains_null:
-            return f"elements of the column '{path}' may be null there and must not here"
+            return f"elements of the column '{path}' may be null in the data, but not in the read schema"
         return _types(data.element_type, read.element_type, widening, f"{path}.element")
     if isinstance(data, MapType) and isinstance(read, MapType):
         if data.value_contains_null and not read.value_contains_null:
-            return f"values of the column '{path}' may be null there and must not here"
+            return f"values of the column '{path}' may be null in the data, but not in the read schema"
         return _types(data.key_type, read.key_type, widening, f"{path}.key") or _types(
             data.value_type, read.value_type, widening, f"{path}.value"
         )
     # a column of type void is in no file
     if data in (read, VOID) or (widening and was_widened(data, read)):
         return None
-    return f"the column '{path}' is of type {display(data)} there and of type {display(read)} here"
+    return f"the column '{path}' has type {display(data)} in the data, but {display(read)} in the read schema"

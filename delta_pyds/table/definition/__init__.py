@@ -3,22 +3,22 @@
 - ``create``: a new table: its metadata, protocol and domains
 - ``schema_rules``: what a schema may be
 - ``column_mapping``: ids and physical names of columns
-- ``property_rules``: which properties users may set, and to what
-- ``protocol_upgrade``: which protocol the metadata needs
+- ``property_rules``: the properties that users may set, and their values
+- ``protocol_upgrade``: the protocol that the metadata needs
 - ``clustering``: clustering columns
-- ``replacement``: a table in the place of another one
-- ``iceberg_rules``: what a table must be while it promises to be readable as Iceberg
+- ``replacement``: a table that replaces another one
+- ``iceberg_rules``: rules for a table with Iceberg compatibility
 - ``schema_enforcement``: whether incoming rows fit the table
-- ``declared_types``: the declared types of columns with ``char(n)`` and ``varchar(n)`` while they change
+- ``declared_types``: the declared types of columns with ``char(n)`` and ``varchar(n)``, kept current
 - ``schema_evolution``: the metadata of a table whose schema changes
 - ``schema_paths``: columns and nested fields by their paths
-- ``dependents``: what of a table depends on a column
-- ``merge_evolution``: the schema of a table into which rows are merged that bring new columns
-- ``session_expressions``: the table's expressions in both meanings that a session can give them
+- ``dependents``: expressions of a table that use a column
+- ``merge_evolution``: the schema of the target of a merge that brings new columns
+- ``session_expressions``: the table's expressions, bound with and without ANSI mode
 - ``allowed_functions``: the functions that an expression of a table may call
-- ``spark_expressions``: the table's expressions that a Spark session computes, and those that none is asked for
+- ``spark_expressions``: the table's expressions that a Spark session may compute
 - ``ingest_plan``: how incoming rows become rows of the table
 - ``identity``: high-water marks of identity columns
-- ``statistics_columns``: which columns statistics are collected of
-- ``write_state``: what the tasks of a write need to know of a table
+- ``statistics_columns``: the columns with statistics
+- ``write_state``: a table's properties that the tasks of a write need
 """

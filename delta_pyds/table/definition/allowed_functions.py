@@ -1,14 +1,14 @@
-"""The functions that an expression of a table may call: Spark's built-ins that see nothing but their arguments.
+"""The functions that an expression of a table may call: Spark's built-in functions that depend only on their arguments.
 
-Invariant: what is named here computes a value of a row from its arguments, the clock, the name of the session's user or
-chance, and does nothing else: it reads no file, no other row and no state of the session, calls no code by its name,
-and makes no rows. Judged one by one are the functions of Spark 4.2 and 4.3; one that a later Spark adds is refused
-until it stands here.
+Invariant: a function listed here computes a value of a row from its arguments, the clock, the session's user or a
+random number, and does nothing else. It reads no file, no other row and no state of the session, calls no code by name,
+and makes no rows. The functions of Spark 4.2 and 4.3 were reviewed one by one. A function that a later Spark adds is
+refused until it is listed here.
 
-Left out on purpose: what calls the JVM (``reflect``), what reads files by an option or by what its argument names
-(``from_xml``, ``from_avro``, ``from_protobuf``, ``xpath`` with its document types), where a row comes from
-(``input_file_name``, ``monotonically_increasing_id``), the session (``current_database``, ``version``), errors in a
-table's words (``raise_error``), aggregates, windows and generators.
+Left out on purpose: calls into the JVM (``reflect``), functions that read files by an option or an argument
+(``from_xml``, ``from_avro``, ``from_protobuf``, ``xpath`` with its document types), the origin of a row
+(``input_file_name``, ``monotonically_increasing_id``), the session (``current_database``, ``version``), errors with
+text from the table (``raise_error``), aggregates, windows and generators.
 
 Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """

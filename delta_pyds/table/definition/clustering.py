@@ -1,4 +1,4 @@
-"""Clustering columns, as the table's domain metadata names them. Protocol: "Clustered Table"."""
+"""Clustering columns, which the table's domain metadata names. Protocol: "Clustered Table"."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAX_CLUSTERING_COLUMNS = 4
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:
-    """Physical paths of the clustering columns, in order; empty where the table is not clustered.
+    """Physical paths of the clustering columns, in order; empty if the table is not clustered.
 
-    Raises: ProtocolError when the domain does not say what the protocol requires.
+    Raises: ProtocolError if the domain does not have the form that the protocol requires.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
@@ -36,13 +36,13 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
         return tuple(tuple(str(part) for part in ([path] if isinstance(path, str) else path)) for path in columns)
     except (ValueError, KeyError, TypeError):
         raise ProtocolError(
-            f"the domain {CLUSTERING_DOMAIN} does not name clustering columns: {domain.configuration!r}.",
+            f"the domain {CLUSTERING_DOMAIN} does not list clustering columns: {domain.configuration!r}.",
             code="DELTA_CLUSTERING_COLUMNS_MISMATCH",
         ) from None
 
 
 def logical_clustering_columns(schema: StructType, domains: Mapping[str, DomainMetadata]) -> tuple[Path, ...]:
-    """Logical paths of the clustering columns; a column that the schema no longer has keeps its physical names."""
+    """Logical paths of the clustering columns; a column that left the schema keeps its physical names."""
     return tuple(_logical(schema, path) for path in clustering_columns(domains))
 
 
@@ -59,18 +59,19 @@ def _logical(schema: StructType, path: Path) -> Path:
 def clustering_domain(
     table_root: str, schema: StructType, columns: Sequence[str | Sequence[str]], properties: TableProperties
 ) -> DomainMetadata:
-    """The domain that names columns of a table without partitions by their physical names.
+    """The domain that names the clustering columns by their physical names.
 
-    ``columns``: texts such as ``a.b``, or paths; none for a table that is no longer clustered.
-
-    Raises: UserError for columns that no table can be clustered by, with the reference's codes.
+    Args:
+        columns: strings such as ``a.b``, or paths; empty for a table that is no longer clustered.
+    Raises:
+        UserError: a table cannot be clustered by these columns; with the reference's codes.
     Protocol: "Clustered Table".
     """
     paths = [_one_path(c) if isinstance(c, str) else tuple(c) for c in columns]
     if len(paths) > MAX_CLUSTERING_COLUMNS:
         raise UserError(
-            f"the table {table_root} cannot be clustered by {len(paths)} columns: {MAX_CLUSTERING_COLUMNS} are the "
-            "most.",
+            f"the table {table_root} cannot be clustered by {len(paths)} columns: the maximum is "
+            f"{MAX_CLUSTERING_COLUMNS}.",
             code="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
             table=table_root,
         )
@@ -79,13 +80,13 @@ def clustering_domain(
     twice = [path for path in found if found.count(path) > 1]
     if twice:
         raise UserError(
-            f"the table {table_root} is to be clustered by '{show_path(twice[0])}' twice: name each column once.",
+            f"the clustering columns of table {table_root} name '{show_path(twice[0])}' twice: name each column once.",
             code="DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
             table=table_root,
         )
     stored = {
         "clusteringColumns": [list(physical_path(schema, path)) for path in found],
-        # the reference repeats the domain's name here
+        # the reference repeats the domain's name in its configuration
         "domainName": CLUSTERING_DOMAIN,
     }
     return DomainMetadata(CLUSTERING_DOMAIN, json.dumps(stored, separators=(",", ":")))
@@ -94,7 +95,7 @@ def clustering_domain(
 def _one_path(text: str) -> Path:
     paths = parse_columns(text)
     if len(paths) != 1:
-        raise UserError(f"'{text}' does not name one column to cluster by.", code="DELTA_COLUMN_NOT_FOUND", column=text)
+        raise UserError(f"'{text}' does not name one clustering column.", code="DELTA_COLUMN_NOT_FOUND", column=text)
     return paths[0]
 
 
@@ -103,7 +104,7 @@ def _clustering_column(table_root: str, schema: StructType, path: Path, with_sta
     found = find_path(schema, path)
     if found is None:
         raise UserError(
-            f"there is no column '{show_path(path)}' to cluster table {table_root} by. "
+            f"the table {table_root} has no column '{show_path(path)}' to cluster by. "
             f"The columns are: {', '.join(schema.names)}.",
             code="DELTA_COLUMN_NOT_FOUND",
             table=table_root,
@@ -112,16 +113,16 @@ def _clustering_column(table_root: str, schema: StructType, path: Path, with_sta
     spelled, data_type = found
     if not has_minimum(data_type):
         raise UserError(
-            f"the table {table_root} cannot be clustered by '{show_path(spelled)}' of type {display(data_type)}, "
-            "which has no smallest and greatest value to skip files by.",
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}' of type {display(data_type)}: "
+            "the type has no minimum and maximum, so files cannot be skipped.",
             code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
             table=table_root,
             column=show_path(spelled),
         )
     if spelled not in with_statistics:
         raise UserError(
-            f"the table {table_root} cannot be clustered by '{show_path(spelled)}', of which no statistics are "
-            f"collected. Statistics are collected of: {', '.join(map(show_path, with_statistics))}. Name the column in "
+            f"the table {table_root} cannot be clustered by '{show_path(spelled)}', which has no statistics. "
+            f"Columns with statistics: {', '.join(map(show_path, with_statistics))}. Name the column in "
             "delta.dataSkippingStatsColumns, raise delta.dataSkippingNumIndexedCols, or move the column forward.",
             code="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
             table=table_root,

@@ -26,7 +26,7 @@ from delta_pyds.protocol.schema import (
     structs,
 )
 
-# these two are of Parquet files, and of schemas that were read from them
+# the last two are written in Parquet files, and in schemas read from them
 MAPPING_KEYS = frozenset(
     {
         COLUMN_MAPPING_ID,
@@ -41,14 +41,18 @@ MAPPING_KEYS = frozenset(
 def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False) -> tuple[StructType, int]:
     """Give an id and a physical name to every field that has none, at every level.
 
-    Returns the schema and the highest id ever given, for ``delta.columnMapping.maxColumnId``.
-    Invariants: what a field has stays; new ids are above ``max_id`` and above
-    every id of the schema; ids are unique, and so are physical names within
-    their parent. ``nested_ids``: elements of arrays and keys and values of maps
-    get ids too, kept by the nearest field, under paths that begin with its physical name.
-    Fields are numbered before those inside them, and all of them before elements, keys and values.
+    Invariants: existing ids and names stay; new ids are above ``max_id`` and above every id of the schema; ids are
+    unique, and so are physical names within their parent. Fields get their ids before the fields inside them, and all
+    fields before elements, keys and values.
 
-    Raises: ProtocolError (DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME) where the schema had them twice.
+    Args:
+        max_id: the highest id that the table has ever assigned.
+        nested_ids: elements of arrays and keys and values of maps get ids too. The nearest field stores them, under
+            paths that begin with its physical name.
+    Returns:
+        The schema, and the highest id ever assigned, for ``delta.columnMapping.maxColumnId``.
+    Raises:
+        ProtocolError: the schema has a duplicate (DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME).
     """
     ids = _Ids(max(max_id, max_column_id(schema)))
     assigned = _assign_fields(schema, ids)
@@ -59,16 +63,15 @@ def assign_columns(schema: StructType, max_id: int, *, nested_ids: bool = False)
 
 
 def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
-    """The highest column id that the table has ever given, by its properties; 0 where they do not say.
+    """The highest column id that the table has ever assigned, by its properties; 0 if not recorded.
 
-    Raises: ProtocolError (DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY) for what is no id.
+    Raises: ProtocolError (DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY) for an invalid id.
     """
     text = configuration.get(Property.COLUMN_MAPPING_MAX_COLUMN_ID) or "0"
     if re.fullmatch(r"[0-9]{1,10}", text) is None or int(text) >= 1 << 31:
         raise ProtocolError(
-            f"the table property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {text[:50]!r}, which is no column id: "
-            "new columns cannot "
-            "be given ids that are certainly new. Set it to the highest id of the schema, or above.",
+            f"the table property {Property.COLUMN_MAPPING_MAX_COLUMN_ID} is {text[:50]!r}, which is not a valid column "
+            "id, so ids of new columns might not be unique. Set it to the highest id of the schema, or above.",
             code="DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY",
             property=Property.COLUMN_MAPPING_MAX_COLUMN_ID,
         )
@@ -76,21 +79,22 @@ def recorded_max_id(configuration: Mapping[str, str | None]) -> int:
 
 
 def max_column_id(schema: StructType) -> int:
-    """The highest id in the schema, those of elements, keys and values among them; 0 without any."""
+    """The highest id in the schema, including elements, keys and values; 0 if there are no ids."""
     return max(_ids_of(schema), default=0)
 
 
 def check_columns(schema: StructType, max_id: int) -> None:
-    """Refuse a schema whose mapping is broken.
+    """Refuse a schema with an inconsistent column mapping.
 
-    Raises: ProtocolError with DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME or
-        DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY.
+    Raises:
+        ProtocolError: DELTA_DUPLICATED_COLUMN_ID, DELTA_DUPLICATED_PHYSICAL_NAME or
+            DELTA_COLUMN_MAPPING_MAX_COLUMN_ID_NOT_SET_CORRECTLY.
     """
     seen: set[int] = set()
     for number in _ids_of(schema):
         if number in seen:
             raise ProtocolError(
-                f"the column mapping gives the id {number} twice: values of two columns would be mixed up.",
+                f"the column mapping assigns the id {number} twice: values of two columns would be mixed up.",
                 code="DELTA_DUPLICATED_COLUMN_ID",
                 id=number,
             )
@@ -105,7 +109,7 @@ def check_columns(schema: StructType, max_id: int) -> None:
         twice = sorted(name for name, count in names.items() if count > 1)
         if twice:
             raise ProtocolError(
-                f"the column mapping gives the physical name '{twice[0]}' twice in one struct.",
+                f"the column mapping assigns the physical name '{twice[0]}' twice in one struct.",
                 code="DELTA_DUPLICATED_PHYSICAL_NAME",
                 name=twice[0],
             )
@@ -114,50 +118,51 @@ def check_columns(schema: StructType, max_id: int) -> None:
 def keep_mapping(schema: StructType, existing: StructType, *, any_type: bool = False) -> StructType:
     """The schema with the ids and physical names that fields of the same name and type have in ``existing``.
 
-    Names are compared without case, nullability of types is not. A field of
-    another type is another field: its old values must not be read as the new
-    type's, unless ``any_type``: where the change of type is known. Structs are
-    gone into, for some of their fields may have stayed.
+    Names are compared without case; nullability of types is ignored. A field with another type is a new field: its old
+    values must not be read with the new type. Its nested fields may still match.
+
+    Args:
+        any_type: a field keeps its id and name even with another type, where the change of type is intended.
     """
-    return StructType(tuple(_keep_field(f, existing, any_type) for f in schema))
+    return StructType(tuple(_field_with_mapping(f, existing, any_type) for f in schema))
 
 
-def _keep_field(field: StructField, existing: StructType, any_type: bool) -> StructField:
+def _field_with_mapping(field: StructField, existing: StructType, any_type: bool) -> StructField:
     old = existing.find(field.name)
     if old is None:
         return field
-    kept = replace(field, data_type=_keep_type(field.data_type, old.data_type, any_type))
+    kept = replace(field, data_type=_type_with_mapping(field.data_type, old.data_type, any_type))
     if not any_type and not _same_type(field.data_type, old.data_type):
         return kept
     return replace(kept, metadata={**field.metadata, **_mapping_of(old.metadata)})
 
 
-def _keep_type(data_type: DataType, old: DataType, any_type: bool) -> DataType:
+def _type_with_mapping(data_type: DataType, old: DataType, any_type: bool) -> DataType:
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         return keep_mapping(data_type, old, any_type=any_type)
     if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
-        return replace(data_type, element_type=_keep_type(data_type.element_type, old.element_type, any_type))
+        return replace(data_type, element_type=_type_with_mapping(data_type.element_type, old.element_type, any_type))
     if isinstance(data_type, MapType) and isinstance(old, MapType):
         return replace(
             data_type,
-            key_type=_keep_type(data_type.key_type, old.key_type, any_type),
-            value_type=_keep_type(data_type.value_type, old.value_type, any_type),
+            key_type=_type_with_mapping(data_type.key_type, old.key_type, any_type),
+            value_type=_type_with_mapping(data_type.value_type, old.value_type, any_type),
         )
     return data_type
 
 
 def _same_type(left: DataType, right: DataType) -> bool:
-    return _bare(left) == _bare(right)
+    return _comparable(left) == _comparable(right)
 
 
-def _bare(data_type: DataType) -> DataType:
-    """The type without nullability; names of fields in lower case, metadata is not compared anyway."""
+def _comparable(data_type: DataType) -> DataType:
+    """The type without nullability, with lower-case field names; equality ignores metadata anyway."""
     if isinstance(data_type, ArrayType):
-        return ArrayType(_bare(data_type.element_type))
+        return ArrayType(_comparable(data_type.element_type))
     if isinstance(data_type, MapType):
-        return MapType(_bare(data_type.key_type), _bare(data_type.value_type))
+        return MapType(_comparable(data_type.key_type), _comparable(data_type.value_type))
     if isinstance(data_type, StructType):
-        return StructType(tuple(StructField(f.name.lower(), _bare(f.data_type)) for f in data_type))
+        return StructType(tuple(StructField(f.name.lower(), _comparable(f.data_type)) for f in data_type))
     return data_type
 
 
@@ -202,7 +207,7 @@ def _assign_nested(schema: StructType, ids: _Ids) -> StructType:
     for f in schema:
         nested = dict(_nested_ids(f))
         data_type = _number_parts(f.data_type, f.physical_name, nested, ids)
-        # the reference writes the key on every field, empty where there is nothing to number
+        # the reference writes the key on every field, empty if there are no nested ids
         fields.append(replace(f, data_type=data_type, metadata={**f.metadata, COLUMN_MAPPING_NESTED_IDS: nested}))
     return StructType(tuple(fields))
 
@@ -233,13 +238,12 @@ def _ids_of(schema: StructType) -> Iterator[int]:
 
 
 def _nested_ids(field: StructField) -> dict[str, int]:
-    """Raises: ProtocolError where the ids of elements, keys and values are none: a new one might be one of them."""
+    """Raises: ProtocolError if the nested ids are invalid: a new id might be equal to one of them."""
     found = field.metadata.get(COLUMN_MAPPING_NESTED_IDS) or {}
     if not isinstance(found, dict) or any(type(number) is not int for number in found.values()):
         raise ProtocolError(
-            f"{COLUMN_MAPPING_NESTED_IDS} of the column '{field.name}' is no object of column ids: new columns "
-            "cannot be given ids "
-            "that are certainly new. Set it right with the engine that wrote it.",
+            f"{COLUMN_MAPPING_NESTED_IDS} of the column '{field.name}' is not an object of column ids, so ids of new "
+            "columns might not be unique. Correct it with the engine that wrote it.",
             code="DELTA_INVALID_SCHEMA",
             column=field.name,
         )

@@ -1,4 +1,4 @@
-"""A new table: its metadata, protocol and domains, from a schema and what the user asks for.
+"""The definition of a new table (metadata, protocol and domains), from a schema and the user's request.
 
 Protocol: "Change Metadata", "Protocol Evolution", "Column Mapping", "Clustered Table", "Row Tracking".
 """
@@ -32,7 +32,7 @@ from delta_pyds.table.definition.statistics_columns import check_statistics_colu
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """What the first commit of a table says of it."""
+    """The metadata, protocol and domains of a table's first commit."""
 
     metadata: Metadata
     protocol: Protocol
@@ -53,17 +53,19 @@ def new_table(
 ) -> TableDefinition:
     """Define a table that does not exist yet.
 
-    Invariants: the protocol is the weakest one that supports exactly what the
-    schema, the properties and the defaults need; partition columns are in the
-    schema's spelling; under column mapping every field has an id and a
-    physical name; properties about the protocol are not stored.
-    ``features``: besides those that properties ask for. ``clustering_columns``: texts such as ``a.b``, or paths.
-    ``keep_nullability``: columns that are not nullable become NOT NULL; without it all are nullable, as for the rows of
-    a DataFrame.
+    Invariants: the protocol is the weakest one that supports exactly what the schema, the properties and the defaults
+    need; partition columns are spelled as in the schema; with column mapping every field has an id and a physical
+    name; properties that set the protocol are not stored.
 
-    Raises: OptionError for properties (see ``property_rules.read_properties``); UserError for a schema, a partitioning
-        or a clustering that no table can have, with the reference's codes; UnsupportedFeatureError for what this
-        software does not write.
+    Args:
+        features: features in addition to those that properties ask for.
+        clustering_columns: strings such as ``a.b``, or paths.
+        keep_nullability: columns that are not nullable become NOT NULL. Without it all columns are nullable, as for
+            the rows of a DataFrame.
+    Raises:
+        OptionError: invalid properties (see ``property_rules.read_properties``).
+        UserError: an invalid schema, partitioning or clustering, with the reference's codes.
+        UnsupportedFeatureError: a feature that delta_pyds does not write.
     """
     check_duplicates(schema)
     columns = columns_of_new_table(schema, keep_nullability=keep_nullability)
@@ -75,7 +77,7 @@ def new_table(
         nested_ids = (typed.iceberg_compat or 0) >= 2
         columns, max_id = assign_columns(columns, 0, nested_ids=nested_ids)
         configuration[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
-    domains = _clustering(table_root, columns, clustering_columns, partitions, typed, request.features)
+    domains = _clustering_domains(table_root, columns, clustering_columns, partitions, typed, request.features)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         name=name,
@@ -103,7 +105,7 @@ def new_table(
 def _check_schema(
     schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str], typed: TableProperties
 ) -> tuple[str, ...]:
-    """The partition columns in the schema's spelling."""
+    """Check the schema. Returns the partition columns in the schema's spelling."""
     mapped = typed.column_mapping_mode != "none"
     partitions = check_partitioning(schema, partition_columns)
     check_columns(schema, partitions, mapped=mapped, change_data_feed=typed.change_data_feed)
@@ -112,7 +114,7 @@ def _check_schema(
     return partitions
 
 
-def _clustering(
+def _clustering_domains(
     table_root: str,
     schema: StructType,
     clustering_columns: Sequence[str | Sequence[str]],
@@ -120,10 +122,10 @@ def _clustering(
     properties: TableProperties,
     features: Sequence[str],
 ) -> tuple[DomainMetadata, ...]:
-    """The domain that names the clustering columns by their physical names. Protocol: "Clustered Table"."""
+    """The domain with the physical names of the clustering columns. Protocol: "Clustered Table"."""
     if Feature.CLUSTERING in features:
         raise OptionError(
-            "the table feature clustering cannot be asked for by name: name the columns to cluster by instead.",
+            "the table feature clustering cannot be set by name: name the columns to cluster by instead.",
             code="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
             table=table_root,
         )
@@ -132,8 +134,8 @@ def _clustering(
     if partitions:
         shown = ", ".join(c if isinstance(c, str) else show_path(tuple(c)) for c in clustering_columns)
         raise UserError(
-            f"the table {table_root} cannot be partitioned by ({', '.join(partitions)}) and clustered by ({shown}) at "
-            "once: leave one of them out.",
+            f"the table {table_root} cannot be both partitioned by ({', '.join(partitions)}) and clustered by "
+            f"({shown}): leave one of them out.",
             code="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             table=table_root,
         )

@@ -1,7 +1,7 @@
-"""The declared types of columns that hold ``char(n)`` and ``varchar(n)``, kept true while columns change.
+"""The declared types of columns with ``char(n)`` and ``varchar(n)``, kept current while columns change.
 
-Invariant: a column with a limit anywhere in it says in its own metadata the whole type that it is now, and no field
-inside says it again: the reference looks nowhere else, and checks by position what the text says.
+Invariant: a column with a length limit anywhere in it declares its whole current type in its own metadata, and no
+nested field declares one. The reference looks only there, and matches nested types by position.
 
 No section of the protocol: a convention of Spark.
 """
@@ -27,64 +27,64 @@ _Key = Callable[[StructField], str]
 
 
 def with_declared_types(schema: StructType, before: StructType, *, mapped: bool) -> StructType:
-    """The schema, which ``before`` became, with the declared types of what its columns are now.
+    """The schema with its declared types updated; ``before`` is the schema that it evolved from.
 
-    Fields are the same ones by their physical names where the table is ``mapped``, and by their names otherwise. A
-    limit goes with its field; a new field, and one whose own declared type has changed, brings its own. A text that
-    could not be understood before stays as it is: nobody knows what it meant.
+    Fields match by their physical names if the table is ``mapped``, otherwise by their names. A limit stays with its
+    field; a new field, or one with a changed declared type, brings its own. A declared type that could not be parsed
+    before stays as it is, because its meaning is unknown.
     """
     key: _Key = (lambda f: f.physical_name) if mapped else (lambda f: f.name)
     was = {key(f): f for f in before}
-    return StructType(tuple(_declared(f, was.get(key(f)), key) for f in schema))
+    return StructType(tuple(_with_declared_type(f, was.get(key(f)), key) for f in schema))
 
 
-def _declared(f: StructField, old: StructField | None, key: _Key) -> StructField:
+def _with_declared_type(f: StructField, old: StructField | None, key: _Key) -> StructField:
     if old is None or f.metadata.get(CHAR_VARCHAR_TYPE) != old.metadata.get(CHAR_VARCHAR_TYPE):
-        return f if CHAR_VARCHAR_TYPE in f.metadata else _saying(f, text_limits(f))
+        return f if CHAR_VARCHAR_TYPE in f.metadata else _with_limits(f, text_limits(f))
     if f.data_type == old.data_type:
         return f
     try:
         before = text_limits(old)
     except ProtocolError:
         return f
-    return _saying(f, _carried(f.data_type, old.data_type, before, key))
+    return _with_limits(f, _carried_limits(f.data_type, old.data_type, before, key))
 
 
-def _saying(f: StructField, limits: Limits) -> StructField:
-    metadata = _without_text(f)
+def _with_limits(f: StructField, limits: Limits) -> StructField:
+    metadata = _without_declared_type(f)
     if limits is None:
         return replace(f, metadata=metadata)
-    [inside] = change_fields(StructType((f,)), lambda one: replace(one, metadata=_without_text(one))).fields
+    [inside] = change_fields(StructType((f,)), lambda one: replace(one, metadata=_without_declared_type(one))).fields
     text = declared_type(f.data_type, limits)
     return replace(f, data_type=inside.data_type, metadata={**metadata, CHAR_VARCHAR_TYPE: text})
 
 
-def _without_text(f: StructField) -> dict[str, Any]:
+def _without_declared_type(f: StructField) -> dict[str, Any]:
     return {k: v for k, v in f.metadata.items() if k != CHAR_VARCHAR_TYPE}
 
 
-def _carried(data_type: DataType, old: DataType, limits: Limits, key: _Key) -> Limits:
-    """``limits``, which are those of ``old``, where their fields are in the type now."""
+def _carried_limits(data_type: DataType, old: DataType, limits: Limits, key: _Key) -> Limits:
+    """The ``limits`` of the type ``old``, for the fields that are still in ``data_type``."""
 
     def part(number: int) -> Limits:
         return limits.parts[number] if isinstance(limits, TextLimits) else None
 
     if isinstance(data_type, StructType) and isinstance(old, StructType):
         was = {key(f): (f, part(i)) for i, f in enumerate(old)}
-        return together(tuple(_of_field(f, was.get(key(f)), key) for f in data_type))
+        return together(tuple(_field_limits(f, was.get(key(f)), key) for f in data_type))
     if isinstance(data_type, ArrayType) and isinstance(old, ArrayType):
-        return together((_carried(data_type.element_type, old.element_type, part(0), key),))
+        return together((_carried_limits(data_type.element_type, old.element_type, part(0), key),))
     if isinstance(data_type, MapType) and isinstance(old, MapType):
         return together(
             (
-                _carried(data_type.key_type, old.key_type, part(0), key),
-                _carried(data_type.value_type, old.value_type, part(1), key),
+                _carried_limits(data_type.key_type, old.key_type, part(0), key),
+                _carried_limits(data_type.value_type, old.value_type, part(1), key),
             )
         )
     return limits if data_type == old else None
 
 
-def _of_field(f: StructField, was: tuple[StructField, Limits] | None, key: _Key) -> Limits:
+def _field_limits(f: StructField, was: tuple[StructField, Limits] | None, key: _Key) -> Limits:
     if was is None or f.metadata.get(CHAR_VARCHAR_TYPE) != was[0].metadata.get(CHAR_VARCHAR_TYPE):
         return text_limits(f)
-    return _carried(f.data_type, was[0].data_type, was[1], key)
+    return _carried_limits(f.data_type, was[0].data_type, was[1], key)

@@ -1,9 +1,9 @@
-"""What of a table depends on a column: constraints, generated columns, invariants, partitioning, clustering.
+"""Expressions of a table that depend on a column: constraints, generated columns and invariants.
 
-Invariant: in doubt a column is depended on. An expression that our parser does not know names every column whose name
-is one of its words; one that no parser knows names all.
+Invariant: in doubt a column counts as used. If our parser does not support an expression, every column whose name is
+one of its words counts; if it cannot be tokenized, all columns count.
 
-Protocol: "CHECK Constraints", "Generated Columns", "Column Invariants", "Clustered Table".
+Protocol: "CHECK Constraints", "Generated Columns", "Column Invariants".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from delta_pyds.table.definition.statistics_columns import show_path
 
 @dataclass(frozen=True)
 class Dependent:
-    """An expression of a table. ``kind``: what it is, in words. ``name``: its own, or its column's."""
+    """An expression of a table. ``kind``: words such as "CHECK constraint". ``name``: its own or its column's."""
 
     kind: str
     name: str
@@ -33,12 +33,13 @@ class Dependent:
 
 
 def check_nothing_depends(configuration: TableConfiguration, path: Path, verb: str) -> None:
-    """Refuse to change a column that an expression of the table needs as it is.
+    """Refuse to change a column that an expression of the table uses.
 
-    ``verb``: what is to be done with the column, such as ``rename``.
-
-    Raises: UserError (DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE, DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE) naming
-        the expressions.
+    Args:
+        verb: the change, for the message, such as ``rename``.
+    Raises:
+        UserError: DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE or DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE, with the
+            names of the expressions.
     """
     found = [one for one in dependents(configuration) if depends_on(one.sql, configuration.schema, path)]
     if not found:
@@ -51,11 +52,11 @@ def check_nothing_depends(configuration: TableConfiguration, path: Path, verb: s
     remedy = (
         "Overwrite the table without that generated column first"
         if generated
-        else "Drop it first (dropConstraint), and add it again for the column as it is then"
+        else "Drop it first (dropConstraint), and add it again after the change"
     )
     raise UserError(
-        f"cannot {verb} the column '{show_path(path)}' of table {configuration.table_root}, which "
-        f"{', '.join(f'the {one.kind} {one.name} ({one.sql})' for one in found)} depends on. {remedy}.",
+        f"cannot {verb} the column '{show_path(path)}' of table {configuration.table_root}: it is used by "
+        f"{', '.join(f'the {one.kind} {one.name} ({one.sql})' for one in found)}. {remedy}.",
         code=code if first.kind != "invariant" else "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
         table=configuration.table_root,
         column=show_path(path),
@@ -64,7 +65,7 @@ def check_nothing_depends(configuration: TableConfiguration, path: Path, verb: s
 
 
 def dependents(configuration: TableConfiguration) -> Iterator[Dependent]:
-    """All expressions of the table that see columns."""
+    """All expressions of the table that use columns."""
     for key, text in sorted(configuration.configuration.items()):
         if key.lower().startswith(CONSTRAINT_PREFIX) and text is not None:
             yield Dependent("CHECK constraint", key[len(CONSTRAINT_PREFIX) :], text)
@@ -87,9 +88,9 @@ def _of_field(field: StructField) -> Iterator[Dependent]:
 
 
 def depends_on(sql: str, schema: StructType, path: Path) -> bool:
-    """Whether an expression sees the column at a path, something in it, or what it is in."""
+    """Whether an expression uses the column at a path, a field in it, or a struct that contains it."""
     try:
-        # the clock and the zone change no name
+        # clock and time zone do not affect which names are used
         found = references(parse_expression(sql, schema, time_zone="UTC", ansi=True, now_micros=0).expr)
     except DeltaError:
         names = possible_names(sql)
@@ -99,7 +100,7 @@ def depends_on(sql: str, schema: StructType, path: Path) -> bool:
 
 
 def _through_structs(schema: StructType, path: Path) -> Path:
-    """The path up to the first array or map: an expression names no element, key or value."""
+    """The path up to the first array or map: an expression does not name elements, keys or values."""
     found: list[str] = []
     data_type: DataType = schema
     for name in path:

@@ -1,4 +1,4 @@
-"""The rules for tables with Iceberg compatibility enabled.
+"""Rules for tables with Iceberg compatibility enabled.
 
 Protocol: "Iceberg Compatibility V1", "Iceberg Compatibility V2".
 """
@@ -33,28 +33,29 @@ _PRIMITIVES = frozenset(
 
 
 def complete_properties(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table with column mapping by name where Iceberg compatibility needs it and none is set.
+    """The properties of a new table; Iceberg compatibility adds column mapping by name if no mode is set.
 
-    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for properties that contradict each other.
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for contradictory properties.
     """
     completed = dict(configuration)
-    version = _only_version(configuration)
+    version = _enabled_version(configuration)
     if version is not None and completed.setdefault(Property.COLUMN_MAPPING_MODE, "name") == "none":
         raise _unmapped(version)
     return completed
 
 
 def check_iceberg_table(before: TableConfiguration | None, after: TableConfiguration) -> None:
-    """Refuse a table that cannot be as its Iceberg compatibility asks, as far as its definition tells.
+    """Refuse a table definition that violates its Iceberg compatibility.
 
-    ``before``: the version that it follows, whose partitions its own must continue; None for a new table.
-
-    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
+    Args:
+        before: the previous version, whose partitioning must stay; None for a new table.
+    Raises:
+        UserError: DELTA_ICEBERG_COMPAT_VIOLATION.
     """
     version = after.properties.iceberg_compat
     if version is None:
         return
-    _only_version(after.configuration)
+    _enabled_version(after.configuration)
     if after.column_mapping_mode == "none":
         raise _unmapped(version)
     partitions = after.partition_columns
@@ -65,7 +66,7 @@ def check_iceberg_table(before: TableConfiguration | None, after: TableConfigura
 
 
 def check_iceberg(schema: StructType, version: int | None, partition_columns: Sequence[str]) -> None:
-    """Refuse columns that Iceberg has no form for. ``version``: of the compatibility that is enabled, None for none.
+    """Refuse columns that Iceberg does not support. ``version``: of the enabled compatibility; None if disabled.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
     """
@@ -83,7 +84,7 @@ def check_iceberg(schema: StructType, version: int | None, partition_columns: Se
             if can_widen(source, target) and not can_widen(source, target, for_iceberg=True):
                 raise _violation(
                     version,
-                    f"does not allow that the column '{f.name}' became {display(target)} from {display(source)}",
+                    f"does not allow the column '{f.name}' to change from {display(source)} to {display(target)}",
                     "UNSUPPORTED_TYPE_WIDENING",
                 )
         return f
@@ -92,11 +93,11 @@ def check_iceberg(schema: StructType, version: int | None, partition_columns: Se
     for name in partition_columns:
         f = schema.find(name)
         if f is not None and isinstance(f.data_type, ArrayType | MapType | StructType):
-            raise _violation(version, f"does not allow to partition by '{name}'", "UNSUPPORTED_PARTITION_DATA_TYPE")
+            raise _violation(version, f"does not allow partitioning by '{name}'", "UNSUPPORTED_PARTITION_DATA_TYPE")
 
 
 def check_iceberg_features(version: int | None, features: Iterable[str], deletion_vectors: bool) -> None:
-    """Refuse deletion vectors: under V1 the feature itself, under V2 that new ones may be written.
+    """Refuse deletion vectors. V1 forbids the feature; V2 forbids writing new ones.
 
     Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
     """
@@ -110,38 +111,41 @@ def check_iceberg_features(version: int | None, features: Iterable[str], deletio
 
 
 def check_iceberg_partitioning(version: int | None, old: Sequence[str], new: Sequence[str]) -> None:
-    """Refuse to partition a partitioned table by other names. Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION)."""
+    """Refuse to change the columns of a partitioned table's partitioning.
+
+    Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION).
+    """
     if version is not None and old and list(old) != list(new):
         raise _violation(
             version,
-            f"does not allow to partition by ({', '.join(new)}) what is partitioned by ({', '.join(old)})",
+            f"does not allow changing the partitioning from ({', '.join(old)}) to ({', '.join(new)})",
             "REPLACE_TABLE_CHANGE_PARTITION_NAMES",
         )
 
 
-def _only_version(configuration: Mapping[str, str | None]) -> int | None:
-    """The version that the properties turn on. Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for several."""
+def _enabled_version(configuration: Mapping[str, str | None]) -> int | None:
+    """The version that the properties enable. Raises: UserError (DELTA_ICEBERG_COMPAT_VIOLATION) for several."""
     enabled = [v for v in (1, 2, 3) if (configuration.get(ICEBERG_COMPAT_PROPERTIES[v]) or "").lower() == "true"]
     if len(enabled) > 1:
         raise _violation(
             enabled[0],
-            f"excludes V{enabled[1]}: set one of delta.enableIcebergCompatV{enabled[0]} and "
-            f"delta.enableIcebergCompatV{enabled[1]} only",
+            f"excludes V{enabled[1]}: enable only one of delta.enableIcebergCompatV{enabled[0]} and "
+            f"delta.enableIcebergCompatV{enabled[1]}",
             "VERSION_MUTUAL_EXCLUSIVE",
         )
     return enabled[0] if enabled else None
 
 
 def _unmapped(version: int) -> UserError:
-    what = (
-        f"needs column mapping, and {Property.COLUMN_MAPPING_MODE} is 'none': set it to name, or "
+    problem = (
+        f"needs column mapping, but {Property.COLUMN_MAPPING_MODE} is 'none': set it to name, or "
         f"{ICEBERG_COMPAT_PROPERTIES[version]} to false"
     )
-    return _violation(version, what, "WRONG_REQUIRED_TABLE_PROPERTY")
+    return _violation(version, problem, "WRONG_REQUIRED_TABLE_PROPERTY")
 
 
 def _refused(data_type: DataType, version: int) -> DataType | None:
-    """A part of the type that the version has no form for; fields of structs are looked at on their own."""
+    """A part of the type that the version does not support. Fields of structs are checked separately."""
     if isinstance(data_type, DecimalType | StructType):
         return None
     if isinstance(data_type, ArrayType):
@@ -153,9 +157,9 @@ def _refused(data_type: DataType, version: int) -> DataType | None:
     return None if data_type.name in _PRIMITIVES else data_type
 
 
-def _violation(version: int, what: str, kind: str) -> UserError:
+def _violation(version: int, problem: str, kind: str) -> UserError:
     return UserError(
-        f"Iceberg compatibility V{version} of the table {what}.",
+        f"Iceberg compatibility V{version} of the table {problem}.",
         code=f"DELTA_ICEBERG_COMPAT_VIOLATION.{kind}",
         compatibility=version,
     )

@@ -1,4 +1,4 @@
-"""Identity columns: how they number, and their high-water marks. Protocol: "Identity Columns"."""
+"""Identity columns: their numbering and high-water marks. Protocol: "Identity Columns"."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def identity_column(field: StructField, of_table: str) -> IdentityColumn | None:
-    """How a column numbers rows; None for one that does not. ``of_table``: words that name its table in errors.
+    """The numbering of a column; None if it is not an identity column.
 
-    Raises: ProtocolError for metadata by which no value can be made.
+    Args:
+        of_table: words that name its table in errors.
+    Raises:
+        ProtocolError: the metadata is invalid.
     """
     metadata = field.metadata
     keys = (IDENTITY_START, IDENTITY_STEP, IDENTITY_ALLOW_EXPLICIT_INSERT)
@@ -38,16 +41,16 @@ def identity_column(field: StructField, of_table: str) -> IdentityColumn | None:
         return None
     missing = [key for key in keys if key not in metadata]
     if missing:
-        raise _bad(field, of_table, f"has no {missing[0]}")
+        raise _invalid(field, of_table, f"has no {missing[0]}")
     mark = metadata.get(IDENTITY_HIGH_WATER_MARK)
     start, step = _long(field, of_table, IDENTITY_START), _long(field, of_table, IDENTITY_STEP)
     if step == 0:
-        raise _bad(field, of_table, "has step 0")
+        raise _invalid(field, of_table, "has step 0")
     if field.data_type != LONG:
-        raise _bad(field, of_table, f"is of type {display(field.data_type).upper()}, not BIGINT")
+        raise _invalid(field, of_table, f"is of type {display(field.data_type).upper()}, not BIGINT")
     explicit = str(metadata[IDENTITY_ALLOW_EXPLICIT_INSERT]).lower()
     if explicit not in ("true", "false"):
-        raise _bad(field, of_table, f"has {IDENTITY_ALLOW_EXPLICIT_INSERT} '{explicit}', not true or false")
+        raise _invalid(field, of_table, f"has {IDENTITY_ALLOW_EXPLICIT_INSERT} '{explicit}', not true or false")
     known = None if mark is None else _long(field, of_table, IDENTITY_HIGH_WATER_MARK)
     return IdentityColumn(start, step, known, explicit == "true")
 
@@ -57,32 +60,33 @@ def _long(field: StructField, of_table: str, key: str) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise _bad(field, of_table, f"has {key} {value!r}, not a whole number") from None
+        raise _invalid(field, of_table, f"has {key} {value!r}, not a whole number") from None
     if isinstance(value, (bool, float)) or not _LONG_MIN <= number <= _LONG_MAX:
-        raise _bad(field, of_table, f"has {key} {value!r}, not a BIGINT")
+        raise _invalid(field, of_table, f"has {key} {value!r}, not a BIGINT")
     return number
 
 
-def _bad(field: StructField, of_table: str, problem: str) -> ProtocolError:
+def _invalid(field: StructField, of_table: str, problem: str) -> ProtocolError:
     return ProtocolError(
-        f"the identity column '{field.name}'{of_table} {problem}: its values cannot be made.",
+        f"the identity column '{field.name}'{of_table} {problem}: its values cannot be generated.",
         code="DELTA_INVALID_SCHEMA",
         column=field.name,
     )
 
 
 def synced_mark(identity: IdentityColumn, furthest: int, column: str) -> int | None:
-    """The mark that numbering goes on behind, where a column has values up to ``furthest``; None where it stays.
+    """The new high-water mark of a column with values up to ``furthest``; None if the mark stays.
 
-    It is of the form ``start + k * step``, at ``furthest`` or the next beyond it. Values before the start do not move
-    it: the first value given is the start. A mark that another writer set before the start moves, too.
+    The mark has the form ``start + k * step``, and is ``furthest`` or the next such value beyond it. Values before the
+    start do not move it, because the first generated value is the start. A mark that another writer set before the
+    start moves, too.
 
-    Raises: ExpressionError (ARITHMETIC_OVERFLOW) where no such BIGINT is left.
+    Raises: ExpressionError (ARITHMETIC_OVERFLOW) if that mark is not a BIGINT.
     """
     start, step, known = identity.start, identity.step, identity.high_water_mark
     sign = 1 if step > 0 else -1
-    starts_behind = known is not None and (known - start) * sign < 0
-    if (furthest - start) * sign < 0 and not starts_behind:
+    mark_before_start = known is not None and (known - start) * sign < 0
+    if (furthest - start) * sign < 0 and not mark_before_start:
         return None
     mark = start - (start - furthest) // step * step
     if not _LONG_MIN <= mark <= _LONG_MAX:
@@ -95,7 +99,7 @@ def synced_mark(identity: IdentityColumn, furthest: int, column: str) -> int | N
 
 
 def furthest_marks(outputs: Sequence[Mapping[str, int]], schema: StructType) -> dict[str, int]:
-    """Per column, the last value that any task assigned, in the direction of its step."""
+    """For each column, the furthest value that any task assigned, in the direction of its step."""
     marks: dict[str, int] = {}
     for field in schema:
         given = [output[field.name] for output in outputs if field.name in output]
@@ -107,8 +111,8 @@ def furthest_marks(outputs: Sequence[Mapping[str, int]], schema: StructType) -> 
 def with_high_water_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
     """The metadata with new high-water marks; a mark never moves back.
 
-    Nothing else of the schema's text changes, whatever another engine wrote
-    there: the commit says of itself that it changes nothing else.
+    The rest of the schema string stays exactly as another engine wrote it, because the commit declares that it changes
+    nothing else.
     """
     schema = decode_json(metadata.schema_string or "{}")
     changed = False
@@ -126,7 +130,7 @@ def with_high_water_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metad
 
 
 def keep_high_water_marks(schema: StructType, existing: StructType) -> StructType:
-    """A schema that takes the place of ``existing``: identity columns that number as before go on where they were."""
+    """The schema that replaces ``existing``: identity columns with the same numbering continue from their marks."""
 
     def keep(field: StructField) -> StructField:
         old = existing.find(field.name)

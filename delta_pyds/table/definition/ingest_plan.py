@@ -1,8 +1,7 @@
 """Plans how incoming rows become rows of the table: the origin of each column, and the constraints on rows.
 
-Invariant: whatever the rows cannot become, and every expression that cannot
-be evaluated exactly, is refused here, before any byte is written; where a Spark
-session is at hand, it computes what our own evaluator does not know.
+Invariant: before any byte is written, the plan refuses rows that do not fit the table and expressions that cannot be
+evaluated exactly. With a Spark session, the session computes the expressions that our own evaluator does not support.
 
 Protocol: "Column Invariants", "CHECK Constraints", "Generated Columns",
 "Default Columns", "Identity Columns".
@@ -59,7 +58,10 @@ from delta_pyds.tasks.write_state import (
 
 @dataclass(frozen=True)
 class IngestPlan:
-    """What ``WriteState`` needs of it. ``uses_time_zone``: an expression's meaning depends on the session's zone."""
+    """The parts of ``WriteState`` that depend on the incoming rows.
+
+    ``uses_time_zone``: the value of an expression depends on the session's time zone.
+    """
 
     columns: tuple[ColumnSource, ...]
     checks: tuple[Check, ...]
@@ -77,39 +79,43 @@ def plan_ingest(
     table: str = "",
     spark: bool = False,
 ) -> IngestPlan:
-    """Plan for a table whose schema already accepted the incoming one.
+    """Plan the columns and checks for a table whose schema already accepted the incoming one.
 
-    ``table``: its root, for messages. ``supports``: whether the table's protocol has a feature; without
-    ``generatedColumns``, ``identityColumns`` or ``allowColumnDefaults`` the
-    metadata of such columns means nothing. CHECK constraints and invariants
-    are enforced wherever they stand, as the reference does.
+    CHECK constraints and invariants are enforced even without their table feature, as the reference does.
 
-    ``spark``: a session is at hand (``spark.row_changes.computed``), and computes what our own evaluator does not know
-    in each of the two meanings, and what reads the clock: so values and rules of one row see one moment. The rows
-    then bring the defaults and generated columns in question behind the incoming columns, in the table's order
-    (``ColumnSource.computed``), and for each rule in question whether they pass (``Check``).
+    With ``spark``, the session computes (``spark.row_changes.computed``) each expression that our own evaluator does
+    not support in both modes, with and without ANSI. It also computes each expression that reads the clock, so values
+    and checks of a row see one moment. The rows then bring these defaults and generated columns after the incoming
+    columns, in the table's order (``ColumnSource.computed``), and for each such check whether they pass (``Check``).
 
-    Raises: UserError for incoming columns that the table does not have or that name one of its columns twice
-        (DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND), for a missing NOT NULL column
-        (DELTA_MISSING_NOT_NULL_COLUMN_VALUE) and for values of an identity column that takes none
-        (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED); ExpressionError and ColumnNotFoundError naming
-        constraint or column, table, and what cannot be evaluated; ProtocolError for metadata that cannot be read.
+    Args:
+        supports: whether the table's protocol has a feature. Without ``generatedColumns``, ``identityColumns`` or
+            ``allowColumnDefaults``, the metadata of such columns is ignored.
+        table: its root, for messages.
+        spark: a Spark session is available.
+    Raises:
+        UserError: the table lacks an incoming column, or two incoming columns match one of its columns
+            (DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND); a NOT NULL column is missing
+            (DELTA_MISSING_NOT_NULL_COLUMN_VALUE); the rows have values for an identity column that is always generated
+            (DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED).
+        ExpressionError, ColumnNotFoundError: names the constraint or column, the table, and what cannot be evaluated.
+        ProtocolError: the metadata is invalid.
     """
     planner = _Planner(schema, time_zone, supports, table, spark)
     positions = planner.positions(incoming)
-    columns = _with_places([planner.column(field, positions.get(field.name)) for field in schema], len(incoming.fields))
+    columns = _with_positions([planner.column(f, positions.get(f.name)) for f in schema], len(incoming.fields))
     checks = (
         *planner.check_constraints(configuration),
         *planner.invariants(schema),
         *planner.replaced_rows(replace_where),
-        *planner.given_generated,
+        *planner.generated_checks,
     )
     expressions = [c.expression for c in columns if c.expression is not None] + [c.expression for c in checks]
     return IngestPlan(columns, checks, any(isinstance(e, SessionExpression) and e.uses_time_zone for e in expressions))
 
 
-def _with_places(columns: list[ColumnSource], given: int) -> tuple[ColumnSource, ...]:
-    """With the places of what a Spark session computes, behind the columns that are given."""
+def _with_positions(columns: list[ColumnSource], given: int) -> tuple[ColumnSource, ...]:
+    """The columns; those that a Spark session computes get positions after the ``given`` incoming columns."""
     placed = []
     for source in columns:
         if source.computed is not None:
@@ -124,37 +130,37 @@ class _Planner:
         self, schema: StructType, time_zone: str, supports: Callable[[str], bool], table: str, spark: bool
     ) -> None:
         self._spark = spark
-        # rules of generated columns that the rows bring, where a session holds them against their expressions
-        self.given_generated: list[Check] = []
+        # checks that incoming values of generated columns match their expressions, computed by a session
+        self.generated_checks: list[Check] = []
         self._schema = schema
         self._time_zone = time_zone
         self._supports = supports
         self._of_table = f" of table {table}" if table else " of the table"
         self._table = table
-        # one moment for the whole write, as for one query of Spark's
+        # one moment for the whole write, as for one query in Spark
         self._now_micros = time.time_ns() // 1000
 
     # incoming columns
 
     def positions(self, incoming: StructType) -> dict[str, int]:
-        """By table column, where it is among the incoming ones."""
+        """The position of each table column among the incoming columns."""
         found: dict[str, int] = {}
         for position, field in enumerate(incoming):
             column = self._schema.find(field.name)
             if column is None:
                 if field.data_type == VOID:
-                    continue  # all null: nothing is lost
+                    continue  # all null, so no value is lost
                 raise UserError(
-                    f"the incoming rows have a column '{field.name}', and the table{self._name()} has only "
+                    f"the incoming rows have a column '{field.name}', but the table{self._name()} has only "
                     f"{', '.join(self._schema.names)}. Leave it out, or write with the option mergeSchema.",
                     code="DELTA_METADATA_MISMATCH",
                     column=field.name,
                 )
             if column.name in found:
                 raise UserError(
-                    f"the incoming rows have more than one column '{column.name}' "
-                    f"('{incoming.fields[found[column.name]].name}' and '{field.name}'): names that differ in case "
-                    "alone are one name.",
+                    f"the incoming rows have the column '{column.name}' more than once "
+                    f"('{incoming.fields[found[column.name]].name}' and '{field.name}'): column names are compared "
+                    "without case.",
                     code="DELTA_DUPLICATE_COLUMNS_FOUND",
                     column=column.name,
                 )
@@ -174,7 +180,7 @@ class _Planner:
                     code="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
                     column=field.name,
                 )
-            # values that users give are kept, null included, and do not move the high-water mark
+            # values that users give stay, null included, and do not move the high-water mark
             return ColumnSource(field, "input", position, identity=identity)
         if identity is not None:
             return ColumnSource(field, "identity", identity=identity)
@@ -190,7 +196,7 @@ class _Planner:
             )
         return ColumnSource(field, "null")
 
-    # columns that are made
+    # generated and default columns
 
     def _generation_expression(self, field: StructField) -> str | None:
         text = field.metadata.get(GENERATION_EXPRESSION)
@@ -203,22 +209,22 @@ class _Planner:
             return ColumnSource(field, origin, position, by)
         if position is None:
             return ColumnSource(field, origin, computed=by)
-        self.given_generated.append(Check("generated", field.name, by))
+        self.generated_checks.append(Check("generated", field.name, by))
         return ColumnSource(field, origin, position)
 
     def _generated(self, field: StructField, text: str, position: int | None) -> SessionExpression | SparkExpression:
-        what = f"the generated column '{field.name}'{self._of_table}"
-        expression = self._typed(text, field.data_type, self._schema, what)
+        owner = f"the generated column '{field.name}'{self._of_table}"
+        expression = self._typed(text, field.data_type, self._schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         if position is not None and (COLLATIONS in field.metadata or not _is_comparable(field.data_type)):
             if self._spark:
-                return spark_expression(text, self._schema, what)
+                return spark_expression(text, self._schema, owner)
             raise ExpressionError(
-                f"{what} is of type {display(field.data_type).upper()}"
+                f"{owner} is of type {display(field.data_type).upper()}"
                 + (" with a collation" if COLLATIONS in field.metadata else "")
-                + ", whose given values cannot be compared with its expression here: leave the column out, and it is "
-                "computed.",
+                + ", whose incoming values cannot be compared with its expression here: leave the column out, and it "
+                "is computed.",
                 column=field.name,
                 unknown_expression=text,
             )
@@ -226,7 +232,7 @@ class _Planner:
             other = self._schema.find(path[0])
             if other is not None and self._generation_expression(other) is not None:
                 raise ExpressionError(
-                    f"{what}, {text}, uses the generated column '{other.name}': a generated column can only use "
+                    f"{owner}, {text}, uses the generated column '{other.name}': a generated column can only use "
                     "columns that are not generated.",
                     code="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
                     column=field.name,
@@ -234,8 +240,8 @@ class _Planner:
         return expression
 
     def _default(self, field: StructField, text: str) -> SessionExpression | SparkExpression:
-        what = f"the default of column '{field.name}'{self._of_table}"
-        return self._typed(text, field.data_type, StructType(()), what)
+        owner = f"the default of column '{field.name}'{self._of_table}"
+        return self._typed(text, field.data_type, StructType(()), owner)
 
     # rules
 
@@ -249,13 +255,13 @@ class _Planner:
         return checks
 
     def invariants(self, schema: StructType, above: str = "") -> list[Check]:
-        """Invariants of columns and of fields in structs; their names are the table's columns, whatever the depth."""
+        """Invariants of columns and of nested fields in structs, named by their paths from the table's columns."""
         checks = []
         for field in schema:
             column = above + field.name
             if (text := field.metadata.get(INVARIANTS)) is not None:
-                what = f"the invariant of column '{column}'{self._of_table}"
-                checks.append(Check("invariant", column, self._condition(_invariant(text, what), what)))
+                owner = f"the invariant of column '{column}'{self._of_table}"
+                checks.append(Check("invariant", column, self._condition(_invariant(text, owner), owner)))
             if isinstance(field.data_type, StructType):
                 checks += self.invariants(field.data_type, f"{column}.")
         return checks
@@ -263,62 +269,64 @@ class _Planner:
     def replaced_rows(self, predicate: str | None) -> list[Check]:
         if predicate is None:
             return []
-        what = "the option replaceWhere"
+        owner = "the option replaceWhere"
         try:
-            condition = self._condition(predicate, what)
+            condition = self._condition(predicate, owner)
         except ExpressionError:
             if not self._spark:
                 raise
-            # the user's own: it may be whatever Spark takes
+            # the user's own condition may be any expression that Spark supports
             condition = SparkExpression(predicate, named_columns(predicate, self._schema))
         return [Check("replace_where", "replaceWhere", condition)]
 
     # expressions
 
-    def _condition(self, text: str, what: str) -> SessionExpression | SparkExpression:
-        expression = self._parse(text, self._schema, what)
+    def _condition(self, text: str, owner: str) -> SessionExpression | SparkExpression:
+        expression = self._parse(text, self._schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         found = type_of(expression.ansi)
         if found not in (BOOLEAN, VOID):
             raise ExpressionError(
-                f"{what}, {text}, is of type {display(found).upper()}, not BOOLEAN.",
+                f"{owner}, {text}, is of type {display(found).upper()}, not BOOLEAN.",
                 code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
                 expression=text,
             )
-        return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, what, text) if found == VOID else expression
+        return self._parse(f"CAST(({text}) AS BOOLEAN)", self._schema, owner, text) if found == VOID else expression
 
-    def _typed(self, text: str, wanted: DataType, schema: StructType, what: str) -> SessionExpression | SparkExpression:
-        """The expression as a value of the column's type: cast where it is of another one."""
-        expression = self._parse(text, schema, what)
+    def _typed(
+        self, text: str, wanted: DataType, schema: StructType, owner: str
+    ) -> SessionExpression | SparkExpression:
+        """The expression as a value of the column's type: cast if it has another type."""
+        expression = self._parse(text, schema, owner)
         if isinstance(expression, SparkExpression):
             return expression
         if nullable_throughout(type_of(expression.ansi)) == nullable_throughout(wanted):
             return expression
-        return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, what, text)
+        return self._parse(f"CAST(({text}) AS {display(wanted)})", schema, owner, text)
 
     def _parse(
-        self, text: str, schema: StructType, what: str, shown: str | None = None
+        self, text: str, schema: StructType, owner: str, shown: str | None = None
     ) -> SessionExpression | SparkExpression:
-        """``shown``: what the table has, where ``text`` was made of it."""
+        """Bind an expression. ``shown``: the original of which ``text`` is the cast."""
         sql = text if shown is None else shown
         try:
             expression = parse_session_expression(text, schema, time_zone=self._time_zone, now_micros=self._now_micros)
         except DeltaError as e:
             if self._spark:
-                return spark_expression(sql, schema, what)
-            raise self._unknown(sql, what, e) from None
+                return spark_expression(sql, schema, owner)
+            raise self._unknown(sql, owner, e) from None
         if self._spark and (expression.legacy is None or expression.reads_clock):
-            return spark_expression(sql, schema, what)
+            return spark_expression(sql, schema, owner)
         return replace(expression, sql=sql)
 
     @staticmethod
-    def _unknown(sql: str, what: str, e: DeltaError) -> DeltaError:
+    def _unknown(sql: str, owner: str, e: DeltaError) -> DeltaError:
         parameters = {**e.parameters, UNKNOWN_EXPRESSION: sql}
         if isinstance(e, ColumnNotFoundError):
-            message = f"nothing can be written: {what}, {sql}, names a column that is not there: {e.message}"
+            message = f"nothing can be written: {owner}, {sql}, names a column that does not exist: {e.message}"
             return ColumnNotFoundError(message, code=e.code, **parameters)
-        message = f"nothing can be written: {what}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
+        message = f"nothing can be written: {owner}, {sql}, cannot be evaluated exactly as Spark does: {e.message}"
         return ExpressionError(message, code=e.code, multiline=e.multiline, **parameters)
 
     def _name(self) -> str:
@@ -329,15 +337,15 @@ def _is_comparable(data_type: DataType) -> bool:
     return not isinstance(data_type, (StructType, ArrayType, MapType)) and data_type != VARIANT
 
 
-def _invariant(value: Any, what: str) -> str:
+def _invariant(value: Any, owner: str) -> str:
     try:
         text = decode_json(value)["expression"]["expression"]
     except (ValueError, TypeError, KeyError):
         text = None
     if not isinstance(text, str):
         raise ProtocolError(
-            f'{what} is {value!r}, not of the form {{"expression": {{"expression": "x > 3"}}}}: what rows have to '
-            "keep is unknown.",
+            f'{owner} is {value!r}, not of the form {{"expression": {{"expression": "x > 3"}}}}: the condition on rows '
+            "is unknown.",
             code="DELTA_UNRECOGNIZED_INVARIANT",
         )
     return text

@@ -1,8 +1,7 @@
-"""The schema of a table into which rows are merged that may bring new columns.
+"""The schema of the target of a merge whose source may bring new columns.
 
-Invariant: only what a clause assigns, or covers with ``*``, is added; what the table has stays, where it is; types
-change only where the table allows that they become wider.
-
+Invariant: only columns that a clause assigns, by name or with ``*``, are added. Existing columns stay in their
+positions. Types change only if the table has type widening on.
 Protocol: "Change Metadata", "Column Mapping", "Type Widening".
 """
 
@@ -25,13 +24,14 @@ def merged_schema(
     star: bool,
     assigned: Sequence[tuple[str, ...]] = (),
 ) -> StructType:
-    """The table's schema with what the source brings, as ``enforce_schema`` would return it.
+    """The table's schema with the source's new columns, as ``enforce_schema`` would return it.
 
-    ``star``: a clause assigns all columns of the source. ``assigned``: paths that clauses assign by name; those that
-    the source does not have add nothing.
-    Raises: what ``enforce_schema`` raises for columns that cannot be added.
+    Args:
+        star: a clause assigns all columns of the source.
+        assigned: paths that clauses assign by name; paths that the source lacks add nothing.
+    Raises: as ``enforce_schema`` for columns that cannot be added.
     """
-    brought = source if star else _only(source, assigned)
+    brought = source if star else _restricted_to(source, assigned)
     widening = configuration.properties.type_widening and configuration.supports(Feature.TYPE_WIDENING)
     iceberg = any(configuration.supports(ICEBERG_COMPAT_FEATURES[v]) for v in (1, 2))
 
@@ -60,15 +60,15 @@ def merged_schema(
     return enforce_schema(configuration, wanted, merge_schema=True)
 
 
-def _only(schema: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """The schema's columns and fields at the paths alone, with all that is in them."""
+def _restricted_to(schema: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
+    """The parts of the schema at or below the paths."""
     fields: list[StructField] = []
     for field in schema:
         below = [path[1:] for path in paths if path and path[0].lower() == field.name.lower()]
         if not below:
             continue
         if all(below) and isinstance(field.data_type, StructType):
-            inner = _only(field.data_type, below)
+            inner = _restricted_to(field.data_type, below)
             if inner.fields:
                 fields.append(replace(field, data_type=inner))
         elif not all(below):

@@ -1,6 +1,6 @@
-"""The table properties that users may set, what values they take, and which of them are about the protocol.
+"""The table properties that users may set, their values, and the properties that set the protocol.
 
-Known keys are found whatever their case, and stored in the reference's spelling.
+Known keys match without case, and are stored in the reference's spelling.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from delta_pyds.protocol.properties import (
     parse_interval_ms,
 )
 
-# takes the user's text and returns what is stored; raises ValueError
+# takes the user's text and returns the stored value; raises ValueError
 Normalise = Callable[[str], str]
 
 
@@ -36,13 +36,15 @@ class PropertyRule:
 
 @dataclass(frozen=True)
 class PropertyRequest:
-    """What a user's properties ask for.
+    """A user's properties, parsed.
 
-    ``configuration``: what is stored in the metadata. ``features``: asked for
-    by ``delta.feature.<name>``. ``reader_version``, ``writer_version``: by
-    ``delta.minReaderVersion`` and ``delta.minWriterVersion``, None where not
-    said; ``ignore_defaults``: a new table gets no feature that nothing asks
-    for. None of these is stored as a property.
+    Attributes:
+        configuration: the properties to store in the metadata.
+        features: from ``delta.feature.<name>``.
+        reader_version, writer_version: from ``delta.minReaderVersion`` and ``delta.minWriterVersion``; None if unset.
+        ignore_defaults: a new table gets only the features that its definition needs.
+
+    Only ``configuration`` is stored as properties.
     """
 
     configuration: Mapping[str, str]
@@ -53,7 +55,7 @@ class PropertyRequest:
 
     @property
     def versions(self) -> tuple[int, int]:
-        """Versions whose features a new table gets. Protocol: a reader with features needs a writer with them."""
+        """Versions whose features a new table gets. A protocol with reader features must also have writer features."""
         reader, writer = (1, 1) if self.ignore_defaults else (1, 2)
         reader, writer = self.reader_version or reader, self.writer_version or writer
         return (reader if writer >= 7 else min(reader, 2)), writer
@@ -108,8 +110,8 @@ def _parquet_version(text: str) -> str:
     return text
 
 
-def _never(text: str) -> str:
-    """Only what changes nothing: for properties that ask for work which this software does not do."""
+def _only_disabled(text: str) -> str:
+    """Accept only a value that disables the property: delta_pyds does not support it."""
     if text.strip().lower() not in ("", "false"):
         raise ValueError(text)
     return text
@@ -121,7 +123,7 @@ def _rules() -> Mapping[str, PropertyRule]:
     rules = [
         *(PropertyRule(key, _boolean, flag) for key in _FLAGS),
         *(PropertyRule(key, _duration, duration) for key in _DURATIONS),
-        *(PropertyRule(key, _never, "left out: this software writes no such companion") for key in _UNSUPPORTED),
+        *(PropertyRule(key, _only_disabled, "left out: delta_pyds does not support it") for key in _UNSUPPORTED),
         PropertyRule(Property.CHECKPOINT_INTERVAL, _at_least(1), "a whole number of 1 or more"),
         PropertyRule(Property.CHECKPOINT_POLICY, _one_of(CHECKPOINT_POLICIES), "classic or v2"),
         PropertyRule(Property.COLUMN_MAPPING_MODE, _one_of(COLUMN_MAPPING_MODES), "none, name or id"),
@@ -174,7 +176,7 @@ _DURATIONS = (
     "delta.sampleRetentionDuration",
     Property.SET_TRANSACTION_RETENTION_DURATION,
 )
-# each asks every writer for work after or around a commit
+# each requires additional work of every writer, during or after a commit
 _UNSUPPORTED = (
     "delta.compatibility.symlinkFormatManifest.enabled",
     "delta.coordinatedCommits.commitCoordinator-preview",
@@ -184,7 +186,7 @@ _UNSUPPORTED = (
     "delta.redirectWriterOnly-preview",
     "delta.universalFormat.enabledFormats",
 )
-# kept by writers themselves: a user who sets one breaks the table
+# maintained by writers: a user who sets one breaks the table
 _READ_ONLY = {
     key.lower()
     for key in (
@@ -201,12 +203,13 @@ PROPERTY_RULES = _rules()
 
 
 def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
-    """Check a user's properties and bring them into the form that is stored.
+    """Check a user's properties and normalize them for the metadata.
 
-    Keys without ``delta.`` are the user's own and kept as they are.
+    Keys without the prefix ``delta.`` are the user's own and stay as they are.
 
-    Raises: OptionError with DELTA_UNKNOWN_CONFIGURATION, DELTA_INVALID_TABLE_PROPERTY,
-        DELTA_CANNOT_MODIFY_TABLE_PROPERTY, DELTA_UNSUPPORTED_FEATURE_STATUS or DELTA_UNSUPPORTED_FEATURES_IN_CONFIG.
+    Raises:
+        OptionError: DELTA_UNKNOWN_CONFIGURATION, DELTA_INVALID_TABLE_PROPERTY, DELTA_CANNOT_MODIFY_TABLE_PROPERTY,
+            DELTA_UNSUPPORTED_FEATURE_STATUS or DELTA_UNSUPPORTED_FEATURES_IN_CONFIG.
     """
     configuration: dict[str, str] = {}
     features: list[str] = []
@@ -217,14 +220,14 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
             continue
         stored, text = _property(key, value)
         if configuration.get(stored, text) != text:
-            raise _invalid(stored, text, f"given once only: it is also '{configuration[stored]}'")
+            raise _invalid(stored, text, f"given only once: it is also '{configuration[stored]}'")
         configuration[stored] = text
     reader, writer = (
         configuration.pop(Property.MIN_READER_VERSION, None),
         configuration.pop(Property.MIN_WRITER_VERSION, None),
     )
     ignore = configuration.pop(Property.IGNORE_PROTOCOL_DEFAULTS, "false") == "true"
-    check_together(configuration)
+    check_consistent(configuration)
     return PropertyRequest(
         configuration,
         tuple(dict.fromkeys(features)),
@@ -234,7 +237,7 @@ def read_properties(properties: Mapping[str, str]) -> PropertyRequest:
     )
 
 
-def check_together(configuration: Mapping[str, str | None]) -> None:
+def check_consistent(configuration: Mapping[str, str | None]) -> None:
     """Refuse properties that contradict each other.
 
     Raises: OptionError (DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION, DELTA_INVALID_TABLE_PROPERTY).
@@ -244,7 +247,7 @@ def check_together(configuration: Mapping[str, str | None]) -> None:
     ):
         raise OptionError(
             "the table properties delta.enableRowTracking and delta.rowTrackingSuspended are both true, "
-            "and only one of them can be: set the other one to false.",
+            "but only one of them can be: set one of them to false.",
             code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
         )
     log, files = Property.LOG_RETENTION_DURATION, Property.DELETED_FILE_RETENTION_DURATION
@@ -253,7 +256,7 @@ def check_together(configuration: Mapping[str, str | None]) -> None:
     if (log in configuration or files in configuration) and parse_interval_ms(log_text) < parse_interval_ms(files_text):
         raise OptionError(
             f"the table property {log} ({log_text}) must not be shorter than {files} ({files_text}): "
-            "the log would forget removed files before vacuum may delete them.",
+            "the log would forget removed files before vacuum is allowed to delete them.",
             code="DELTA_INVALID_TABLE_PROPERTY",
             property=log,
             value=log_text,
@@ -265,7 +268,7 @@ def _is_true(configuration: Mapping[str, str | None], key: str) -> bool:
 
 
 def _property(key: str, value: str) -> tuple[str, str]:
-    """The key and the value as they are stored."""
+    """The key and the value to store."""
     lower = key.lower()
     if not lower.startswith("delta."):
         return key, value
@@ -275,7 +278,7 @@ def _property(key: str, value: str) -> tuple[str, str]:
         return lower, value
     if lower in _READ_ONLY:
         raise OptionError(
-            f"the table property {key} is kept by the software that writes the table and cannot be set: leave it out.",
+            f"the table property {key} is maintained by writers of the table and cannot be set: leave it out.",
             code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             property=key,
         )
@@ -284,8 +287,7 @@ def _property(key: str, value: str) -> tuple[str, str]:
     rule = PROPERTY_RULES.get(lower)
     if rule is None:
         raise OptionError(
-            f"there is no table property {key}. Check its spelling; a property of your own must not begin with "
-            "'delta.'.",
+            f"{key} is not a table property. Check its spelling; a property of your own must not begin with 'delta.'.",
             code="DELTA_UNKNOWN_CONFIGURATION",
             property=key,
         )
@@ -305,12 +307,11 @@ def _feature(key: str, value: str) -> str:
             value=value,
         )
     feature = find_feature(name)
-    # a catalog's tables are born with it
+    # only a new table can be catalog-managed
     if feature is None or not feature.writable or feature.name in CATALOG_FEATURES:
         writable = ", ".join(sorted(f.name for f in FEATURES.values() if f.writable and f.name not in CATALOG_FEATURES))
         raise OptionError(
-            f"the table property {key} asks for a table feature that this software does not write. "
-            f"It writes: {writable}.",
+            f"the table property {key} asks for a table feature that delta_pyds does not write. It writes: {writable}.",
             code="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )

@@ -1,4 +1,4 @@
-"""What protocol a table's metadata needs: for a new table, and for one that changes.
+"""The protocol that a table's metadata needs: for a new table, and for one that changes.
 
 Protocol: "Table Features for New and Existing Tables".
 """
@@ -28,7 +28,7 @@ from delta_pyds.protocol.schema import (
     parse_schema,
 )
 
-# what the reference gives to a new table, whatever its metadata
+# the reference's minimum for a new table
 DEFAULT_VERSIONS = (1, 2)
 
 
@@ -40,17 +40,18 @@ def upgrade_protocol(
     features: Iterable[str] = (),
     versions: tuple[int, int] = DEFAULT_VERSIONS,
 ) -> Protocol:
-    """The protocol that supports what the metadata, the domains and the user ask for.
+    """The protocol that supports the features of the metadata, the domains and the user's request.
 
-    Never below ``current``: no version falls and no feature leaves, and
-    ``current`` itself is returned where it is enough. What it is raised to is
-    the weakest protocol that supports exactly the features of both; features
-    that its versions implied are then listed. ``current`` None: for a new
-    table, which also gets the features that the reader and writer ``versions`` imply.
-    ``features``: asked for by name, as ``delta.feature.<name>`` does.
+    Invariant: the result is never below ``current``. No version decreases and no feature is lost. ``current`` itself
+    is returned if it is sufficient. Otherwise the result is the weakest protocol that supports exactly the features of
+    both, and lists the features that the versions of ``current`` implied.
 
-    Raises: UserError (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT) for a feature that an
-        existing table gets by name only; UnsupportedFeatureError for one that this software cannot write.
+    Args:
+        current: None for a new table, which also gets the features that ``versions`` (reader, writer) imply.
+        features: requested by name, as with ``delta.feature.<name>``.
+    Raises:
+        UserError: an existing table gets this feature only by name (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
+        UnsupportedFeatureError: delta_pyds cannot write the feature.
     Protocol: "Table Features for New and Existing Tables", "Supported Features".
     """
     asked = frozenset(features)
@@ -63,8 +64,8 @@ def upgrade_protocol(
     manual = sorted(n for n in missing - asked if n in FEATURES and FEATURES[n].manual)
     if current is not None and manual:
         raise UserError(
-            f"the new schema needs the table feature {', '.join(manual)}, which an existing table does not get on "
-            f"its own, because older readers could then not open the table any more. Add it with "
+            f"the new schema needs the table feature {', '.join(manual)}, which is not enabled automatically for an "
+            "existing table, because older readers could then no longer open it. Add it with "
             f"ALTER TABLE ... SET TBLPROPERTIES ('delta.feature.{manual[0]}' = 'supported'), or write columns of "
             "other types.",
             code="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
@@ -77,9 +78,9 @@ def upgrade_protocol(
 def features_needed(
     metadata: Metadata, present: frozenset[str] = frozenset(), domains: Iterable[DomainMetadata] = ()
 ) -> frozenset[str]:
-    """The features that metadata and domains make active, without what those require.
+    """The features that metadata and domains activate, without the features that those require.
 
-    ``present``: those that the table supports already; a preview among them stands in for its feature.
+    ``present``: the features that the table already supports. A preview feature among them counts as its successor.
     """
     names = {f.name for f in FEATURES.values() if f.instead not in present and _is_needed(f, metadata)}
     if metadata.schema_string is not None:
@@ -112,7 +113,7 @@ def _schema_needs(feature: TableFeature, fields: tuple[tuple[StructField, bool],
 
 
 def _all_fields(data_type: DataType, inside_collection: bool = False) -> Iterator[tuple[StructField, bool]]:
-    """Every field at every level, and whether it is within an array or a map."""
+    """Every field at every level, and whether it is inside an array or a map."""
     if isinstance(data_type, StructType):
         for f in data_type:
             yield f, inside_collection
@@ -125,7 +126,7 @@ def _all_fields(data_type: DataType, inside_collection: bool = False) -> Iterato
 
 
 def _primitive_names(data_type: DataType) -> Iterator[str]:
-    """Names of the primitive types of a field itself: what is in fields of its own is theirs."""
+    """Names of the primitive types of a field, without those of nested fields."""
     if isinstance(data_type, PrimitiveType):
         yield data_type.name
     elif isinstance(data_type, ArrayType):
@@ -139,8 +140,8 @@ def _check_writable(names: Iterable[str]) -> None:
     refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].writable)
     if refused:
         raise UnsupportedFeatureError(
-            f"the table would need the table feature {', '.join(refused)}, which this software does not write. "
-            "Leave out the property or the column type that asks for it.",
+            f"the table would need the table feature {', '.join(refused)}, which delta_pyds does not write. "
+            "Leave out the property or the column type that needs it.",
             code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             features=refused,
         )

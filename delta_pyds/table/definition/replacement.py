@@ -1,8 +1,7 @@
-"""A table in the place of another one: what goes on of the table that was there.
+"""A table that replaces another one at the same path: the parts of the old table that stay.
 
-Invariant: the new definition stands for itself but for what the history needs: features stay, ids of columns are never
-given twice, hidden columns keep their names.
-
+Invariant: the new definition is used as it is, except for what the history needs: features stay, column ids are never
+reused, materialized row tracking columns keep their names.
 Protocol: "Change Metadata", "Protocol Evolution", "Column Mapping".
 """
 
@@ -33,44 +32,47 @@ _ROW_TRACKING_COLUMNS = (
 
 
 def kept_properties(before: TableConfiguration, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties asked for, and those that the reference leaves on in a table that is replaced."""
-    said = {key.lower() for key in properties}
+    """The requested properties, and those that the reference keeps enabled in a replaced table."""
+    requested = {key.lower() for key in properties}
     carried: dict[str, str] = {}
     if before.by_catalog:
-        # a request cannot name a catalog's own keys; what it names of the others, it means
+        # a request cannot set the catalog's own keys; other keys that it sets override
         carried = {
             key: value
             for key, value in before.configuration.items()
-            if key in WANTED_BY_CATALOGS and value is not None and key.lower() not in said
+            if key in WANTED_BY_CATALOGS and value is not None and key.lower() not in requested
         }
-        said |= {key.lower() for key in carried}
+        requested |= {key.lower() for key in carried}
     kept = {
         key: "true"
         for key, on in (
             (Property.ENABLE_DELETION_VECTORS, before.properties.deletion_vectors),
             (Property.ENABLE_ROW_TRACKING, before.has_row_tracking),
         )
-        if on and key.lower() not in said
+        if on and key.lower() not in requested
     }
     return {**kept, **carried, **properties}
 
 
-def in_place_of(
+def replacing_definition(
     before: TableConfiguration, domains: Mapping[str, DomainMetadata], made: TableDefinition
 ) -> TableDefinition:
-    """A new definition, as it takes the place of a table. ``domains``: of the table that was there.
+    """The new definition, adjusted so that it can replace a table.
 
-    Raises: UserError for partitions where the table was clustered
-        (DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE).
+    Args:
+        domains: of the replaced table.
+    Raises:
+        UserError: the replaced table is clustered and the new one is partitioned
+            (DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE).
     """
     if made.metadata.partition_columns and before.supports(Feature.CLUSTERING):
         raise UserError(
-            f"the table {before.table_root} is clustered, so it cannot be replaced by one that is partitioned. "
-            "Cluster the new one too, or make it at another path.",
+            f"the table {before.table_root} is clustered, so a partitioned table cannot replace it. "
+            "Cluster the new table too, or create it at another path.",
             code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
             table=before.table_root,
         )
-    made = _with_columns_of(before, made)
+    made = _with_kept_columns(before, made)
     return replace(made, protocol=_protocol(before, made), domains=_domains(domains, made))
 
 
@@ -79,7 +81,7 @@ def _protocol(before: TableConfiguration, made: TableDefinition) -> Protocol:
     return before.protocol if features == before.features else weakest_protocol(features, least=before.protocol)
 
 
-def _with_columns_of(before: TableConfiguration, made: TableDefinition) -> TableDefinition:
+def _with_kept_columns(before: TableConfiguration, made: TableDefinition) -> TableDefinition:
     metadata = made.metadata
     properties = dict(metadata.configuration or {})
     schema = parse_schema(metadata.schema_string or "")
@@ -95,12 +97,12 @@ def _with_columns_of(before: TableConfiguration, made: TableDefinition) -> Table
         properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(last)
     if before.supports(Feature.ROW_TRACKING):
         mapped = typed.column_mapping_mode != "none"
-        # files from before the replacement may hold columns of these names
+        # files from before the replacement may have columns with these names
         check_added({(f.name,): f for f in schema}, mapped=mapped, reserved=before.hidden_columns)
         properties |= {k: str(v) for k, v in before.configuration.items() if k in _ROW_TRACKING_COLUMNS}
     protected = before.configuration.get(Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION)
     if protected is not None and before.supports(Feature.CHECKPOINT_PROTECTION):
-        # the history of the table before is that of the new one
+        # the new table continues the history of the replaced one
         properties[Property.REQUIRE_CHECKPOINT_PROTECTION_BEFORE_VERSION] = protected
     if before.by_catalog:
         kept_as_is = (
@@ -114,7 +116,7 @@ def _with_columns_of(before: TableConfiguration, made: TableDefinition) -> Table
 
 
 def _renamed(domain: DomainMetadata, schema: StructType, renewed: StructType) -> DomainMetadata:
-    """The clustering domain, which names physical columns, for other physical names."""
+    """The clustering domain with the physical names of the new schema."""
     if domain.domain != CLUSTERING_DOMAIN:
         return domain
     known = json.loads(domain.configuration)
@@ -124,7 +126,7 @@ def _renamed(domain: DomainMetadata, schema: StructType, renewed: StructType) ->
 
 
 def _domains(domains: Mapping[str, DomainMetadata], made: TableDefinition) -> tuple[DomainMetadata, ...]:
-    """The clustering of the new columns, or none where the table was clustered before."""
+    """The clustering of the new table; an empty clustering domain if only the replaced table was clustered."""
     if made.domains or not clustering_columns(domains):
         return made.domains
     return (DomainMetadata(CLUSTERING_DOMAIN, json.dumps({"clusteringColumns": [], "domainName": CLUSTERING_DOMAIN})),)

@@ -1,6 +1,6 @@
-"""Whether incoming rows fit a table, and what its schema becomes where the write may change it.
+"""Checks whether incoming rows fit a table, and evolves its schema if the write may change it.
 
-No cast here can lose a value, and no column is dropped silently: a mismatch is an error that shows both schemas.
+No implicit cast can lose a value, and no column is dropped silently: a mismatch is an error that shows both schemas.
 
 Protocol: "Column Mapping", "Type Widening"; the rules are the reference's schema enforcement.
 """
@@ -40,26 +40,26 @@ from delta_pyds.tasks.scan_state import CHANGE_COLUMNS
 
 
 def enforce_schema(configuration: TableConfiguration, incoming: StructType, *, merge_schema: bool) -> StructType:
-    """The schema to write the incoming rows with: the table's, evolved as far as ``merge_schema`` lets it be.
+    """The schema to write the incoming rows with: the table's, evolved as far as ``merge_schema`` allows.
 
-    Names match without regard to case, nested ones too, and the table's
-    spelling wins. Columns that the rows lack are null, or filled as the table
-    says. Types may differ where no value is lost, and between the integers of
-    up to 32 bits, whose values are checked row by row. Columns of type void
-    are in every schema. With ``merge_schema`` other columns and nested fields
-    are added at the end, nullable, with an id and a physical name under column
-    mapping; and columns become wider where ``delta.enableTypeWidening`` allows, which is recorded.
-    Equal to ``configuration.schema`` when nothing changes; else for ``schema_evolution.evolve_metadata``.
+    - Names match without case, nested ones too; the table's spelling wins.
+    - Columns that the rows lack become null, or are filled as the table defines.
+    - Types may differ if no value is lost. Integers of up to 32 bits may differ, too: each value is checked.
+    - Columns of type void fit every schema.
+    - With ``merge_schema`` other columns and nested fields are added at the end, nullable, with an id and a physical
+      name under column mapping. Columns widen if ``delta.enableTypeWidening`` allows it, and the change is recorded.
 
-    Raises: UserError with DELTA_METADATA_MISMATCH for columns that the table lacks (both schemas are shown),
-        DELTA_FAILED_TO_MERGE_FIELDS for types, DELTA_DUPLICATE_COLUMNS_FOUND, DELTA_PARTITION_COLUMN_NOT_FOUND,
-        DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for widening what
-        expressions use, and for new columns what ``schema_rules`` raises; ConstraintViolationError
-        (DELTA_MISSING_NOT_NULL_COLUMN_VALUE).
+    Returns: ``configuration.schema`` if nothing changes; otherwise a schema for ``schema_evolution.evolve_metadata``.
+    Raises:
+        UserError: DELTA_METADATA_MISMATCH for columns that the table lacks (shows both schemas);
+            DELTA_FAILED_TO_MERGE_FIELDS for types; DELTA_DUPLICATE_COLUMNS_FOUND; DELTA_PARTITION_COLUMN_NOT_FOUND;
+            DELTA_CONSTRAINT_DATA_TYPE_MISMATCH and DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH for widening a column
+            that expressions use; errors of ``schema_rules`` for new columns.
+        ConstraintViolationError: DELTA_MISSING_NOT_NULL_COLUMN_VALUE.
     """
     check_duplicates(incoming)
     _check_change_columns(configuration, incoming)
-    merge = _Merge(configuration, incoming, merge_schema)
+    merge = _SchemaMerge(configuration, incoming, merge_schema)
     merged = merge.struct(configuration.schema, incoming, ())
     _check_missing(configuration, incoming)
     merge.refuse_additions()
@@ -75,8 +75,8 @@ def enforce_schema(configuration: TableConfiguration, incoming: StructType, *, m
     return merged
 
 
-class _Merge:
-    """Merges incoming types into the table's. ``added``: by path, the fields that the table gets."""
+class _SchemaMerge:
+    """Merges incoming types into the table's. ``added``: the fields that the table gets, by path."""
 
     def __init__(self, configuration: TableConfiguration, incoming: StructType, may_change: bool) -> None:
         self._configuration = configuration
@@ -101,7 +101,7 @@ class _Merge:
                 f = record_type_changes(replace(f, data_type=merged), f.data_type)
             fields.append(f)
         for given in incoming:
-            # a void column has no values that could be lost
+            # a void column has no values to lose
             if table.find(given.name) is None and given.data_type != VOID:
                 column, place = column_to_add(given), (*path, given.name)
                 self.added[place] = column
@@ -120,7 +120,7 @@ class _Merge:
         if table == incoming or incoming == VOID:
             return table
         if table == VOID:
-            # the column gets the type that it never had
+            # a void column gets its first real type
             self.added[path] = column_to_add(StructField(path[-1], incoming))
             return self.added[path].data_type
         if self._may_widen(table, incoming):
@@ -133,14 +133,14 @@ class _Merge:
         return self._may_change and self._widens and can_widen(table, incoming, for_iceberg=self._for_iceberg)
 
     def refuse_additions(self) -> None:
-        """Refuse new columns, all of them in one error, unless they may be added."""
+        """Refuse all new columns in one error, unless columns may be added."""
         if self._may_change or not self.added:
             return
         names = ", ".join(f"'{'.'.join(path)}'" for path in self.added)
         raise UserError(
             f"the incoming rows do not have the schema of table {self._configuration.table_root}, which lacks the "
-            f"column {names}. To add it to the table, write with the option mergeSchema=true; to replace the schema, "
-            'with .mode("overwrite") and overwriteSchema=true; else leave the column out.\n'
+            f"column {names}. To add it to the table, write with the option mergeSchema=true. To replace the schema, "
+            'write with .mode("overwrite") and overwriteSchema=true. Otherwise leave the column out.\n'
             f"Table schema:\n{tree(self._configuration.schema)}\nData schema:\n{tree(self._incoming)}",
             code="DELTA_METADATA_MISMATCH",
             multiline=True,
@@ -153,12 +153,12 @@ class _Merge:
         hint = "Cast the column before writing."
         if can_widen(table, incoming, for_iceberg=self._for_iceberg):
             hint += (
-                " Or let the table's column become wider: with the table property delta.enableTypeWidening=true "
+                " Or let the table's column widen: with the table property delta.enableTypeWidening=true "
                 "and the option mergeSchema=true."
             )
         return UserError(
-            f"the column '{column}' of table {self._configuration.table_root} is of type {display(table)}, and the "
-            f"incoming rows have it as {display(incoming)}, which could lose values. {hint}",
+            f"the column '{column}' of table {self._configuration.table_root} is of type {display(table)}, but the "
+            f"incoming rows have type {display(incoming)}, which could lose values. {hint}",
             code="DELTA_FAILED_TO_MERGE_FIELDS",
             table=self._configuration.table_root,
             column=column,
@@ -167,7 +167,7 @@ class _Merge:
         )
 
     def _check_expressions(self, f: StructField, path: tuple[str, ...], old: DataType, new: DataType) -> None:
-        """Refuse to change a type that expressions were bound to: they would mean something else for old rows."""
+        """Refuse to change the type of a column that expressions use: for old rows their meaning could change."""
         if _without_additions(new, old) == old:
             return
         constraints = {
@@ -186,10 +186,10 @@ class _Merge:
         using = [n for n, text in {**constraints, **invariants}.items() if _mentions(text or "", path[0])]
         makers = [n for n, text in generated.items() if n == path[0] or _mentions(text, path[0])]
         if using or makers:
-            what = "the constraint" if using else "the generated column"
+            kind = "the constraint" if using else "the generated column"
             raise UserError(
                 f"the column '{'.'.join(path)}' of table {self._configuration.table_root} cannot change its type from "
-                f"{display(old)} to {display(new)}: {what} {', '.join(using or makers)} uses it. Cast the column "
+                f"{display(old)} to {display(new)}: {kind} {', '.join(using or makers)} uses it. Cast the column "
                 "before writing.",
                 code="DELTA_CONSTRAINT_DATA_TYPE_MISMATCH" if using else "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
                 table=self._configuration.table_root,
@@ -221,7 +221,7 @@ def tree(schema: StructType) -> str:
 
 def _check_missing(configuration: TableConfiguration, incoming: StructType) -> None:
     for f in configuration.schema:
-        if incoming.find(f.name) is not None or _is_made(configuration, f):
+        if incoming.find(f.name) is not None or _is_filled(configuration, f):
             continue
         if f.name in configuration.partition_columns:
             raise UserError(
@@ -235,8 +235,8 @@ def _check_missing(configuration: TableConfiguration, incoming: StructType) -> N
             raise _missing(configuration, (f.name,))
 
 
-def _is_made(configuration: TableConfiguration, f: StructField) -> bool:
-    """Whether the table says how to fill the column."""
+def _is_filled(configuration: TableConfiguration, f: StructField) -> bool:
+    """Whether the table defines how to fill the column."""
     return any(
         key in f.metadata and configuration.supports(feature)
         for key, feature in (
@@ -265,7 +265,7 @@ def _check_change_columns(configuration: TableConfiguration, incoming: StructTyp
     if reserved:
         raise UserError(
             f"the incoming rows have the column {', '.join(reserved)}, a name that the change data feed of table "
-            f"{configuration.table_root} keeps for itself. Rename or drop it.",
+            f"{configuration.table_root} reserves. Rename or drop it.",
             code="RESERVED_CDC_COLUMNS_ON_WRITE",
             table=configuration.table_root,
             columns=reserved,
@@ -273,12 +273,12 @@ def _check_change_columns(configuration: TableConfiguration, incoming: StructTyp
 
 
 def _mentions(expression: str, column: str) -> bool:
-    """Whether the text could use the column: within a string literal too, for refusing is the safe side."""
+    """Whether the text could use the column. Words in string literals count too, because refusing is safe."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", expression, re.IGNORECASE) is not None
 
 
 def _without_additions(new: DataType, old: DataType) -> DataType:
-    """``new`` without the fields that ``old`` lacks: equal to ``old`` where no part changed its type."""
+    """``new`` without the fields that ``old`` lacks; equal to ``old`` if no common part changed its type."""
     if isinstance(new, StructType) and isinstance(old, StructType):
         kept = zip(new.fields, old.fields, strict=False)
         return StructType(tuple(replace(o, data_type=_without_additions(n.data_type, o.data_type)) for n, o in kept))

@@ -1,4 +1,4 @@
-"""The metadata of a table whose schema changes: by evolution, or replaced by an overwrite.
+"""The metadata of a table whose schema changes: by evolution, or by an overwrite that replaces it.
 
 Protocol: "Change Metadata", "Column Mapping".
 """
@@ -34,12 +34,12 @@ from delta_pyds.table.definition.schema_rules import (
 def evolve_metadata(configuration: TableConfiguration, schema: StructType) -> Metadata:
     """The table's metadata with a schema that ``enforce_schema`` returned.
 
-    Invariants: id, properties and partitioning stay; under column mapping
-    every field has an id and a physical name, and ``maxColumnId`` covers them
-    and never falls; what columns were declared as says the lengths of texts for the fields that they have now. The
-    very metadata of the table where the schema is the table's.
+    Invariants: id, properties and partitioning stay. With column mapping every field has an id and a physical name,
+    and ``maxColumnId`` covers all ids and never decreases. Declared types keep the text lengths of the current fields.
+    An unchanged schema returns the table's own metadata object.
 
-    Raises: UnsupportedOperationError for a stored schema that would lose something by being written again.
+    Raises:
+        UnsupportedOperationError: delta_pyds could not write the stored schema back without loss.
     """
     if schema == configuration.schema:
         return configuration.metadata
@@ -56,20 +56,22 @@ def replace_schema(
 ) -> Metadata:
     """The metadata of a table that is overwritten with rows of another schema and partitioning.
 
-    Invariants: id, name and properties stay, and so do the ids and physical
-    names of columns of the same name and type, and how far identity columns have counted. Incoming columns become
-    nullable. ``partition_columns``: None is none, as in the reference.
-    ``clustering_columns``: physical paths, which must stay columns of the table.
+    Invariants: id, name and properties stay, and so do ids and physical names of columns of the same name and type,
+    and the high-water marks of identity columns. Incoming columns become nullable.
 
-    Raises: UserError and its like for what ``schema_rules`` and ``iceberg_rules`` refuse;
-        DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE and DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN.
+    Args:
+        partition_columns: None means no partitioning, as in the reference.
+        clustering_columns: physical paths, which must stay columns of the table.
+    Raises:
+        UserError: errors of ``schema_rules`` and ``iceberg_rules``;
+            DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE and DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN.
     """
     check_duplicates(incoming)
     schema = keep_high_water_marks(columns_of_new_table(incoming), configuration.schema)
     partitions = check_partitioning(schema, partition_columns or ())
     if partitions and configuration.supports(Feature.CLUSTERING):
         raise UserError(
-            f"the table {configuration.table_root} is clustered, so it cannot be partitioned too: leave out the "
+            f"the table {configuration.table_root} is clustered, so it cannot also be partitioned: leave out the "
             "option partitionBy.",
             code="DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
             table=configuration.table_root,
@@ -99,11 +101,11 @@ def _with_schema(
         schema, max_id = assign_columns(schema, known, nested_ids=iceberg >= 2)
         properties[Property.COLUMN_MAPPING_MAX_COLUMN_ID] = str(max_id)
     else:
-        # ids and names that nothing honours are not ours to drop
+        # ids and names that column mapping does not use now still belong to the stored schema
         stored = parse_schema(configuration.metadata.schema_string or "")
         schema = keep_mapping(schema, stored, any_type=True)
     if evolved:
-        # fields have their physical names by now, so that one is told from another of its old name
+        # fields have their physical names now, which distinguish a field from a former one of its name
         schema = with_declared_types(schema, configuration.schema, mapped=mapped)
     return msgspec.structs.replace(
         configuration.metadata,
@@ -123,8 +125,8 @@ def _check_clustering(
             if found is None:
                 raise UserError(
                     f"the table {configuration.table_root} is clustered by the column {'.'.join(path)}, which the new "
-                    "schema does not have with its old type. Keep the column, or let another engine change the "
-                    "clustering first.",
+                    "schema lacks or has with another type. Keep the column, or change the clustering with another "
+                    "engine first.",
                     code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
                     table=configuration.table_root,
                 )
@@ -132,19 +134,19 @@ def _check_clustering(
 
 
 def check_rewritable(configuration: TableConfiguration) -> None:
-    """Raises: UnsupportedOperationError for a stored schema that would lose something by being written again."""
-    lost = _lost(decode_json(configuration.metadata.schema_string or "{}"))
+    """Raises: UnsupportedOperationError if delta_pyds could not write the stored schema back without loss."""
+    lost = _unwritable_part(decode_json(configuration.metadata.schema_string or "{}"))
     if lost is not None:
         raise UnsupportedOperationError(
-            f"the schema of table {configuration.table_root} holds {lost}, which this software can read but not write "
-            "back: it cannot change the schema. Change it with the engine that created the table, then write.",
+            f"the schema of table {configuration.table_root} has {lost}, which delta_pyds can read but not write "
+            "back, so it cannot change the schema. Change it with the engine that created the table, then write.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=configuration.table_root,
         )
 
 
-def _lost(value: Any) -> str | None:
-    """A part of a stored schema that reading it and writing it again would not keep."""
+def _unwritable_part(value: Any) -> str | None:
+    """A part of a stored schema that would be lost by parsing and writing it."""
     if isinstance(value, str):
         name = value.strip().lower()
         return f"the type {value}" if name.startswith(("char", "varchar", "string ")) else None
@@ -154,4 +156,4 @@ def _lost(value: Any) -> str | None:
         return "a user-defined type"
     parts = [value.get(key) for key in ("type", "elementType", "keyType", "valueType")]
     parts += [f.get("type") for f in value.get("fields") or ()]
-    return next((found for part in parts if (found := _lost(part)) is not None), None)
+    return next((found for part in parts if (found := _unwritable_part(part)) is not None), None)

@@ -1,8 +1,7 @@
-"""Columns and nested fields by their paths: found, replaced, added, moved and taken out of a schema.
+"""Columns and nested fields by their paths: find, replace, add, move and remove them in a schema.
 
-A path has the names of fields from the outside in, and ``element``, ``key`` and ``value`` for what is in arrays and
-maps, as Spark's ALTER TABLE names them. Names are found whatever their case, and
-returned in the schema's spelling.
+A path has the names of fields from the outside in. ``element``, ``key`` and ``value`` name the parts of arrays and
+maps, as in Spark's ALTER TABLE. Names match without case, and are returned in the schema's spelling.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Position:
-    """Where a field stands among its neighbours: first, or right after another one."""
+    """The position of a field among its siblings: first, or right after another one."""
 
     after: str | None = None
 
 
 def one_path(text: str) -> Path:
-    """A path of a text such as ``a.`b c`.element``. Raises: UserError (DELTA_COLUMN_NOT_FOUND) for any other text."""
+    """A path from a string such as ``a.`b c`.element``. Raises: ColumnNotFoundError if it is not one path."""
     paths = parse_columns(text)
     if len(paths) != 1:
         raise ColumnNotFoundError(f"'{text}' does not name one column.", column=text)
@@ -33,9 +32,12 @@ def one_path(text: str) -> Path:
 
 
 def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = False) -> Path:
-    """The path of a field, in the schema's spelling. ``inner``: it may end at an element, key or value.
+    """The path of a field, in the schema's spelling.
 
-    Raises: ColumnNotFoundError naming the fields that are there, and for a path that ends where it may not.
+    Args:
+        inner: the path may also end at an element, key or value.
+    Raises:
+        ColumnNotFoundError: no such field (lists the existing ones), or the path ends at an element, key or value.
     """
     found: list[str] = []
     data_type: DataType = schema
@@ -48,8 +50,8 @@ def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = Fa
         found.append(spelled)
     if not is_field and not inner:
         raise ColumnNotFoundError(
-            f"'{show_path(path)}' of table {table} is what is in an array or a map, and has no name of its own: name "
-            "the column, or a field of a struct.",
+            f"'{show_path(path)}' of table {table} is the element, key or value of an array or map, not a named field: "
+            "name the column, or a field of a struct.",
             code="DELTA_COLUMN_NOT_FOUND",
             table=table,
             column=show_path(path),
@@ -60,7 +62,7 @@ def spelled_path(schema: StructType, path: Path, table: str, *, inner: bool = Fa
 def field_at(schema: StructType, path: Path) -> StructField:
     """The field at a path in the schema's own spelling.
 
-    What is in an array or a map comes as a field named ``element``, ``key`` or ``value``, without metadata.
+    An element, key or value is returned as a field with that name, without metadata.
     """
     data_type: DataType = schema
     field: StructField | None = None
@@ -68,16 +70,16 @@ def field_at(schema: StructType, path: Path) -> StructField:
         if isinstance(data_type, StructType):
             field = next(f for f in data_type if f.name == name)
         else:
-            field = StructField(name, _inside(data_type, name), nullable=_holds_null(data_type, name))
+            field = StructField(name, _part_type(data_type, name), nullable=_may_hold_null(data_type, name))
         data_type = field.data_type
     assert field is not None
     return field
 
 
-def owner_of(schema: StructType, path: Path) -> Path:
-    """The path of the field that a path in the schema's own spelling ends at, or of the nearest around it.
+def innermost_field(schema: StructType, path: Path) -> Path:
+    """The path of the innermost field on a path in the schema's own spelling.
 
-    Protocol: "Type Change Metadata" names that field the one that records changes of elements, keys and values.
+    Protocol: "Type Change Metadata": that field records changes of its elements, keys and values.
     """
     data_type: DataType = schema
     count = 0
@@ -85,15 +87,15 @@ def owner_of(schema: StructType, path: Path) -> Path:
         if isinstance(data_type, StructType):
             data_type, count = next(f for f in data_type if f.name == name).data_type, number
         else:
-            data_type = _inside(data_type, name)
+            data_type = _part_type(data_type, name)
     return path[:count]
 
 
 def with_inner_type(outer: DataType, path: Path, data_type: DataType) -> DataType:
-    """A type with another type at a path of ``element``, ``key`` and ``value``; the other type itself at none."""
+    """A type with another type at a path of ``element``, ``key`` and ``value``; an empty path returns that type."""
     if not path:
         return data_type
-    inner = with_inner_type(_inside(outer, path[0]), path[1:], data_type)
+    inner = with_inner_type(_part_type(outer, path[0]), path[1:], data_type)
     if isinstance(outer, ArrayType):
         return replace(outer, element_type=inner)
     assert isinstance(outer, MapType)
@@ -101,9 +103,11 @@ def with_inner_type(outer: DataType, path: Path, data_type: DataType) -> DataTyp
 
 
 def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructType]:
-    """The struct whose fields a path leads to: a column of that type, an element, a key or a value.
+    """The struct at a path: the type of a column, an element, a key or a value, with its path in the schema's spelling.
 
-    Raises: ColumnNotFoundError; UserError (DELTA_ADD_COLUMN_PARENT_NOT_STRUCT) for what is no struct.
+    Raises:
+        ColumnNotFoundError: no such path.
+        UserError: the path does not end at a struct (DELTA_ADD_COLUMN_PARENT_NOT_STRUCT).
     """
     found: list[str] = []
     data_type: DataType = schema
@@ -115,8 +119,8 @@ def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructT
         found.append(spelled)
     if not isinstance(data_type, StructType):
         raise UserError(
-            f"'{show_path(path)}' of table {table} is no struct, so no field can be in it. The element of an array is "
-            "named with '.element' behind, and what is in a map with '.key' and '.value'.",
+            f"'{show_path(path)}' of table {table} is not a struct, so it cannot have fields. To name the element of "
+            "an array append '.element'; in a map append '.key' or '.value'.",
             code="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
             table=table,
             column=show_path(path),
@@ -125,7 +129,7 @@ def struct_at(schema: StructType, path: Path, table: str) -> tuple[Path, StructT
 
 
 def change_field(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
-    """The schema with the field at a path, in the schema's spelling, changed."""
+    """The schema with a changed field at a path in the schema's spelling."""
 
     def within(struct: StructType) -> StructType:
         return StructType(tuple(change(f) if f.name == path[-1] else f for f in struct))
@@ -134,17 +138,19 @@ def change_field(schema: StructType, path: Path, change: Callable[[StructField],
 
 
 def change_struct(schema: StructType, path: Path, change: Callable[[StructType], StructType]) -> StructType:
-    """The schema with the struct at a path, in the schema's spelling, changed."""
+    """The schema with a changed struct at a path in the schema's spelling."""
     changed = _changed(schema, path, change)
     assert isinstance(changed, StructType)
     return changed
 
 
 def placed(struct: StructType, field: StructField, position: Position | None, table: str) -> StructType:
-    """The struct with a field more, or with its own field of that name moved. ``position``: None for the end.
+    """The struct with one field added, or with its own field of that name moved.
 
-    After itself a field stays where it is.
-    Raises: ColumnNotFoundError for a neighbour that is not there.
+    Args:
+        position: None for the end. A field that moves after itself stays.
+    Raises:
+        ColumnNotFoundError: the sibling does not exist.
     """
     others = [f for f in struct if f.name != field.name]
     if position is None:
@@ -156,8 +162,8 @@ def placed(struct: StructType, field: StructField, position: Position | None, ta
     neighbour = StructType(tuple(others)).find(position.after)
     if neighbour is None:
         raise ColumnNotFoundError(
-            f"'{field.name}' of table {table} cannot stand after '{position.after}', which is not beside it: there is "
-            f"{', '.join(f.name for f in others)}.",
+            f"'{field.name}' of table {table} cannot be placed after '{position.after}', which is not one of its "
+            f"siblings. They are: {', '.join(f.name for f in others)}.",
             code="DELTA_COLUMN_NOT_FOUND",
             table=table,
             column=position.after,
@@ -167,7 +173,7 @@ def placed(struct: StructType, field: StructField, position: Position | None, ta
 
 
 def _step(data_type: DataType, name: str) -> tuple[str, DataType, bool] | None:
-    """One step of a path: the spelling, what is there, and whether that is a field."""
+    """One step of a path: the spelling, the type, and whether it is a field."""
     if isinstance(data_type, StructType):
         field = data_type.find(name)
         return None if field is None else (field.name, field.data_type, True)
@@ -175,18 +181,18 @@ def _step(data_type: DataType, name: str) -> tuple[str, DataType, bool] | None:
     if isinstance(data_type, ArrayType) and lower == "element":
         return lower, data_type.element_type, False
     if isinstance(data_type, MapType) and lower in ("key", "value"):
-        return lower, _inside(data_type, lower), False
+        return lower, _part_type(data_type, lower), False
     return None
 
 
-def _inside(data_type: DataType, name: str) -> DataType:
+def _part_type(data_type: DataType, name: str) -> DataType:
     if isinstance(data_type, ArrayType):
         return data_type.element_type
     assert isinstance(data_type, MapType)
     return data_type.key_type if name == "key" else data_type.value_type
 
 
-def _holds_null(data_type: DataType, name: str) -> bool:
+def _may_hold_null(data_type: DataType, name: str) -> bool:
     if isinstance(data_type, ArrayType):
         return data_type.contains_null
     assert isinstance(data_type, MapType)
@@ -214,12 +220,12 @@ def _changed(data_type: DataType, path: Path, change: Callable[[StructType], Str
 
 def _not_found(path: Path, found: Path, inside: DataType, table: str) -> ColumnNotFoundError:
     if isinstance(inside, StructType):
-        there = ", ".join(inside.names)
+        names = ", ".join(inside.names)
     else:
-        there = {ArrayType: "element", MapType: "key, value"}.get(type(inside), "nothing")
-    where = f"In '{show_path(found)}' there are" if found else "The columns are"
+        names = {ArrayType: "element", MapType: "key, value"}.get(type(inside), "nothing")
+    where = f"'{show_path(found)}' has" if found else "The columns are"
     return ColumnNotFoundError(
-        f"there is no column '{show_path(path)}' in table {table}. {where}: {there}.",
+        f"the table {table} has no column '{show_path(path)}'. {where}: {names}.",
         code="DELTA_COLUMN_NOT_FOUND",
         table=table,
         column=show_path(path),

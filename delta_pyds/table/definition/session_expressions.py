@@ -1,4 +1,4 @@
-"""Expressions of a table, bound both with and without ANSI mode."""
+"""Expressions of a table, bound with and without ANSI mode."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from delta_pyds.tasks.write_state import SessionExpression
 def parse_session_expression(
     text: str, schema: StructType, *, time_zone: str, now_micros: int | None = None
 ) -> SessionExpression:
-    """Bind a Spark SQL expression both with and without ANSI mode: only a task knows its session's setting.
+    """Bind a Spark SQL expression with and without ANSI mode: only a task knows its session's setting.
 
-    ``now_micros``: what ``current_timestamp()`` and ``current_date()`` are, in microseconds since 1970; the
-    time of the call by default. Both meanings get the same.
-
-    Raises: ExpressionError when it cannot be bound with ANSI rules, naming the function or the construct;
-        ColumnNotFoundError. One that cannot be bound without them has a ``legacy_refusal`` instead.
+    Args:
+        now_micros: the value of ``current_timestamp()`` and the base of ``current_date()``, in microseconds since
+            1970; by default the time of the call. Both bindings get the same.
+    Raises:
+        ExpressionError: it cannot be bound in ANSI mode; names the function or the construct. If only binding without
+            ANSI mode fails, the result has a ``legacy_refusal`` instead.
+        ColumnNotFoundError: it names a column that does not exist.
     """
     now = time.time_ns() // 1000 if now_micros is None else now_micros
     ansi = parse_expression(text, schema, time_zone=time_zone, ansi=True, now_micros=now)

@@ -1,12 +1,12 @@
-"""Expressions of a table that a Spark session computes: what their texts name, and what no session is asked for.
+"""Expressions of a table that a Spark session computes: the columns that they name, and the ones that are refused.
 
-Invariant: a table is another's; its expressions compute values of a row from that row, or they are refused. A text
-reaches Spark only if it is one expression by Spark's grammar, means the same whatever the session's settings are, and
-calls none but ``allowed_functions``, by names without qualifiers. That these are Spark's own in a session is for
-``spark.row_changes.table_expression`` to ask.
+Invariant: a table's author is not trusted. Its expressions compute values of a row from that row, or they are refused.
+A text reaches Spark only if it is one expression by Spark's grammar, does not depend on settings of the session, and
+calls only ``allowed_functions``, by unqualified names. ``spark.row_changes.table_expression`` checks that these names
+mean Spark's built-in functions in the session.
 
-A text in double quotes is a name where ``spark.sql.ansi.doubleQuotedIdentifiers`` is on: it counts as both, and is
-never called. ``spark.sql.parser.escapedStringLiterals`` moves no end of a text.
+Text in double quotes is an identifier if ``spark.sql.ansi.doubleQuotedIdentifiers`` is on. It counts as string and
+name, and is never called. ``spark.sql.parser.escapedStringLiterals`` does not change where a string ends.
 
 Protocol: "CHECK Constraints", "Column Invariants", "Generated Columns", "Default Columns".
 """
@@ -21,18 +21,22 @@ from delta_pyds.table.definition.allowed_functions import ALLOWED_FUNCTIONS
 from delta_pyds.tasks.write_state import SparkExpression
 
 
-def spark_expression(text: str, schema: StructType, what: str) -> SparkExpression:
-    """The expression, for a session to compute. ``schema``: of the table. ``what``: whose it is, for messages.
+def spark_expression(text: str, schema: StructType, owner: str) -> SparkExpression:
+    """The expression, for a session to compute.
 
-    Raises: ExpressionError naming what no session is asked for: functions that are not known to see nothing but their
-        arguments, ``*``, what is no expression, and settings of the session in the text.
+    Args:
+        schema: of the table.
+        owner: the owner of the expression, for messages.
+    Raises:
+        ExpressionError: the text is not an expression, has ``*`` or a variable reference of the session, or calls a
+            function that is not in ``allowed_functions``.
     """
     problem = _problem(text)
     if problem is not None:
         raise ExpressionError(
-            f"nothing can be written: {what}, {text}, {problem}. An expression of a table computes a value of a "
-            "row, and may do no more. Give the table another one (drop the constraint, set another default, replace "
-            "the column), and compute the rest in the rows that you write.",
+            f"nothing can be written: {owner}, {text}, {problem}. An expression of a table may only compute a value of "
+            "a row. Give the table another one (drop the constraint, set another default, replace the column), and "
+            "compute the rest in the rows that you write.",
             code="DELTA_UNSUPPORTED_EXPRESSION",
             expression=text,
         )
@@ -40,15 +44,15 @@ def spark_expression(text: str, schema: StructType, what: str) -> SparkExpressio
 
 
 def named_columns(text: str, schema: StructType) -> tuple[str, ...]:
-    """The columns that a text may name, in the table's order."""
+    """The columns that a text may use, in the table's order."""
     names = possible_names(text)
     return tuple(name for name in schema.names if names is None or name.lower() in names)
 
 
 def possible_names(text: str) -> frozenset[str] | None:
-    """All that could be the name of a column, a variable or a part of one, in lower case.
+    """All possible names of columns or variables, or parts of them, in lower case.
 
-    None where any name is possible: in a text that cannot be read, or in which Spark makes names of other texts.
+    None if any name is possible: the text cannot be tokenized, or Spark makes identifiers from other text in it.
     """
     try:
         tokens = tokenize(text)
@@ -62,24 +66,24 @@ def possible_names(text: str) -> frozenset[str] | None:
 
 
 def function_names(text: str) -> frozenset[str]:
-    """The names of the functions that an expression calls, in lower case, without what qualifies them.
+    """The names of the functions that an expression calls, in lower case, without qualifiers.
 
-    Raises: ExpressionError for what is no expression of Spark's.
+    Raises: ExpressionError if the text is not a Spark expression.
     """
     return frozenset(call.name[-1].lower() for call in called_functions(text))
 
 
 def _problem(text: str) -> str | None:
     if "${" in text:
-        return "has ${...}, in place of which Spark puts settings of the session"
+        return "has ${...}, which Spark replaces by settings of the session"
     try:
         calls = called_functions(text)
     except ExpressionError as e:
-        return f"is no expression of a row: {e.message}"
+        return f"is not an expression of a row: {e.message}"
     for call in calls:
         name = ".".join(call.name)
         if len(call.name) > 1:
-            return f"calls {name}: functions are called by names without qualifiers"
+            return f"calls {name}: function names must be unqualified"
         if not (name.isascii() and name.lower() in ALLOWED_FUNCTIONS):
-            return f"calls {name}, which is no function of Spark's that is known to see nothing but its arguments"
+            return f"calls {name}, which is not one of Spark's functions that depend only on their arguments"
     return None

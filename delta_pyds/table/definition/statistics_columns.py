@@ -1,4 +1,4 @@
-"""The columns that statistics are collected for.
+"""The columns with statistics.
 
 Protocol: "Per-file Statistics", "Clustered Table"; the properties are the reference's.
 """
@@ -14,7 +14,7 @@ from delta_pyds.protocol.schema import DataType, DecimalType, PrimitiveType, Str
 
 Path = tuple[str, ...]
 
-# types with a smallest and a greatest value; of the others nulls are counted
+# types with a minimum and a maximum; other types have only a null count
 _ORDERED = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"}
 )
@@ -27,14 +27,14 @@ def statistics_columns(
     partition_columns: Sequence[str],
     clustering_columns: Sequence[Path] = (),
 ) -> tuple[Path, ...]:
-    """The leaf columns to collect statistics of, as paths of logical names.
+    """The leaf columns with statistics, as paths of logical names.
 
-    ``delta.dataSkippingStatsColumns`` names them where it is set: a struct
-    stands for all leaves in it, a name that the table lacks for none. Else they are the
-    first ``delta.dataSkippingNumIndexedCols`` leaves in the table's order (-1:
-    all). Leaves are counted through structs; an array or a map is one leaf.
-    Partition columns are none of them. ``clustering_columns``, physical paths,
-    always are, and come last where nothing else names them.
+    ``delta.dataSkippingStatsColumns`` lists them if it is set: a struct means all its leaves, and unknown names are
+    ignored. Otherwise they are the first ``delta.dataSkippingNumIndexedCols`` leaves in the table's order (-1: all).
+    Leaves are counted through structs; an array or a map is one leaf. Partition columns are excluded.
+
+    Args:
+        clustering_columns: physical paths; always included, at the end if not listed otherwise.
     """
     partitions = {name.lower() for name in partition_columns}
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
@@ -52,15 +52,17 @@ def statistics_columns(
 
 
 def has_minimum(data_type: DataType) -> bool:
-    """Whether statistics of the type have a minimum and a maximum, and so can skip files."""
+    """Whether statistics of the type have a minimum and a maximum, so that files can be skipped."""
     return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _ORDERED)
 
 
 def check_statistics_columns(schema: StructType, stats_columns: str | None, partition_columns: Sequence[str]) -> None:
-    """Refuse a value of ``delta.dataSkippingStatsColumns`` that a table of this schema cannot have.
+    """Refuse a value of ``delta.dataSkippingStatsColumns`` that is invalid for the schema.
 
-    Raises: OptionError with DELTA_COLUMN_NOT_FOUND, DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS,
-        DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN or DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE.
+    Raises:
+        OptionError: DELTA_COLUMN_NOT_FOUND, DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS,
+            DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN or
+            DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE.
     """
     if stats_columns is None:
         return
@@ -71,8 +73,7 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         if len(path) == 1 and path[0].lower() in partitions:
             raise _refusal(
                 f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', which is a partition "
-                "column: "
-                "its values are known without statistics. Leave it out.",
+                "column: files are skipped by its values without statistics. Leave it out.",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
                 shown,
             )
@@ -80,8 +81,7 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         if found is None:
             raise _refusal(
                 f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', which the table does "
-                "not have. "
-                f"Its columns are: {', '.join(schema.names)}.",
+                f"not have. Its columns are: {', '.join(schema.names)}.",
                 "DELTA_COLUMN_NOT_FOUND",
                 shown,
             )
@@ -89,7 +89,7 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
         if len(name) == 1 and not isinstance(data_type, StructType) and not has_minimum(data_type):
             raise _refusal(
                 f"the table property {Property.DATA_SKIPPING_STATS_COLUMNS} names '{shown}', whose type has no "
-                "smallest and greatest value.",
+                "minimum and maximum.",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
                 shown,
             )
@@ -105,9 +105,9 @@ def check_statistics_columns(schema: StructType, stats_columns: str | None, part
 
 
 def parse_columns(text: str) -> tuple[Path, ...]:
-    """A list such as ``a, b.c, `d.e`.f`` as paths; the empty text is an empty list.
+    """A list such as ``a, b.c, `d.e`.f`` as paths; the empty string is an empty list.
 
-    Raises: OptionError (DELTA_INVALID_TABLE_PROPERTY) for a text that is no such list.
+    Raises: OptionError (DELTA_INVALID_TABLE_PROPERTY) for an invalid list.
     """
     paths: list[Path] = []
     parts: list[str] = []
@@ -129,8 +129,8 @@ def parse_columns(text: str) -> tuple[Path, ...]:
     if not text.strip():
         return ()
     raise OptionError(
-        f"'{text}' is not a list of columns: separate names by commas, fields of structs by dots, "
-        "and put names with other characters than letters, digits and underscores into backticks.",
+        f"'{text}' is not a list of columns: separate names by commas and fields of structs by dots, "
+        "and put names with characters other than letters, digits and underscores into backticks.",
         code="DELTA_INVALID_TABLE_PROPERTY",
         property=Property.DATA_SKIPPING_STATS_COLUMNS,
         value=text,
@@ -138,7 +138,7 @@ def parse_columns(text: str) -> tuple[Path, ...]:
 
 
 def find_path(schema: StructType, path: Path) -> tuple[Path, DataType] | None:
-    """A column or field of a struct by its path, whatever the case: the table's spelling and its type."""
+    """A column or field of a struct by its path, compared without case: its path in the table's spelling, its type."""
     found: list[str] = []
     data_type: DataType = schema
     for name in path:
@@ -151,7 +151,7 @@ def find_path(schema: StructType, path: Path) -> tuple[Path, DataType] | None:
 
 
 def physical_path(schema: StructType, path: Path) -> Path:
-    """The physical names along a path of logical ones, which must be the schema's own."""
+    """The physical names along a path of logical names in the schema's own spelling."""
     names: list[str] = []
     data_type: DataType = schema
     for name in path:

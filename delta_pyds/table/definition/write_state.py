@@ -1,4 +1,4 @@
-"""What the tasks of a write need to know of a table: how its rows are made, checked and laid out in files."""
+"""The properties of a table that the tasks of a write need: how rows are computed, checked and laid out in files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ def write_state(
     max_records_per_file: int = 0,
     compression: str = "snappy",
 ) -> WriteState:
-    """The state for a table that is, or will be, as ``configuration`` says.
+    """The write state for a table with the given configuration, which may not be committed yet.
 
-    ``columns``: of ``plan_ingest``. ``clustering``: physical paths of the clustering columns. ``target_file_bytes``:
-    None leaves it to the table.
+    Args:
+        columns: from ``plan_ingest``.
+        clustering: physical paths of the clustering columns.
+        target_file_bytes: None uses the table's own setting.
     """
     properties = configuration.properties
     mapped = configuration.column_mapping_mode != "none"

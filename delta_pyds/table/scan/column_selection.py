@@ -1,4 +1,4 @@
-"""Which columns a scan returns: all, a list of names, or a schema given by the user."""
+"""The columns that a scan returns: all, a list of names, or a user's schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_pyds.protocol.schema import (
 def parse_column_list(text: str, option: str = "columns") -> tuple[tuple[str, ...], ...]:
     """Read ``a,b.c,`odd.name```: names separated by commas, nested by dots, quoted by backticks.
 
-    Raises: OptionError when the text is no such list.
+    Raises: OptionError if the text is not such a list.
     """
     paths: list[tuple[str, ...]] = []
     path: list[str] = []
@@ -65,10 +65,10 @@ def parse_column_list(text: str, option: str = "columns") -> tuple[tuple[str, ..
 
 
 def select_columns(schema: StructType, paths: Iterable[Sequence[str]], table: str) -> StructType:
-    """The columns of those names, in that order; nested fields pruned, several of one struct merged.
+    """The columns of the given names, in that order; nested fields are pruned, several of one struct are merged.
 
-    Names match without regard to case; the table's spelling is kept.
-    Raises: ColumnNotFoundError naming the column and those that there are.
+    Names match without case; the table's spelling stays.
+    Raises: ColumnNotFoundError naming the missing column and the existing ones.
     """
     selected: dict[str, StructField] = {}
     for path in paths:
@@ -91,7 +91,7 @@ def _select(schema: StructType, path: tuple[str, ...], whole: tuple[str, ...], t
     if not isinstance(field.data_type, StructType):
         raise ColumnNotFoundError(
             f"the column `{field.name}` of table {table} is of type {display(field.data_type)}, "
-            f"so it has no field `{'.'.join(path[1:])}`. Fields can be picked out of structs only.",
+            f"so it has no field `{'.'.join(path[1:])}`. Only structs have fields to select.",
             table=table,
             column=".".join(whole),
         )
@@ -100,7 +100,7 @@ def _select(schema: StructType, path: tuple[str, ...], whole: tuple[str, ...], t
 
 
 def _merge(left: StructField, right: StructField, within: StructType) -> StructField:
-    """Two selections out of one field, as one; nested fields in the table's order."""
+    """Two selections from one field, merged; nested fields in the table's order."""
     if left == right:
         return left
     full = within.find(left.name)
@@ -119,11 +119,12 @@ def _merge(left: StructField, right: StructField, within: StructType) -> StructF
 
 
 def match_user_schema(schema: StructType, asked: StructType, table: str) -> StructType:
-    """The table's columns in the order, spelling and nullability that the user's schema asks for.
+    """The table's columns in the order, spelling and nullability of the user's schema.
 
-    Types must be the table's; nested fields may be left out. What the user
-    declares NOT NULL stays so only where the table promises it too.
-    Raises: ColumnNotFoundError; UserError (DELTA_SCHEMA_MISMATCH) for another type.
+    Types must be the table's; nested fields may be left out. NOT NULL is accepted only if the table guarantees it, too.
+    Raises:
+        ColumnNotFoundError: the table lacks a column or field.
+        UserError: the type or nullability differs (DELTA_READ_SCHEMA_CONFLICT).
     """
     fields = []
     for want in asked:
@@ -140,7 +141,7 @@ def match_user_schema(schema: StructType, asked: StructType, table: str) -> Stru
 
 
 def _match_field(have: StructField, want: StructField, path: str, table: str) -> StructField:
-    # the asked spelling is shown, the physical name finds the data
+    # the result has the user's spelling; the physical name finds the data
     metadata = {**have.metadata, COLUMN_MAPPING_PHYSICAL_NAME: have.physical_name}
     _check_nullable(have.nullable, want.nullable, path, table)
     return StructField(want.name, _match_type(have.data_type, want.data_type, path, table), want.nullable, metadata)

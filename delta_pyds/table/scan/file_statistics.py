@@ -1,7 +1,7 @@
 """Partition values and statistics of files as Arrow columns.
 
-Any value may be unknown for a file (null) or for all files (None); no value may be wrong. A value that cannot be
-understood is unknown.
+Invariant: a value may be unknown for a file (null) or for all files (None), but a known value is never wrong. A value
+that cannot be parsed is unknown.
 
 Protocol: "Per-file Statistics", "Partition Value Serialization".
 """
@@ -33,14 +33,14 @@ _TEXTUAL = ("string", "date", "timestamp", "timestamp_ntz")
 # Statistics in JSON are cut to milliseconds: a maximum may be up to 1 ms too low.
 _CUT_MICROS = 1_000
 _MAX_INT64 = (1 << 63) - 1
-# Some writers print decimal bounds as doubles, which hold 15 digits for certain.
+# Some writers print decimal bounds as doubles, of which only 15 digits are exact.
 _EXACT_DOUBLE_DIGITS = 15
 
 
 class SkippingColumns:
     """The fields of ``add`` that a skipping predicate needs, and how to read them.
 
-    Built once per scan from what the predicate needs; ``of`` binds it to a batch.
+    Built once per scan from the predicate's needs; ``of`` reads them from a batch.
     """
 
     def __init__(self, needs: Needs, schema: StructType, time_zone: str, table: str = "") -> None:
@@ -109,7 +109,7 @@ class SkippingColumns:
 
     @cached_property
     def keys(self) -> tuple[Hashable, ...]:
-        """What each of ``columns`` is made of and how, whatever the table and the predicate."""
+        """A key for each of ``columns``: equal keys mean equal values, for any table or predicate."""
         return tuple(self._key(kind, name) for kind, name in self._wanted)
 
     def _key(self, kind: str, name: Any) -> Hashable:
@@ -122,10 +122,10 @@ class SkippingColumns:
         return (kind, path) if kind == "nullCount" else (kind, path, repr(data_type), name in self.without_bounds)
 
     def columns(self, add: pa.StructArray) -> Columns:
-        """What is wanted of add actions, typed, in the order of ``keys``.
+        """The needed values of add actions, typed, in the order of ``keys``.
 
-        Rows are those of ``add``, with at least the fields that were asked for; where it is null, nothing is known.
-        Raises: ProtocolError for a partition value that is not of its type; it names the file where ``add`` does.
+        ``add`` must have the fields that the predicate needs; where it is null, values are unknown.
+        Raises: ProtocolError for an invalid partition value; it names the file if ``add`` has paths.
         """
         statistics = self._statistics_of(add)
         bounds: dict[tuple[str, Path], pa.Array | None] = {}
@@ -150,9 +150,9 @@ class SkippingColumns:
                 texts, data_type, self.time_zone, paths=paths, table=self.table, column=str(name)
             )
         if kind == "numRecords":
-            return _integers(_dig(statistics, ("numRecords",)))
+            return _integers(_nested_field(statistics, ("numRecords",)))
         if kind == "nullCount":
-            return _integers(_dig(statistics, (kind, *self.physical[name][0])))
+            return _integers(_nested_field(statistics, (kind, *self.physical[name][0])))
         return bounds.get((kind, name))
 
     def _statistics_of(self, add: pa.StructArray) -> pa.StructArray | None:
@@ -171,7 +171,7 @@ class SkippingColumns:
 
 
 class FileStatistics:
-    """Partition values and statistics of some files: the columns that ``SkippingColumns`` reads, by kind and name."""
+    """Partition values and statistics of some files, by kind and name, as read by ``SkippingColumns``."""
 
     def __init__(self, num_files: int, known: Mapping[tuple[str, Any], pa.Array | None]) -> None:
         self.num_files = num_files
@@ -198,12 +198,12 @@ class FileStatistics:
 def _bounds(
     statistics: pa.StructArray | None, path: Path, data_type: DataType
 ) -> tuple[pa.Array | None, pa.Array | None]:
-    """Minimum and maximum of a column, by its physical path, so wide that every value lies between them.
+    """Minimum and maximum of a column, by its physical path, widened so that every value lies between them.
 
-    Where the minimum is the greater one, both are unknown. They are compared as they stand in the log: widened, they
-    may not contradict each other any more.
+    If the minimum exceeds the maximum, both are unknown. The bounds are compared before they are widened, because
+    widening could hide the contradiction.
     """
-    found = (_dig(statistics, (kind, *path)) for kind in ("minValues", "maxValues"))
+    found = (_nested_field(statistics, (kind, *path)) for kind in ("minValues", "maxValues"))
     low, high = (None if bound is None else _typed(bound, data_type) for bound in found)
     if low is not None and high is not None:
         contradict = pc.greater(low, high)
@@ -213,7 +213,7 @@ def _bounds(
 
 
 def _widened(bound: pa.Array | None, data_type: DataType, direction: int) -> pa.Array | None:
-    """A bound moved outwards by what may have been rounded away of it."""
+    """A bound moved outwards by the maximum rounding error of its type."""
     if bound is None:
         return None
     if direction > 0 and pa.types.is_timestamp(bound.type):
@@ -242,10 +242,12 @@ def typed_partition_values(
     table: str = "",
     column: str = "",
 ) -> pa.Array:
-    """Type a column of partition strings; each distinct string is parsed once.
+    """Parse a column of partition value strings; each distinct string is parsed once.
 
-    ``paths``: of the files, in the same order, with ``table`` and ``column`` for the message.
-    Raises: ProtocolError for a string that is no value; it names the first file that has it, where ``paths`` are given.
+    Args:
+        paths: of the files, in the same order; with ``table`` and ``column``, for the message.
+    Raises:
+        ProtocolError: a string is invalid. With ``paths``, the error names the first file that has it.
     """
     encoded = values.dictionary_encode()
     parsed = []
@@ -261,7 +263,7 @@ def typed_partition_values(
 
 
 def _json_leaf(data_type: DataType) -> pa.DataType | None:
-    """How a bound of this type stands in JSON; None for types whose bounds are not used."""
+    """The Arrow type of such a bound in JSON; None for types whose bounds are not used."""
     if isinstance(data_type, DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     if isinstance(data_type, PrimitiveType):
@@ -277,10 +279,10 @@ def _json_leaf(data_type: DataType) -> pa.DataType | None:
 
 
 def _physical(schema: StructType, path: Path) -> tuple[Path, DataType, bool]:
-    """The physical path, the type, and whether it was a float before it was widened.
+    """The physical path, the type, and whether the column was widened from float.
 
-    A float is printed in its shortest form, 0.7 for what is 0.699999988 as a
-    double: such bounds lie on either side of the values that they bound.
+    A float is printed in its shortest form: 0.7, which is 0.699999988 as a double. Bounds of such a column may
+    therefore lie on the wrong side of its values.
     """
     names = []
     current: DataType = schema
@@ -296,14 +298,14 @@ def _physical(schema: StructType, path: Path) -> tuple[Path, DataType, bool]:
 
 
 def _child(array: pa.StructArray, name: str) -> pa.Array:
-    """A field of a struct column, null where the struct is."""
+    """A field of a struct column; null where the struct is null."""
     child = array.field(name)
     if array.null_count:
         return pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
     return child
 
 
-def _dig(array: pa.StructArray | None, path: Iterable[str]) -> pa.Array | None:
+def _nested_field(array: pa.StructArray | None, path: Iterable[str]) -> pa.Array | None:
     for name in path:
         if array is None or not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return None
@@ -318,7 +320,7 @@ def _integers(array: pa.Array | None) -> pa.Array | None:
 
 
 def _typed(array: pa.Array, data_type: DataType) -> pa.Array | None:
-    """A bound in the column's own Arrow type, null where it is not a value of it."""
+    """A bound in the column's own Arrow type; null where it is invalid."""
     target = arrow_type(data_type)
     if array.type.equals(target):
         return array
@@ -339,11 +341,11 @@ def _typed_text(array: pa.Array, data_type: DataType, target: pa.DataType) -> pa
     try:
         return array.cast(target)
     except pa.ArrowException:
-        return pa.array([_one(v, data_type) for v in array.to_pylist()], target)
+        return pa.array([_parsed_bound(v, data_type) for v in array.to_pylist()], target)
 
 
-def _one(text: str | None, data_type: DataType) -> Any:
-    # a timestamp without a zone, where one is needed, says too little to be used
+def _parsed_bound(text: str | None, data_type: DataType) -> Any:
+    # a timestamp without a zone is ambiguous where a zone is needed
     if text is None or (data_type == PrimitiveType("timestamp") and not text.rstrip().endswith(("Z", "UTC"))):
         return None
     try:
@@ -353,7 +355,7 @@ def _one(text: str | None, data_type: DataType) -> Any:
 
 
 def _widen_decimal(array: pa.Array, data_type: DecimalType, direction: int) -> pa.Array:
-    """Move bounds of more than 15 digits outwards by what a double may have rounded away."""
+    """Move bounds of more than 15 digits outwards by the rounding error of a double."""
     limit = Decimal(1).scaleb(_EXACT_DOUBLE_DIGITS - data_type.scale)
     long = pc.or_(pc.greater_equal(array, pa.scalar(limit)), pc.less_equal(array, pa.scalar(-limit)))
     if not pc.any(long).as_py():

@@ -11,7 +11,7 @@ from delta_pyds.log.file_table import FILE_COLUMNS
 from delta_pyds.protocol.actions import AddFile, RemoveFile
 from delta_pyds.table.scan.scan import Scan
 
-# what a remove repeats of an add; statistics stay behind, for nobody reads them there
+# the fields of an add that a remove repeats; nobody reads statistics of removed files
 REMOVAL_COLUMNS = (
     "path", "partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip
@@ -22,17 +22,19 @@ def live_files(
     columns: tuple[str, ...] = tuple(FILE_COLUMNS),
     keep: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Iterator[AddFile]:
-    """Yield the files that the scan would read, in bounded memory, with those fields of their ``add``.
+    """Yield the files that the scan would read, in bounded memory, with the given fields of their ``add``.
 
-    Skipping is sound and not exact: among them may be files none of whose rows match. ``keep``: a mask over files as
-    Arrow rows, so that no action is made of the others.
+    Skipping is conservative: some files may have no matching row.
+
+    Args:
+        keep: computes a mask over files as Arrow rows; no action is built for the others.
     """
     for batch in scan.adds(scan.request(columns)):
         yield from adds_of(batch.files if keep is None else batch.files.filter(keep(batch.files)))
 
 
 def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> RemoveFile:
-    """The ``remove`` of a file, with what readers of changes and vacuum need of it."""
+    """The ``remove`` action of a file, with all fields that the change feed and vacuum need."""
     return RemoveFile(
         path=file.path,
         deletion_timestamp=deletion_timestamp_ms,
@@ -48,10 +50,10 @@ def removal(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool) -> 
 
 
 def adds_of(files: pa.RecordBatch) -> Iterator[AddFile]:
-    """Files as Arrow rows, with columns of ``FILE_COLUMNS``, as actions."""
+    """Build ``add`` actions from Arrow rows with columns of ``FILE_COLUMNS``."""
     for row in files.to_pylist(maps_as_pydicts="strict"):
         given = {k: v for k, v in row.items() if v is not None}
         vector = given.get("deletionVector")
         if vector is not None and vector.get("storageType") is None:
-            del given["deletionVector"]  # some checkpoints hold a struct of nulls where there is no vector
+            del given["deletionVector"]  # in some checkpoints a missing vector is a struct of nulls
         yield msgspec.convert(given, AddFile)

@@ -1,8 +1,7 @@
-"""The number of rows of a table, the smallest and the largest value of a column, out of its log alone.
+"""Counts of rows and minimum and maximum values of columns, from the log alone.
 
-Invariant: an answer is exact, or there is none. Rows are those that the statistics say less the deleted ones. Bounds
-are taken of whole numbers and dates only: those of texts are cut, those of timestamps rounded, those of floating point
-numbers leave NaN out.
+Invariant: an answer is exact, or None. The number of rows is ``numRecords`` minus deleted rows. Bounds are used only
+for integers and dates: statistics truncate strings, round timestamps, and leave NaN out of floating point bounds.
 
 Protocol: "Per-file Statistics", "Deletion Vectors".
 """
@@ -27,7 +26,7 @@ _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63, "date": 31}
 
 @dataclass
 class _Bounds:
-    """Of one column. ``partition``: its values are those of the files. ``least``, ``most``: of the files so far."""
+    """The bounds of one column over the files so far. ``partition``: whether it is a partition column."""
 
     field: StructField
     partition: bool
@@ -44,21 +43,25 @@ class _Bounds:
 
 
 class _UnknownError(Exception):
-    """The log does not say it exactly."""
+    """The log has no exact answer."""
 
 
 def log_answers(snapshot: Snapshot, asked: Sequence[tuple[str, str | None]]) -> list[int | None] | None:
-    """Answers, in order, to pairs of ``count``, ``min`` or ``max`` and a column; None where one is not certain.
+    """Answer aggregates from the log.
 
-    Dates are days since 1970-01-01. A bound of a column without values is None.
-    Raises: what reading the log raises.
+    Args:
+        asked: pairs of ``count``, ``min`` or ``max`` and a column (None for ``count``).
+    Returns:
+        One answer for each pair; None if any of them is not exact. Dates are days since 1970-01-01. A bound of a
+        column without values is None.
+    Raises: errors of reading the log.
     """
     try:
         bounds = {name.lower(): _bounds(snapshot, name) for _, name in asked if name is not None}
         rows = 0
         for stats, deleted, values in _files(snapshot, partitioned=any(b.partition for b in bounds.values())):
-            # writers that do not know the number say 0
-            live = _whole(stats.get("numRecords"), at_least=1) - deleted
+            # writers that do not know the number write 0
+            live = _integer(stats.get("numRecords"), at_least=1) - deleted
             if live < 0:
                 return None
             rows += live
@@ -83,12 +86,12 @@ def _bounds(snapshot: Snapshot, name: str) -> _Bounds:
 
 
 def _files(snapshot: Snapshot, *, partitioned: bool) -> Iterator[tuple[dict[str, Any], int, dict[str, Any]]]:
-    """Of each file its statistics, how many of its rows are deleted, and its partition values."""
+    """For each file its statistics, the number of deleted rows, and its partition values."""
     columns = ("stats", "deletionVector", *(("partitionValues",) if partitioned else ()))
     for batch in snapshot.adds(AddRequest(columns=columns)):
         for row in batch.files.to_pylist(maps_as_pydicts="strict"):
             vector = row.get("deletionVector") or {}
-            deleted = 0 if vector.get("storageType") is None else _whole(vector.get("cardinality"), at_least=0)
+            deleted = 0 if vector.get("storageType") is None else _integer(vector.get("cardinality"), at_least=0)
             try:
                 stats = decode_json(row.get("stats") or "")
             except InvalidJSONError:
@@ -106,24 +109,24 @@ def _add_bounds(bounds: _Bounds, stats: dict[str, Any], deleted: int, partition:
         except ProtocolError:
             raise _UnknownError from None
         if value is not None:
-            bounds.add(_whole(value))
+            bounds.add(_integer(value))
         return
     if deleted or stats.get("tightBounds") is False:
-        raise _UnknownError  # a row that is not there any more may have been the smallest
+        raise _UnknownError  # a deleted row may have had the smallest value
     least, most, nulls = (
         part.get(name) if isinstance(part := stats.get(kind), dict) else None
         for kind in ("minValues", "maxValues", "nullCount")
     )
     if least is None and most is None and nulls == stats["numRecords"]:
         return
-    low, high = (_days(value) if data_type == DATE else _whole(value) for value in (least, most))
+    low, high = (_days(value) if data_type == DATE else _integer(value) for value in (least, most))
     if low > high or nulls == stats["numRecords"]:
-        raise _UnknownError  # they contradict each other
+        raise _UnknownError  # the statistics contradict each other
     for value in (low, high):
         bounds.add(value)
 
 
-def _whole(value: Any, at_least: int | None = None) -> int:
+def _integer(value: Any, at_least: int | None = None) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or (at_least is not None and value < at_least):
         raise _UnknownError
     return value

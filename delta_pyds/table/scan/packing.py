@@ -1,7 +1,8 @@
 """Packing of files into partitions of about equal cost.
 
-Spark fills one partition after the other, up to the limit. Here all are filled alike, and where more are needed than
-run at once, so many that every round of tasks is full: of three tasks on two cores, the last would run alone.
+Spark fills one partition after the other up to the limit. Here all partitions get about the same cost. If there are
+more partitions than tasks that run at once, their number is a multiple of that: with three tasks on two cores, the
+last one would run alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from delta_pyds.columnar.scan_files import MAY_LACK
 
 DEFAULT_MAX_PARTITION_BYTES = 128 * 1024 * 1024
 DEFAULT_OPEN_COST_BYTES = 4 * 1024 * 1024
-# Into more pieces files are not cut, which 12 TB of them at once come to by default: a size in the log is a promise,
-# and one of exabytes must not take memory.
+# The maximum number of pieces, 12 TB with the default sizes. The sizes come from the log, and a wrong one of exabytes
+# must not exhaust memory.
 _MAX_PIECES = 100_000
 # offsets into texts are 32 bits
 _MOST_TEXT_BYTES = (1 << 31) - 1
@@ -26,13 +27,14 @@ _MOST_TEXT_BYTES = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Packing:
-    """How much a partition may hold.
+    """Limits on a partition.
 
-    ``max_partition_bytes``: at most this much of Parquet in a partition, and of
-    costs of opening all files but one, unless that made more than 100,000
-    pieces of files. ``open_cost_bytes``: what opening a file counts for.
-    ``min_partitions``: tasks that run at once: make
-    partitions smaller while there are fewer, and a multiple of it where there are more.
+    Attributes:
+        max_partition_bytes: the maximum of Parquet bytes plus the open costs of all files but one in a partition. It is
+            exceeded if it would cut files into more than 100,000 pieces.
+        open_cost_bytes: the cost of opening a file, in bytes.
+        min_partitions: tasks that run at once. With fewer partitions, partitions get smaller; with more, their number
+            is a multiple of it.
     """
 
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
@@ -41,7 +43,7 @@ class Packing:
 
     @property
     def room(self) -> int:
-        """What the costs of a partition's pieces, opening each of them included, may add up to."""
+        """The maximum total cost of a partition's pieces, each with its open cost."""
         return self.max_partition_bytes + self.open_cost_bytes
 
     @property
@@ -49,36 +51,37 @@ class Packing:
         return max(self.min_partitions, 1)
 
     def in_full_rounds(self, partitions: int) -> int:
-        """So many that the last round of tasks is full too; few are what they are."""
+        """Round up so that the last round of tasks is full; a number below one round stays."""
         return partitions if partitions <= self.at_once else -(-partitions // self.at_once) * self.at_once
 
 
 def pack(batches: Iterable[pa.RecordBatch], packing: Packing) -> list[pa.RecordBatch]:
     """Distribute files over partitions.
 
-    Each file appears whole in one partition, or cut into byte ranges that
-    cover it without overlap; a task reads the row groups whose midpoint lies in its range.
+    Each file is in one partition as a whole, or is cut into byte ranges that cover it without overlap. A task reads
+    the row groups whose midpoint lies in its range.
 
-    Returns: one batch per partition, with ``start`` and ``length`` added if any file is cut (a null length means to
-        the end), and without what no file has (``MAY_LACK``); no batch is empty. In each the largest piece comes first.
+    Returns: one non-empty batch per partition, with the largest piece first. Columns ``start`` and ``length`` are added
+        if any file is cut (a null length means to the end). Columns of ``MAY_LACK`` that are null for all files are
+        dropped.
     """
     table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if table is None or table.num_rows == 0:
         return []
-    # a log may lack a size, or say 0: such a file costs nothing, is not cut, and is read whole
+    # the log may have no size or 0 for a file: it costs nothing, is not cut, and is read to its end
     sizes = pc.max_element_wise(pc.fill_null(table.column("size"), 0), 0)
     limit = _split_bytes(sizes, packing)
     pieces, order, costs = _pieces(table, sizes, limit)
-    return list(_batches(pieces, order, _distributed(costs, limit, packing)))
+    return list(_batches(pieces, order, _distribute(costs, limit, packing)))
 
 
 def _batches(pieces: pa.Table, order: pa.Array, chosen: Sequence[Sequence[int]]) -> Iterator[pa.RecordBatch]:
-    """One batch for each partition. ``order``: of the pieces, in which ``chosen`` counts them.
+    """One batch for each partition. ``order``: indexes of the pieces; ``chosen`` indexes into it.
 
-    All are views of one table: a table for each of 100,000 partitions took 8 GB, and a minute.
+    All batches are slices of one table: a table for each of 100,000 partitions took 8 GB and a minute.
     """
-    places = pa.array([place for one in chosen for place in one], pa.int64())
-    (ordered,) = _addressable(pieces).take(order.take(places)).combine_chunks().to_batches()
+    positions = pa.array([position for one in chosen for position in one], pa.int64())
+    (ordered,) = _addressable(pieces).take(order.take(positions)).combine_chunks().to_batches()
     start = 0
     for one in chosen:
         yield ordered.slice(start, len(one))
@@ -86,7 +89,7 @@ def _batches(pieces: pa.Table, order: pa.Array, chosen: Sequence[Sequence[int]])
 
 
 def _addressable(table: pa.Table) -> pa.Table:
-    """The table with texts of which one array holds all, which are the names of some 20 million files otherwise."""
+    """The table with 64-bit string offsets where one array could exceed 2 GiB, as the paths of 20 million files do."""
     fields = [
         f.with_type(pa.large_string()) if f.type == pa.string() and column.nbytes > _MOST_TEXT_BYTES else f
         for f, column in zip(table.schema, table.columns, strict=True)
@@ -95,66 +98,69 @@ def _addressable(table: pa.Table) -> pa.Table:
 
 
 def _split_bytes(sizes: pa.ChunkedArray, packing: Packing) -> int:
-    # in floating point, for the log may promise more than 64 bits hold
+    # in floating point: the total of wrong sizes may exceed 64 bits
     total = int(pc.sum(sizes.cast(pa.float64(), safe=False)).as_py() or 0) + len(sizes) * packing.open_cost_bytes
     partitions = packing.in_full_rounds(max(-(-total // packing.room), packing.at_once))
     wanted = min(packing.max_partition_bytes, max(packing.open_cost_bytes, -(-total // partitions)))
     return max(1, wanted, -(-total // _MAX_PIECES))
 
 
-def _distributed(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:
-    """The places of the pieces in each partition: dealt out evenly to as few as they may fit into.
+def _distribute(costs: Sequence[int], limit: int, packing: Packing) -> list[list[int]]:
+    """The indexes of the pieces in each partition: balanced over as few partitions as possible.
 
-    Pieces of more than half of a partition do not fit into so few: then to as many as one filled after the other
-    would be, and if that is uneven still, those. Never more attempts, for there may be a hundred thousand pieces.
+    Pieces larger than half of a partition may not fit into so few. Then the number of partitions is that of filling
+    one after the other; if balancing still does not fit, those filled partitions are the result. There are never more
+    attempts, because there may be a hundred thousand pieces.
     """
     opened = [cost + packing.open_cost_bytes for cost in costs]
     least = max(1, -(-sum(opened) // (limit + packing.open_cost_bytes)))
-    chosen = _dealt(opened, packing.in_full_rounds(least))
+    chosen = _balanced(opened, packing.in_full_rounds(least))
     if _fits(chosen, opened, packing.room):
         return chosen
     filled = _filled(opened, packing.room)
-    chosen = _dealt(opened, packing.in_full_rounds(len(filled)))
+    chosen = _balanced(opened, packing.in_full_rounds(len(filled)))
     return chosen if _fits(chosen, opened, packing.room) else filled
 
 
-def _dealt(costs: Sequence[int], partitions: int) -> list[list[int]]:
-    """Each piece, by falling cost, goes where there is least so far."""
+def _balanced(costs: Sequence[int], partitions: int) -> list[list[int]]:
+    """Assign each piece, by falling cost, to the partition with the lowest cost so far."""
     chosen: list[list[int]] = [[] for _ in range(min(partitions, len(costs)))]
     heap = [(0, i) for i in range(len(chosen))]
-    for place, cost in enumerate(costs):
+    for index, cost in enumerate(costs):
         before, i = heap[0]
         heapq.heapreplace(heap, (before + cost, i))
-        chosen[i].append(place)
-    # a piece that costs nothing leaves the heap as it was
-    return [places for places in chosen if places]
+        chosen[i].append(index)
+    # a piece without cost leaves the heap as it was, so partitions may be empty
+    return [indexes for indexes in chosen if indexes]
 
 
 def _filled(costs: Sequence[int], room: int) -> list[list[int]]:
-    """One partition after the other, as Spark does it."""
+    """Fill one partition after the other, as Spark does."""
     chosen: list[list[int]] = []
     total = 0
-    for place, cost in enumerate(costs):
+    for index, cost in enumerate(costs):
         if not chosen or total + cost > room:
             chosen.append([])
             total = 0
-        chosen[-1].append(place)
+        chosen[-1].append(index)
         total += cost
     return chosen
 
 
 def _fits(chosen: Sequence[Sequence[int]], costs: Sequence[int], room: int) -> bool:
-    return all(len(places) == 1 or sum(costs[i] for i in places) <= room for places in chosen)
+    return all(len(indexes) == 1 or sum(costs[i] for i in indexes) <= room for indexes in chosen)
 
 
 def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Table, pa.Array, list[int]]:
-    """Cut files longer than the limit. Returns: the pieces, their places by falling cost, and their costs so.
+    """Cut files longer than the limit.
 
-    A file that is not cut has no ``length``: it is read to its end, whatever the log says of its size.
+    A file that is not cut has no ``length``: it is read to its actual end, even if the log has a wrong size.
+
+    Returns: the pieces, their indexes by falling cost, and the costs in that order.
     """
     small = pc.less_equal(sizes, limit)
     costs = sizes.filter(small).combine_chunks()
-    # what no file has need not travel with each of them
+    # tasks do not need columns that are null for all files
     names = table.schema.names
     table = table.drop_columns([n for n in MAY_LACK if n in names and table.column(n).null_count == table.num_rows])
     whole = table
@@ -168,7 +174,7 @@ def _pieces(table: pa.Table, sizes: pa.ChunkedArray, limit: int) -> tuple[pa.Tab
         lengths: list[int] = []
         for index in pc.indices_nonzero(pc.invert(small)).to_pylist():
             size = sizes[index].as_py()
-            length = -(-size // -(-size // limit))  # in equal parts, none of them tiny
+            length = -(-size // -(-size // limit))  # equal parts, so that no piece is tiny
             for start in range(0, size, length):
                 indices.append(index)
                 starts.append(start)

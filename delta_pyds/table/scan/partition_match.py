@@ -21,9 +21,9 @@ from delta_pyds.protocol.schema import StructField, StructType
 def in_partitions(
     schema: StructType, partition_columns: Iterable[str], written: Iterable[Mapping[str, str | None]]
 ) -> Expr:
-    """True of the rows in the given partitions, by value and not by spelling.
+    """A predicate that is true for rows in the given partitions, which are compared by value, not by spelling.
 
-    ``written``: partition values by physical name, as the log has them; timestamps with their zone.
+    ``written``: partition values by physical name, as in the log; timestamps have a time zone.
     """
     fields = [f for f in schema if f.name in set(partition_columns)]
     builder = Builder("UTC")
@@ -48,31 +48,33 @@ def in_partitions(
 
 
 def partition_part(predicate: Expr, partition_columns: Collection[str]) -> Expr:
-    """The conjuncts that only look at partition columns: a predicate that is true wherever the whole is."""
+    """The conjuncts that use only partition columns: a predicate that is true wherever the whole one is."""
     parts = [p for p in conjuncts(predicate) if is_partition_predicate(p, partition_columns)]
     return and_(parts) if parts else TRUE
 
 
 def is_partition_predicate(predicate: Expr, partition_columns: Collection[str]) -> bool:
-    """Whether partition values alone decide the predicate."""
+    """Whether the predicate uses only partition columns."""
     return all(path[0] in partition_columns for path in references(predicate))
 
 
 def files_matching(
     files: Iterable[AddFile], predicate: Expr, schema: StructType, *, table: str, time_zone: str, chunk: int = 10_000
 ) -> Iterator[AddFile]:
-    """The files for whose partition values the predicate is true: exactly, where skipping may keep one too many.
+    """The files whose partition values satisfy the predicate: exactly, whereas skipping may keep more files.
 
     ``table``: for messages.
-    Raises: ProtocolError for a partition value that is none of its column's type: nobody can tell what the file holds.
+    Raises: ProtocolError for an invalid partition value, because its file's rows are then unknown.
     """
     used = {path[0] for path in references(predicate)}
     fields = [f for f in schema if f.name in used]
     pending = iter(files)
-    while some := list(islice(pending, chunk)):
-        arrays = [values_array(tuple(_value(file, f, table, time_zone) for file in some), f.data_type) for f in fields]
+    while chunk_files := list(islice(pending, chunk)):
+        arrays = [
+            values_array(tuple(_value(file, f, table, time_zone) for file in chunk_files), f.data_type) for f in fields
+        ]
         batch = pa.RecordBatch.from_arrays(arrays, names=[f.name for f in fields])
-        yield from compress(some, matches(predicate, batch, len(some)).to_pylist())
+        yield from compress(chunk_files, matches(predicate, batch, len(chunk_files)).to_pylist())
 
 
 def _value(file: AddFile, field: StructField, table: str, time_zone: str) -> PartitionValue:

@@ -1,4 +1,4 @@
-"""Reports which engine reads a DataFrame, and why; kept as long as the DataFrame lives."""
+"""Reports which engine reads a DataFrame, and why. A report lives as long as its DataFrame."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from delta_pyds.redaction import Concealing, shown
 class ReadReport(ShownAsTable, Concealing):
     """How a DataFrame is read.
 
-    ``engine``: ``native``, Spark's own Parquet reader over the planned files, or
-    ``arrow``, the Python source. ``reasons``: why not ``native``, as parts of a
-    sentence; empty with ``native``, and where ``arrow`` was asked for.
-    ``connector``: Spark's for the store, where its reader reads one, such as S3A.
-    ``version`` and ``num_files`` are None where the Python source will find out itself.
+    Attributes:
+        engine: ``native`` is Spark's own Parquet reader over the planned files; ``arrow`` is the Python source.
+        reasons: why not ``native``, as parts of a sentence; empty with ``native``, and if ``arrow`` was requested.
+        connector: the Spark connector that reads the store, such as S3A.
+        version, num_files: None if the Python source determines them later.
     """
 
     path: str
@@ -41,7 +41,7 @@ _reports: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def remember(frame: Any, report: Any) -> None:
-    """Keep the report of a DataFrame: of a read, or of the command that it is the result of."""
+    """Record the report of a DataFrame: of a read, or of the command that returned it."""
     _reports[frame] = report
 
 
@@ -53,8 +53,8 @@ def report_of(frame: Any) -> Any:
     report = _reports.get(frame) if _is_hashable(frame) else None
     if report is None:
         raise OptionError(
-            f"a {type(frame).__name__} is not what delta_pyds.read or a command of DeltaTable returned: explain takes "
-            "the path of a table, or that very DataFrame, not one that was made of it.",
+            f"this {type(frame).__name__} was not returned by delta_pyds.read or a command of DeltaTable: explain "
+            "takes the path of a table or exactly that DataFrame, not one derived from it.",
             option="path",
         )
     return report

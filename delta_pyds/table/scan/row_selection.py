@@ -33,16 +33,16 @@ from delta_pyds.tasks.scan_state import (
     ScanState,
 )
 
-# What a task needs of each file besides its partition values.
+# The fields of a file that a task needs, besides partition values.
 FILE_FIELDS = ("path", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Columns that can be selected: a table's, or those of its change feed.
+    """Columns to select from: those of a table or of its change feed.
 
-    ``partition_columns``: logical names of the columns whose values the log
-    has; each is a column of ``schema``. ``change_feed``: the last three are the change columns.
+    ``partition_columns``: logical names of the columns whose values the log has; each is a column of ``schema``.
+    ``change_feed``: the last three columns are the change columns.
     """
 
     table_root: str
@@ -63,11 +63,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """What is wanted of a relation. ``state`` goes to every task.
+    """Selected rows and columns of a relation. ``state`` goes to every task.
 
-    Invariant: ``keep`` leaves a file out only where partition values or
-    statistics prove that no row of it satisfies ``state.predicate`` (or the pushed filters).
-    ``uses_time_zone``: the meaning of the predicate depends on the time zone.
+    Invariant: ``keep`` drops a file only if partition values or statistics prove that none of its rows satisfies
+    ``state.predicate`` (or the pushed filters).
+    ``uses_time_zone``: the result of the predicate depends on the time zone.
     """
 
     relation: Relation
@@ -88,11 +88,11 @@ class RowSelection:
 
     @property
     def file_fields(self) -> tuple[str, ...]:
-        """The fields of ``add`` that ``to_scan_batch`` takes."""
+        """The fields of ``add`` that ``to_scan_batch`` needs."""
         return (*FILE_FIELDS, *(("partitionValues",) if self.state.partition_columns else ()))
 
     def keep(self, add: pa.StructArray) -> pa.BooleanArray | None:
-        """One boolean per add action: whether the file may hold wanted rows; None where nothing is filtered.
+        """One boolean per add action: whether the file may hold wanted rows; None without filters.
 
         ``add`` has at least the fields ``skipping_columns.json_fields`` (or ``parsed_fields``).
         """
@@ -100,7 +100,7 @@ class RowSelection:
 
     @cached_property
     def file_filter(self) -> StatisticsFilter:
-        """``keep`` as the log takes it."""
+        """``keep`` in the form that the log module needs."""
         return _Skipping(self.skips, self.skipping_columns)
 
     def to_scan_batch(self, files: pa.RecordBatch) -> pa.RecordBatch:
@@ -199,8 +199,8 @@ def _check_names(output: StructType, row_position: bool, row_ids: bool, table: s
     if clash:
         raise UserError(
             f"the table {table} has a column named {clash[0]}, which the option "
-            f"{'rowPosition' if clash[0] in (FILE_PATH_COLUMN, ROW_POSITION_COLUMN) else 'rowIds'} wants to add. "
-            "Leave it out with the option columns, or read without that option.",
+            f"{'rowPosition' if clash[0] in (FILE_PATH_COLUMN, ROW_POSITION_COLUMN) else 'rowIds'} would add. "
+            "Exclude it with the option columns, or read without that option.",
             code="DELTA_COLUMN_NAME_CONFLICT",
             table=table,
             column=clash[0],

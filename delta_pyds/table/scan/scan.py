@@ -1,4 +1,4 @@
-"""A scan of a snapshot: which files, which columns, and what the tasks must know.
+"""A scan of a snapshot: its files, its columns, and the state of its tasks.
 
 Protocol: "Per-file Statistics", "Column Mapping", "Row Tracking".
 """
@@ -32,14 +32,14 @@ from delta_pyds.tasks.scan_state import ScanFile, ScanState
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned scan: a selection of a snapshot's rows. ``batches`` are the files that may hold wanted rows."""
+    """A planned scan: a selection of a snapshot's rows. ``batches`` yields the files that may hold wanted rows."""
 
     snapshot: Snapshot
     selection: RowSelection
 
     @property
     def state(self) -> ScanState:
-        """What goes to every task."""
+        """The part that every task gets."""
         return self.selection.state
 
     @property
@@ -52,7 +52,7 @@ class Scan:
 
     @property
     def uses_time_zone(self) -> bool:
-        """Whether the meaning of the predicate depends on the time zone."""
+        """Whether the result of the predicate depends on the time zone."""
         return self.selection.uses_time_zone
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -61,18 +61,18 @@ class Scan:
             yield self.selection.to_scan_batch(batch.files)
 
     def adds(self, request: AddRequest) -> Iterator[FileBatch]:
-        """What the log answers to the request.
+        """The log's answer to the request.
 
-        Raises: ProtocolError naming the file, for a partition value that is none of its type.
+        Raises: ProtocolError naming the file, for an invalid partition value.
         """
         with self._naming_files():
             yield from self.snapshot.adds(request)
 
     @contextmanager
     def _naming_files(self) -> Iterator[None]:
-        """Say which file has the wrong partition value.
+        """Add the file to an error about a partition value.
 
-        What decides about files is read without their paths, so the files are looked through again for the message.
+        Skipping reads files without their paths, so the message needs a second pass over the files.
         """
         try:
             yield
@@ -83,7 +83,7 @@ class Scan:
             raise
 
     def request(self, columns: tuple[str, ...]) -> AddRequest:
-        """What to ask of the log to get these fields of the files that the scan reads."""
+        """The request for these fields of the files that the scan reads."""
         skipping = self.selection.skipping_columns
         return AddRequest(
             columns=columns,
@@ -93,12 +93,12 @@ class Scan:
         )
 
     def files(self) -> Iterator[ScanFile]:
-        """Yield the files to read as values."""
+        """Yield the files to read as ``ScanFile`` values."""
         for batch in self.batches():
             yield from to_scan_files(batch, self.snapshot.table_root)
 
     def explain(self) -> ScanReport:
-        """Report for each file whether it is read, and if not, which part of the predicate ruled it out."""
+        """Report for each file whether it is read; if not, the part of the predicate that ruled it out."""
         parts = tuple(p for f in self.filters for p in conjuncts(f))
         skips = tuple(skipping(p, self.selection.relation.partition_columns) for p in parts)
         request = AddRequest(
@@ -116,7 +116,7 @@ class Scan:
                 with self._naming_files():
                     bound = self.selection.skipping_columns.of(batch.filter_fields)
                 reasons = names.take(first_ruling_out(skips, bound))
-                # parts alone may each be possible where the whole is not
+                # each part may be possible where the whole predicate is not
                 kept = reasons.is_null()
                 for skip in self.selection.skips:
                     kept = pc.and_(kept, keep(skip, bound))
@@ -138,11 +138,10 @@ class Scan:
 
 @dataclass(frozen=True)
 class ScanReport:
-    """What planning decided for each file of the table.
+    """The decision of planning for each file of the table.
 
-    ``files``: an Arrow table with ``path``, ``size_bytes``, ``kept`` and
-    ``ruled_out_by``, the part of the predicate (as SQL) that no row of the
-    file can satisfy; null for files that are kept.
+    ``files``: an Arrow table with ``path``, ``size_bytes``, ``kept`` and ``ruled_out_by``. The last is the part of the
+    predicate (as SQL) that no row of the file can satisfy; null for kept files.
     """
 
     table_root: str
@@ -168,7 +167,7 @@ class ScanReport:
         return exact_sum(sizes)
 
     def to_text(self, limit: int = 20) -> str:
-        """The totals and the first ``limit`` files, for people."""
+        """The totals and the first ``limit`` files, for display."""
         lines = [
             f"{shown(self.table_root)} at version {self.version}"
             + (f" where {shown(self.where)}" if self.where else ""),
@@ -208,13 +207,14 @@ def plan_scan(
 ) -> Scan:
     """Plan a read of a snapshot.
 
-    ``where``: a Spark SQL predicate; the scan is of the rows for which it is
-    true. ``pushed``: filters that Spark will apply to the rows itself: they
-    only rule out files and row groups. ``columns``: names, nested by dots;
-    ``schema``: a user's schema instead. ``row_position`` and ``row_ids`` add
-    ``_file_path, _row_position`` and ``_row_id, _row_commit_version`` at the end.
-    ``verify_page_checksums``: of the data files, where they have them.
-
+    Args:
+        where: a Spark SQL predicate; the scan returns the rows for which it is true.
+        pushed: filters that Spark applies to the rows itself; they only skip files and row groups.
+        columns: names, nested by dots.
+        schema: a user's schema instead of ``columns``.
+        row_position: append the columns ``_file_path, _row_position``.
+        row_ids: append the columns ``_row_id, _row_commit_version``.
+        verify_page_checksums: verify the checksums of Parquet pages, where present.
     Raises: ExpressionError, ColumnNotFoundError, UserError, UnsupportedFeatureError.
     """
     configuration = snapshot.configuration

@@ -1,15 +1,13 @@
-"""A table as the source of a stream: which files lie between two offsets.
+"""A table as the source of a stream: the files between two offsets.
 
-- ``options``: what a user can ask of a stream
-- ``start``: where a stream without a checkpoint begins
-- ``source``: the entry: offsets, and the files between two of them
+- ``source``: options, offsets, and the files between two offsets
 - ``initial_files``: the files of the first snapshot, in order
-- ``commit_poller``: the commits after a position, for a process that polls
-- ``commit``: what a commit gives to a stream of rows
-- ``changes``: what a commit gives to a stream of changes
-- ``files``: the files of one commit or snapshot, as a stream numbers them
-- ``admission``: how much one micro-batch may take
-- ``metadata``: the table's schema as the stream meets it
-- ``schema``: whether a running stream may go on past a change of the schema
-- ``schema_log``: the schemas that a stream went through, ``schemaTrackingLocation``
+- ``commit_poller``: the commits after a version, for a process that polls
+- ``commit``: the files that a commit adds to a stream of rows
+- ``changes``: the files that a commit adds to a stream of changes
+- ``files``: the numbered files of one commit or snapshot
+- ``admission``: the limits of one micro-batch
+- ``metadata``: changes of the table's schema during the stream
+- ``schema``: whether a running stream may continue after a change of the schema
+- ``schema_log``: the schemas of a stream, ``schemaTrackingLocation``
 """

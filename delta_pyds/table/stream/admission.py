@@ -1,4 +1,4 @@
-"""How much one micro-batch may take: ``maxFilesPerTrigger`` and ``maxBytesPerTrigger``."""
+"""The limits of one micro-batch: ``maxFilesPerTrigger`` and ``maxBytesPerTrigger``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from delta_pyds.columnar.exact_sum import exact_sum
 class Budget:
     """The remaining limits of a batch.
 
-    Invariant: never more than ``max_files`` files are taken one by one, and a
-    file only while fewer than ``max_bytes`` bytes were: a file of any size can
-    be the first. A commit that cannot be split is taken whole if it is the first, or if it fits.
+    Invariant: ``take`` admits at most ``max_files`` files, and a file only while fewer than ``max_bytes`` bytes were
+    admitted. So the first file of a batch may have any size. ``take_whole`` admits a commit that cannot be split if it
+    is the first of the batch or fits the limits.
     """
 
     def __init__(self, max_files: int | None, max_bytes: int | None) -> None:
@@ -28,7 +28,7 @@ class Budget:
         return (self._files is not None and self._files <= 0) or (self._bytes is not None and self._bytes <= 0)
 
     def take(self, sizes: pa.Int64Array) -> int:
-        """How many of the next files, of these sizes in bytes, are in the batch."""
+        """The number of the next files, of these sizes in bytes, that the batch admits."""
         if self.full:
             return 0
         allowed = sizes if self._files is None else sizes[: self._files]
@@ -40,7 +40,7 @@ class Budget:
         return len(allowed)
 
     def take_whole(self, sizes: pa.Int64Array) -> bool:
-        """Whether the files of a commit that is never split are in the batch."""
+        """Whether the batch admits the files of a commit that cannot be split."""
         if not len(sizes):
             return True
         if self._taken:

@@ -21,10 +21,10 @@ from delta_pyds.table.scan.row_selection import RowSelection
 
 
 class StreamChanges:
-    """The change files of commits, each with its version and its time.
+    """The change files of commits, each with its version and time.
 
-    ``selection``: of a ``changes.change_relation``. ``newest``: the newest
-    configuration that is known, which says from when on commits carry their own time.
+    ``selection``: of a ``changes.change_relation``. ``newest``: returns the newest known configuration, which says
+    which commits have in-commit timestamps.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class StreamChanges:
         return changes if exclude is None else [c for c in changes if exclude.search(c.path) is None]
 
     def sizes(self, commit: LoggedCommit) -> pa.Int64Array:
-        """In bytes, of each file of the commit."""
+        """The size of each file of the commit, in bytes."""
         return pa.array([change.size or 0 for change in self.of(commit)], pa.int64())
 
     def rows(self, commit: LoggedCommit, times: TimedCommits) -> pa.RecordBatch:
-        """The files that may hold wanted rows, as rows of ``columnar.scan_files``; ``times``: of this commit too."""
+        """The files that may hold wanted rows, as rows of ``columnar.scan_files``. ``times`` must cover the commit."""
         changes: Sequence[FileChange] = self.of(commit)
         info = next((a.commit_info for a in commit.actions if a.commit_info is not None), None)
         time_ms = self._time(times, commit.version, info) if changes else 0
@@ -59,13 +59,13 @@ class StreamChanges:
         return change_batch(changes, self._selection, version=commit.version, timestamp_ms=time_ms)
 
     def times(self, first: int, last: int) -> TimedCommits:
-        """Of the commits of these versions, by one listing."""
+        """The times of the commits from ``first`` to ``last``, by one listing."""
         own = InCommitTimestamps.of(self._newest().properties)
         in_commit = None if own is None else own.from_version
         return timed_commits(self._storage, self._root, first, last, in_commit=in_commit)
 
     def time_of(self, version: int) -> int:
-        """When the version was committed, in ms. Raises: MissingLogFilesError if its commit file is missing."""
+        """The commit time of the version, in ms. Raises: MissingLogFilesError if its commit file is missing."""
         times = self.times(version, version)
         file = times.files.get(version)
         info = read_commit_info(self._storage, file) if file is not None and times.has_own_time(version) else None
@@ -74,8 +74,8 @@ class StreamChanges:
     def _time(self, times: TimedCommits, version: int, info: CommitInfo | None) -> int:
         if version not in times.files:
             raise MissingLogFilesError(
-                f"When version {version} of table {self._root!r} was committed is not known: its commit file is gone "
-                "from the log, and each row of a change feed says when it was changed. Restore the file, or start the "
+                f"The commit time of version {version} of table {self._root!r} is unknown: its commit file is no "
+                "longer in the log, and each row of a change feed has that time. Restore the file, or start the "
                 "query with a new checkpoint location.",
                 code="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
                 table=self._root,

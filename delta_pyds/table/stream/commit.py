@@ -17,12 +17,15 @@ STREAM_FIELDS = (*FILE_FIELDS, "partitionValues", "stats", "modificationTime")
 
 @dataclass(frozen=True)
 class StreamRules:
-    """What a stream does where rows that it may have read are deleted or changed; the options of these names.
+    """The behavior of a stream when rows that it may have read are deleted or changed; options of the same names.
 
-    With none of them it stops. ``ignore_deletes``: commits that only delete
-    give nothing. ``ignore_changes``: as that, and of commits that rewrite
-    files the new files are read, with rows that were read before.
-    ``skip_change_commits``: a commit that deletes or rewrites gives nothing at all.
+    By default the stream stops.
+
+    Attributes:
+        ignore_deletes: commits that only delete add nothing.
+        ignore_changes: as ``ignore_deletes``. Of commits that rewrite files the new files are read, including rows
+            that were read before.
+        skip_change_commits: commits that delete or rewrite add nothing.
     """
 
     ignore_deletes: bool = False
@@ -33,13 +36,13 @@ class StreamRules:
 def data_files(commit: LoggedCommit, rules: StreamRules, table_root: str) -> pa.RecordBatch:
     """The files that a commit adds with new data, with the columns ``STREAM_FIELDS``.
 
-    Row i has index i in the stream's offsets: the order is that of the commit,
-    and nothing but ``dataChange`` decides which are counted. A deletion vector
-    is a change too: its file leaves and comes back. A file that is added twice
-    is read once, as the later line has it.
+    Row i has index i in the stream's offsets: files are in the order of the commit, and only ``dataChange`` decides
+    which count. A new deletion vector is a change, too: its file is removed and added. A file that is added twice is
+    read once, as in the later line.
 
-    Raises: UserError, DELTA_SOURCE_IGNORE_DELETE for a commit that removes data, and
-        DELTA_SOURCE_TABLE_IGNORE_CHANGES for one that adds some as well, unless the rules allow it.
+    Raises:
+        UserError: the rules do not allow the commit: it removes data (DELTA_SOURCE_IGNORE_DELETE), or removes and adds
+            data (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
     """
     adds = [action.add for action in commit.actions if action.add is not None and action.add.data_change]
     removed = next((a.remove for a in commit.actions if a.remove is not None and a.remove.data_change), None)
@@ -55,15 +58,15 @@ def _refused(commit: LoggedCommit, removed: RemoveFile, adds: bool, table_root: 
     infos = (action.commit_info for action in commit.actions)
     operation = next((info.operation for info in infos if info is not None and info.operation), "unknown")
     done = "changed rows that a stream may have read already" if adds else "deleted rows"
-    also = "" if adds else "ignoreDeletes=true to pass over commits that only delete, as this one does; "
-    not_enough = " (ignoreDeletes=true, which passes over commits that only delete, is not enough here)" if adds else ""
+    also = "" if adds else "ignoreDeletes=true to skip commits that only delete, as this one does; "
+    not_enough = " (ignoreDeletes=true, which skips commits that only delete, is not enough here)" if adds else ""
     return UserError(
         f"Version {commit.version} of table {table_root!r} {done}: its operation {operation} removed the file "
-        f"{removed.path!r}, for example. A stream of the table's rows cannot express that, so it stops here. Set one "
-        f"of these options to go on: {also}skipChangeCommits=true to pass over commits that delete or change rows, "
-        "with the new rows in them; ignoreChanges=true to read the files that such a commit adds, in which rows come "
-        f"again that did not change{not_enough}. If what was written from the stream must be right after the change, "
-        "start the query with a new checkpoint location and an empty target instead: a full refresh.",
+        f"{removed.path!r}, for example. A stream of the table's rows cannot express that, so it stops here. To "
+        f"continue, set one of these options: {also}skipChangeCommits=true to skip commits that delete or change rows, "
+        "including the new rows in them; ignoreChanges=true to read the files that such a commit adds, with unchanged "
+        f"rows read again{not_enough}. If the stream's target must be correct after the change, do a full refresh "
+        "instead: start the query with a new checkpoint location and an empty target.",
         code="DELTA_SOURCE_TABLE_IGNORE_CHANGES" if adds else "DELTA_SOURCE_IGNORE_DELETE",
         table=table_root,
         version=commit.version,

@@ -18,11 +18,11 @@ from delta_pyds.log.segment import no_log
 from delta_pyds.protocol.paths import LogFileKind, commit_path, log_directory, version_prefix
 from delta_pyds.storage.base import Storage
 
-# How often a poll that finds nothing lists the log, and which share of the time such listings may take.
+# The interval between listings of the log if polls find nothing, and the maximum share of time spent on them.
 _CHECK_EVERY_S = 10.0
 _CHECK_SHARE = 0.05
 _CACHE_BYTES = 64 * 1024 * 1024
-# Commits of one listing: few at first, for the caller may stop soon.
+# Commits of the first listing: few, because the caller may stop soon.
 _FIRST_WINDOW = 256
 _LAST_WINDOW = 16_384
 _WINDOW_GROWTH = 4
@@ -33,7 +33,7 @@ _MAX_PINNED_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class _Fingerprint:
-    """Identifies a commit that was read before."""
+    """Identifies a commit that was read before, by its file and content."""
 
     file: LogFile
     digest: bytes
@@ -41,9 +41,9 @@ class _Fingerprint:
 
 @dataclass(frozen=True)
 class _LogWindow:
-    """A listing of the log that starts one version before the wanted one, cut off after a window of commits.
+    """A listing of the log from one version before the wanted one, cut off after a window of commits.
 
-    ``newest``: the newest version that its names prove, or -1.
+    ``newest``: the newest version that the listing proves to exist, or -1.
     """
 
     commits: dict[int, LogFile]
@@ -51,8 +51,8 @@ class _LogWindow:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """Commits to read, ascending. ``more``: others follow. ``gap``: the next one is missing, and a later one is not."""
+class _CommitRun:
+    """Commits to read, ascending. ``more``: others follow. ``gap``: the next one is missing, but a later one exists."""
 
     files: Sequence[LogFile] = ()
     more: bool = False
@@ -62,12 +62,13 @@ class _Run:
 class CommitPoller:
     """The commits of one table's log from any version on; for one thread.
 
-    Invariant: no commit is passed over, and none of another table that took
-    this one's place is handed out after one of this table. A poll that finds
-    nothing is one look-up by name; the first one, and then about one in ten
-    seconds, lists the log's tail too, to see that it is still the log that it
-    was. Memory does not grow with what was read: decoded commits are kept
-    within ``cache_bytes`` of JSON.
+    Invariants:
+
+    - No commit is skipped.
+    - If another table replaces this one, none of its commits follows a commit of this table.
+    - A poll that finds nothing costs one look-up by name. The first one, and then about one in ten seconds, also lists
+      the end of the log, to verify that it is still the same log.
+    - Memory is bounded: decoded commits are cached up to ``cache_bytes`` of JSON.
     """
 
     def __init__(
@@ -93,27 +94,29 @@ class CommitPoller:
         return self._newest
 
     def forget(self, before: int) -> None:
-        """Drop what is kept of versions below ``before``, which will not be asked for again."""
+        """Drop cached data of versions below ``before``, which will not be requested again."""
         for version in self._cache:
             if version < before:
                 self._cache.forget(version)
-        # by the one right before, the next commit is known to be this table's
+        # the fingerprint of the commit right before proves that the next commit belongs to the same table
         for version in self._fingerprints:
             if version < before - 1:
                 self._fingerprints.forget(version)
         self._listed = {version: file for version, file in self._listed.items() if version >= before}
 
     def commits(self, first: int, last: int | None = None) -> Iterator[LoggedCommit]:
-        """Every commit from ``first`` on, ascending and without a gap, to ``last`` or to what is there now.
+        """Every commit from ``first`` on, ascending and without a gap, up to ``last`` or the newest one.
 
-        Nothing where ``first`` is not written yet; short where ``last`` is not.
-        Each is read and decoded when its turn comes.
+        Empty if ``first`` is not written yet; shorter if ``last`` is not. Each commit is read and decoded when the
+        iteration reaches it.
 
-        Raises: MissingLogFilesError, with the code DELTA_MISSING_FILES_UNEXPECTED_VERSION where the log was cleaned
-            up beyond ``first`` (parameters ``version`` and ``earliest``, the first commit that can be had), else
-            DELTA_VERSIONS_NOT_CONTIGUOUS; UserError (DELTA_STREAMING_TRAILING_COMMIT_MISSING) for a log that ends
-            before ``first - 1``, (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE) for one whose commits are not
-            those handed out before; TableNotFoundError; CorruptLogError.
+        Raises:
+            MissingLogFilesError: DELTA_MISSING_FILES_UNEXPECTED_VERSION if the log was cleaned up beyond ``first``
+                (parameters ``version`` and ``earliest``, the first available commit); otherwise
+                DELTA_VERSIONS_NOT_CONTIGUOUS.
+            UserError: the log ends before ``first - 1`` (DELTA_STREAMING_TRAILING_COMMIT_MISSING), or its commits are
+                not those returned before (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE).
+            TableNotFoundError, CorruptLogError: the log is missing or damaged.
         """
         version, window = first, _FIRST_WINDOW
         while last is None or version <= last:
@@ -130,9 +133,9 @@ class CommitPoller:
                 return
             window = min(window * _WINDOW_GROWTH, _LAST_WINDOW)
 
-    # --- finding
+    # --- finding commits
 
-    def _find(self, version: int, last: int | None, window: int) -> _Run:
+    def _find(self, version: int, last: int | None, window: int) -> _CommitRun:
         if self._clock() < self._next_check:
             known = self._find_without_listing(version, last)
             if known is not None:
@@ -157,23 +160,23 @@ class CommitPoller:
             self._listed = {file.version: file for file in run.files[:_FIRST_WINDOW]}
         return run
 
-    def _find_without_listing(self, version: int, last: int | None) -> _Run | None:
-        """The commits known from the last listing and from look-ups by name; None if a listing is needed."""
+    def _find_without_listing(self, version: int, last: int | None) -> _CommitRun | None:
+        """Commits known from the last listing and from look-ups by name; None if a listing is needed."""
         listed: list[LogFile] = []
-        # a stream that takes little of a backlog at a time comes back for what was listed
+        # a stream that reads a backlog in small batches finds the next commits in the last listing
         while (file := self._listed.get(version + len(listed))) is not None and (last is None or file.version <= last):
             listed.append(file)
         if listed:
-            return _Run(listed, more=True)
+            return _CommitRun(listed, more=True)
         file = self._by_name(version)
         if file is None:
-            # one that is older than the newest was cleaned up, or is hidden
-            return None if self._newest is not None and version <= self._newest else _Run()
-        # a listing may cost far more than a look-up, and a stream that keeps up meets one commit at a time
-        return _Run([file]) if version == last or self._by_name(version + 1) is None else None
+            # a version older than the newest was cleaned up, or the store does not show it
+            return None if self._newest is not None and version <= self._newest else _CommitRun()
+        # a listing may cost far more than a look-up, and a stream that keeps up finds one commit at a time
+        return _CommitRun([file]) if version == last or self._by_name(version + 1) is None else None
 
     def _list_window(self, version: int, window: int) -> _LogWindow:
-        """List from the version before, which shows whether this is still the same log."""
+        """List from the previous version on, which shows whether this is still the same log."""
         start = version_prefix(max(version - 1, 0))
         try:
             statuses = self._storage.list_from(log_directory(self._root), start)
@@ -187,18 +190,18 @@ class CommitPoller:
             elif file.name.kind is not LogFileKind.CHECKPOINT or not file.regular:
                 continue
             newest = max(newest, file.version)
-            if len(commits) > window:  # with the one before, so that a run of them fills the window
+            if len(commits) > window:  # the previous version, and a full window of commits
                 break
-        self._saw(newest)
+        self._note_version(newest)
         return _LogWindow(commits, newest)
 
-    def _run_from(self, log_window: _LogWindow, version: int, last: int | None, window: int) -> _Run:
-        """The commits from ``version`` on, including those that exist although the listing did not show them."""
+    def _run_from(self, log_window: _LogWindow, version: int, last: int | None, window: int) -> _CommitRun:
+        """The commits from ``version`` on, including those that exist but were not in the listing."""
         files: list[LogFile] = []
         at = version
         while last is None or at <= last:
             if len(files) == window or at in self._cache:
-                return _Run(files, more=True)
+                return _CommitRun(files, more=True)
             file = log_window.commits.get(at)
             if file is None:
                 stale = bool(files) and files[-1].version > log_window.newest
@@ -206,26 +209,26 @@ class CommitPoller:
                     file = self._by_name(at)
             if file is None:
                 gap = at <= log_window.newest
-                return _Run(files, more=gap, gap=gap)
+                return _CommitRun(files, more=gap, gap=gap)
             files.append(file)
             at += 1
-        return _Run(files)
+        return _CommitRun(files)
 
     def _by_name(self, version: int) -> LogFile | None:
         try:
             file = commit_by_name(self._storage, self._root, version)
         except FileNotFoundInStorageError:
             return None
-        self._saw(version)
+        self._note_version(version)
         return file
 
-    def _saw(self, version: int) -> None:
+    def _note_version(self, version: int) -> None:
         if version >= 0 and (self._newest is None or version > self._newest):
             self._newest = version
 
-    # --- reading
+    # --- reading commits
 
-    def _read(self, run: _Run) -> Iterator[LoggedCommit]:
+    def _read(self, run: _CommitRun) -> Iterator[LoggedCommit]:
         version = run.files[0].version if run.files else 0
         try:
             for file, data in fetch_commits(self._storage, run.files):
@@ -241,43 +244,43 @@ class CommitPoller:
         digest = _digest(data)
         before = self._fingerprints.get(file.version)
         if before is not None and before.digest != digest:
-            raise self._another(file.version)
+            raise self._replaced_log(file.version)
         commit = LoggedCommit(file.version, file, decode_commit(data, file.path))
         self._fingerprints.put(file.version, _Fingerprint(file, digest))
         self._cache.put(file.version, (commit, len(data)))
         return commit
 
-    # --- whether it is still the same log
+    # --- checking that the log is still the same
 
     def _check_unchanged(self, version: int, shown: LogFile | None, *, pin: bool = False) -> None:
-        """Raise if the commit is not the one that was read; ``pin``: remember it, if it was not."""
+        """Raise if the commit differs from the one that was read. ``pin``: remember a commit that was not read."""
         known = self._fingerprints.get(version)
         if version < 0 or (known is None and not pin):
             return
         file = shown or self._by_name(version)
-        # one that was cleaned up can be compared no more
+        # a commit that was cleaned up cannot be compared
         if file is None or (known is None and file.size_bytes > _MAX_PINNED_BYTES):
             return
         if known is not None and _same_file(known.file, file):
             return
-        # a file that was touched, copied or linked looks new and is not: the content decides
+        # a file that was touched, copied or linked has a new time: its content decides
         try:
             [(_, data)] = fetch_commits(self._storage, [file])
         except MissingLogFilesError:
             return
         digest = _digest(data)
         if known is not None and known.digest != digest:
-            raise self._another(version)
+            raise self._replaced_log(version)
         self._fingerprints.put(file.version, _Fingerprint(file, digest))
 
     def _check_end(self, version: int, log_window: _LogWindow) -> None:
-        """Raise if the log, which has no ``version``, ends even before the one before it."""
+        """Raise if the log lacks ``version`` and also the version before it."""
         if version == 0 or log_window.newest >= version - 1 or self._by_name(version - 1) is not None:
             return
         raise log_ends_before(self._storage, self._root, version - 1)
 
     def _disappeared(self, version: int, error: MissingLogFilesError) -> Exception:
-        """The error for a commit that was listed and cannot be read any more."""
+        """The error for a commit that was listed but cannot be read any more."""
         self._next_check = float("-inf")
         log_window = self._list_window(version, _FIRST_WINDOW)
         if log_window.newest > version or (log_window.newest == version and version not in log_window.commits):
@@ -286,35 +289,35 @@ class CommitPoller:
         return error
 
     def _missing(self, version: int, log_window: _LogWindow) -> MissingLogFilesError:
-        # with a checkpoint alone, the next commit will be the one after it
+        # if only a checkpoint is left, the next commit will be the one after it
         earliest = min((other for other in log_window.commits if other > version), default=log_window.newest + 1)
         path = commit_path(self._root, version)
         if version > 0 and self._by_name(version - 1) is not None:
             return MissingLogFilesError(
                 f"The log of table {self._root!r} has a gap: the commit of version {version} is missing, although "
-                f"those before it and version {log_window.newest} are there. What happened in it is not known, so the "
-                f"stream cannot go on: restore {path!r}, or start the query with a new checkpoint location.",
+                f"the one before it and version {log_window.newest} exist. Its changes are unknown, so the "
+                f"stream cannot continue: restore {path!r}, or start the query with a new checkpoint location.",
                 table=self._root,
                 version=version,
                 missing_version=version,
             )
         return MissingLogFilesError(
-            f"The stream needs version {version} of table {self._root!r} next, and the earliest commit that its log "
-            f"still has is that of version {earliest}: the log was cleaned up before the stream had read it. Restore "
-            f"{path!r} and those that follow it; or start the query with a new checkpoint location, to read "
-            "the whole table again; or set the option failOnDataLoss=false, to go on with version "
-            f"{earliest} and lose what happened in between.",
+            f"The stream needs version {version} of table {self._root!r} next, but the earliest commit that its log "
+            f"still has is version {earliest}: the log was cleaned up before the stream had read it. Restore "
+            f"{path!r} and the commits after it; or start the query with a new checkpoint location, to read "
+            "the whole table again; or set the option failOnDataLoss=false, to continue with version "
+            f"{earliest} and lose the changes in between.",
             code="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
             table=self._root,
             version=version,
             earliest=earliest,
         )
 
-    def _another(self, version: int) -> UserError:
+    def _replaced_log(self, version: int) -> UserError:
         return UserError(
-            f"Version {version} of table {self._root!r} is not the commit that the stream has read: another table was "
-            "put in its place, or the log was written over. What was read and what comes next do not belong together. "
-            "To read the table that there is now, start the query with a new checkpoint location.",
+            f"Version {version} of table {self._root!r} is not the commit that the stream has read: another table took "
+            "its place, or the log was overwritten. Rows already read and new rows would not belong "
+            "together. To read the current table, start the query with a new checkpoint location.",
             code="DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             table=self._root,
             version=version,
@@ -322,20 +325,20 @@ class CommitPoller:
 
 
 def log_ends_before(storage: Storage, table_root: str, version: int) -> UserError:
-    """The error for a log that does not have a version which the stream has read, or planned to read."""
+    """The error for a log that lacks a version that the stream has read or planned to read."""
     text = (
-        f"The log of table {table_root!r} ends before version {version}, and the stream has read that version already. "
+        f"The log of table {table_root!r} ends before version {version}, but the stream has already read that version. "
     )
     if is_catalog_managed(storage):
         text += (
-            "Its catalog gave an answer that lags behind, as a replica may: start the query again, from the same "
-            "checkpoint, and it goes on where it was. If it stays so, the catalog or the table was restored from an "
-            "older copy, and whoever keeps the catalog can tell."
+            "The answer of its catalog was outdated, as a replica's may be: start the query again, with the same "
+            "checkpoint, and it continues where it was. If the error remains, the catalog or the table was restored "
+            "from an older copy: ask the administrator of the catalog."
         )
     else:
         text += (
-            "The table was deleted and made again, or restored from an older copy. Restore the log; or start the "
-            "query with a new checkpoint location, to read the table that there is now."
+            "The table was deleted and recreated, or restored from an older copy. Restore the log; or start the "
+            "query with a new checkpoint location, to read the current table."
         )
     code = "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
     return UserError(text, code=code, table=table_root, version=version)

@@ -14,7 +14,7 @@ from delta_pyds.protocol.partition_values import format_partition_value
 from delta_pyds.protocol.schema import TIMESTAMP
 from delta_pyds.table.scan.row_selection import RowSelection
 from delta_pyds.table.snapshot import Snapshot
-from delta_pyds.table.stream.files import NO_FILES, StreamFiles, both, included, sizes_of
+from delta_pyds.table.stream.files import NO_FILES, StreamFiles, and_masks, path_mask, sizes_of
 from delta_pyds.tasks.scan_state import CHANGE_TYPE_COLUMN, COMMIT_TIMESTAMP_COLUMN, COMMIT_VERSION_COLUMN
 
 _TIME = "modificationTime"
@@ -30,10 +30,12 @@ def initial_files(
 ) -> StreamFiles:
     """The files of the snapshot by modification time, then by path (as bytes): the same order in every process.
 
-    ``change_feed_ms``: of a change feed, in which all rows of the snapshot are
-    inserts; the time of its commit. Then ``selection`` is of a
-    ``changes.change_relation``, and the rows have ``selected`` and ``changeData`` too.
-    Memory: of a file its row of ``columnar.scan_files``, in Arrow.
+    Memory: one row of ``columnar.scan_files`` for each file, in Arrow.
+
+    Args:
+        change_feed_ms: the snapshot's commit time, for a change feed, in which all rows of the snapshot are inserts.
+            Then ``selection`` is of a ``changes.change_relation``, and the rows also have ``selected`` and
+            ``changeData``.
     """
     columns = dict.fromkeys((*selection.file_fields, _TIME))
     skipping = selection.skipping_columns
@@ -48,7 +50,7 @@ def initial_files(
         if selection.filters:
             assert add is not None
             wanted = selection.keep(add if change is None else _with_values(add, change))
-        wanted = both(wanted, included(files, exclude))
+        wanted = and_masks(wanted, path_mask(files, exclude))
         rows = selection.to_scan_batch(files)
         if change is not None:
             rows = _as_inserts(rows, selection, change)
@@ -71,7 +73,7 @@ def _ordered(table: pa.Table) -> StreamFiles:
     return StreamFiles(numbers, sizes_of(batch), batch)
 
 
-# --- a snapshot as a part of the change feed
+# --- a snapshot as part of the change feed
 
 
 def _change_values(version: int, timestamp_ms: int) -> dict[str, str]:
@@ -81,9 +83,9 @@ def _change_values(version: int, timestamp_ms: int) -> dict[str, str]:
 
 
 def _as_inserts(rows: pa.RecordBatch, selection: RowSelection, change: dict[str, str]) -> pa.RecordBatch:
-    for place, name in enumerate(selection.state.partition_columns):
+    for position, name in enumerate(selection.state.partition_columns):
         if name in change:
-            column = f"{PARTITION_PREFIX}{place}"
+            column = f"{PARTITION_PREFIX}{position}"
             values = pa.repeat(pa.scalar(change[name], pa.string()), rows.num_rows)
             rows = rows.set_column(rows.schema.get_field_index(column), column, values)
     rows = rows.append_column("selected", pa.nulls(rows.num_rows, DELETION_VECTOR))
@@ -91,11 +93,11 @@ def _as_inserts(rows: pa.RecordBatch, selection: RowSelection, change: dict[str,
 
 
 def _with_values(add: pa.StructArray, change: dict[str, str]) -> pa.StructArray:
-    """The adds with the same further partition values in each, for a predicate to look at."""
-    place = add.type.get_field_index("partitionValues")
-    if place < 0:
+    """The adds with the same additional partition values in each, for a predicate."""
+    position = add.type.get_field_index("partitionValues")
+    if position < 0:
         return add
-    maps = add.field(place)
+    maps = add.field(position)
     if not maps.type.equals(STRING_MAP):
         maps = maps.cast(STRING_MAP) if pa.types.is_map(maps.type) else pa.nulls(len(add), STRING_MAP)
     counts = pc.fill_null(pc.list_value_length(maps.cast(_ENTRIES)), 0)
@@ -104,20 +106,20 @@ def _with_values(add: pa.StructArray, change: dict[str, str]) -> pa.StructArray:
     own = pa.array(range(len(add)), pa.int64())
     every = pa.concat_arrays([parents.cast(pa.int64()), *[own] * len(change)])
     order = pc.array_sort_indices(every)
-    keys = pa.concat_arrays([entries.field("key"), *(_same(key, len(add)) for key in change)])
-    items = pa.concat_arrays([entries.field("value"), *(_same(value, len(add)) for value in change.values())])
+    keys = pa.concat_arrays([entries.field("key"), *(_repeated(key, len(add)) for key in change)])
+    items = pa.concat_arrays([entries.field("value"), *(_repeated(value, len(add)) for value in change.values())])
     ends = pc.cumulative_sum(pc.add(counts.cast(pa.int32()), pa.scalar(len(change), pa.int32())))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     with_change = pa.MapArray.from_arrays(offsets, keys.take(order), items.take(order))
     fields = [add.type.field(i) for i in range(add.type.num_fields)]
     children = [add.field(i) for i in range(add.type.num_fields)]
-    fields[place] = pa.field("partitionValues", with_change.type)
-    children[place] = with_change
+    fields[position] = pa.field("partitionValues", with_change.type)
+    children[position] = with_change
     return pa.StructArray.from_arrays(children, fields=fields, mask=add.is_null() if add.null_count else None)
 
 
 _ENTRIES = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
 
 
-def _same(value: str, length: int) -> pa.Array:
+def _repeated(value: str, length: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.string()), length)

@@ -1,4 +1,4 @@
-"""Schema changes that a stream encounters: checked, and followed if the user wants it.
+"""Schema changes during a stream: checked, and recorded if the user enabled schema tracking.
 
 Protocol: "Change Metadata", "Protocol Evolution".
 """
@@ -20,8 +20,8 @@ from delta_pyds.table.stream.schema_log import SchemaTracking
 class StreamMetadata:
     """The known protocols and metadata of a table, by version.
 
-    Invariant: rows of a commit are only read with ``read`` once the protocol
-    and metadata in force there were compared with it, as far as the log still has them.
+    Invariant: rows of a commit are read with ``read`` only after its protocol and metadata were compared with
+    ``read``, as far as the log still has them.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class StreamMetadata:
     # --- the first position of this process
 
     def begin(self, start: StreamOffset) -> None:
-        """Compare the schema in force where the stream starts with the one that it reads with; once.
+        """Compare the schema at the start of the stream with the one that it reads with; once.
 
         Raises: as ``check_stream_schema`` and ``SchemaTracking.check_unblocked``.
         """
@@ -58,7 +58,7 @@ class StreamMetadata:
             return
         if self._tracking is not None and self._tracking.latest() is not None:
             self._tracking.check_unblocked()
-        # of a snapshot the files are opened by its version, and it is looked at then
+        # the version of an initial snapshot is checked when its files are opened
         if not start.is_initial:
             found = self.read
             if start.version < self.read.version:
@@ -67,9 +67,9 @@ class StreamMetadata:
         self._begun = True
 
     def begin_tracking(self, start: StreamOffset) -> None:
-        """Put the schema in force where the stream starts into an empty schema log.
+        """Record the schema at the start of the stream in an empty schema log.
 
-        Raises: UserError (DELTA_STREAMING_METADATA_EVOLUTION) if it is not the one that is read with.
+        Raises: UserError (DELTA_STREAMING_METADATA_EVOLUTION) if it differs from the one that the stream reads with.
         """
         if self._tracking is None or self._tracking_begun:
             return
@@ -82,7 +82,7 @@ class StreamMetadata:
         self._tracking_begun = True
 
     def _in_force(self, start: StreamOffset) -> TableConfiguration:
-        """At the start: after a snapshot or a commit that was begun, before one that was not."""
+        """The configuration at the start: after a snapshot or a partly read commit, before a commit not yet read."""
         version = start.version
         if not start.is_initial and start.index <= BASE_INDEX:
             version = max(version - 1, 0)
@@ -94,7 +94,7 @@ class StreamMetadata:
         return found or self._open(version).configuration
 
     def _at(self, version: int) -> TableConfiguration | None:
-        """The configuration after a version; None if it cannot be determined any more."""
+        """The configuration after a version; None if it can no longer be determined."""
         try:
             found = self._open(version).configuration
         except (TimeTravelError, MissingLogFilesError):
@@ -102,14 +102,14 @@ class StreamMetadata:
         return self._known.setdefault(version, found)
 
     def forget(self, before: int) -> None:
-        """Drop what is known of versions below ``before`` and not in force there any more."""
+        """Drop configurations of versions below ``before`` that are no longer in force."""
         in_force = max((v for v in self._known if v < before), default=before)
         self._known = {v: known for v, known in self._known.items() if v >= in_force or v == self.read.version}
 
-    # --- what comes after
+    # --- later commits
 
     def check_after_loss(self, first: int) -> None:
-        """Compare the schema before ``first``, which the commits that were cleaned up may have changed.
+        """Check the schema before ``first``: commits that were cleaned up may have changed it.
 
         Raises: as ``check``.
         """
@@ -120,7 +120,7 @@ class StreamMetadata:
     def check(self, found: TableConfiguration) -> None:
         """Refuse rows written under ``found`` if they cannot be read with the stream's schema.
 
-        Raises: as ``check_stream_schema``; where schemas are recorded, as ``take_over``.
+        Raises: as ``check_stream_schema``; with schema tracking, as ``take_over``.
         """
         self._known.setdefault(found.version, found)
         if self._tracking is None:
@@ -138,9 +138,9 @@ class StreamMetadata:
             check_change_data(found)
 
     def stops_at(self, commit: LoggedCommit) -> bool:
-        """Whether the stream must end before this commit, to take over another schema first.
+        """Whether the stream must end before this commit, to adopt another schema first.
 
-        Raises: as ``check``, without a record of schemas.
+        Raises: as ``check``, without schema tracking.
         """
         found = self.of(commit)
         if found is None:
@@ -177,9 +177,9 @@ class StreamMetadata:
         return found
 
     def take_over(self, commit: LoggedCommit) -> NoReturn:
-        """Record the schema of a commit that the stream stopped before, so that the next run reads with it.
+        """Record the schema of the commit that the stream stopped before, so that the next run reads with it.
 
-        Raises: UserError, always: DELTA_STREAMING_METADATA_EVOLUTION, or what ``SchemaTracking.append`` raises.
+        Raises: UserError, always: DELTA_STREAMING_METADATA_EVOLUTION, or an error of ``SchemaTracking.append``.
         """
         found = self.of(commit)
         assert found is not None and self._tracking is not None
@@ -191,9 +191,9 @@ class StreamMetadata:
 
     def _evolved(self, found: TableConfiguration, tracking: SchemaTracking) -> UserError:
         return UserError(
-            f"the schema of table {self.read.table_root} at version {found.version} is not the one that the stream "
-            f"reads with, that of version {self.read.version}. The new one is recorded in {tracking.directory!r}: "
-            "restart the query, and it goes on from here with that schema. No row is lost.",
+            f"the schema of table {self.read.table_root} at version {found.version} differs from the one that the "
+            f"stream reads with, of version {self.read.version}. The new schema is recorded in {tracking.directory!r}: "
+            "restart the query, and it continues from here with that schema. No row is lost.",
             code="DELTA_STREAMING_METADATA_EVOLUTION",
             table=self.read.table_root,
             version=found.version,

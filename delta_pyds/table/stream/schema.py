@@ -1,7 +1,7 @@
 """Checks whether a running stream may continue after a change of the table's schema.
 
-A stream reads every commit with the schema that its DataFrame got when it was
-loaded. Protocol: "Change Metadata", "Column Mapping", "Type Widening".
+A stream reads every commit with the schema that its DataFrame had when it was loaded.
+Protocol: "Change Metadata", "Column Mapping", "Type Widening".
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from delta_pyds.table.configuration import TableConfiguration
 from delta_pyds.table.definition.column_mapping import MAPPING_KEYS
 
 _WIDENING = (Feature.TYPE_WIDENING, Feature.TYPE_WIDENING_PREVIEW)
-# what of a field's metadata decides which values are read, and how they compare
+# the keys of a field's metadata that decide which values are read, and how they compare
 _READING_KEYS = MAPPING_KEYS | {COLLATIONS}
 
 
 @dataclass(frozen=True)
 class TypeChange:
-    """A column, by its new logical path, whose type became another one."""
+    """A column, by its new logical path, with a changed type."""
 
     column: str
     old: DataType
@@ -49,13 +49,14 @@ class TypeChange:
 
 @dataclass(frozen=True)
 class SchemaStep:
-    """The differences between a schema and a later one that are more than additions.
+    """The differences between a schema and a later one, except for additions.
 
-    Columns are the same if their physical names are; paths are logical names
-    with dots, and ``element``, ``key`` and ``value`` inside arrays and maps.
-    ``renamed``: old and new path; fields below a renamed one are not named
-    again. ``dropped``: old paths; a column that was dropped and added again
-    under its name is here, for its values are others.
+    Columns are the same if their physical names are. Paths are logical names joined by dots, with ``element``, ``key``
+    and ``value`` inside arrays and maps.
+
+    Attributes:
+        renamed: old and new paths; fields inside a renamed field are not listed.
+        dropped: old paths, including columns that were dropped and added again under the same name.
     """
 
     renamed: tuple[tuple[str, str], ...] = ()
@@ -75,7 +76,7 @@ class SchemaStep:
 def schema_step(old: StructType, new: StructType) -> SchemaStep:
     """Compare two schemas of ``load_configuration``, the earlier one first.
 
-    Without column mapping names are physical names: then a renamed column counts as dropped.
+    Without column mapping names are physical names, so a renamed column counts as dropped.
     """
     found = list(_differences(old, new, "", ""))
     return SchemaStep(
@@ -85,14 +86,12 @@ def schema_step(old: StructType, new: StructType) -> SchemaStep:
     )
 
 
-def read_alike(left: TableConfiguration, right: TableConfiguration) -> bool:
-    """Whether a reader that knows one of the two reads every file as one that knows the other.
+def same_for_readers(left: TableConfiguration, right: TableConfiguration) -> bool:
+    """Whether readers with either of the two configurations read every file in the same way.
 
-    They differ in columns (names, order, types, nullability, ids and names of
-    column mapping, collations), in how columns are found in files, in partition
-    columns, or in the features that readers must support. What readers do not
-    look at does not count: comments, defaults, constraints, generation
-    expressions, identity columns, other properties, features of writers.
+    Compared are columns (names, order, types, nullability, column mapping ids and names, collations), the column
+    mapping mode, partition columns, and reader features. Ignored is what readers do not use: comments, defaults,
+    constraints, generation expressions, identity columns, other properties, writer features.
     """
     return _for_readers(left) == _for_readers(right)
 
@@ -104,10 +103,10 @@ def check_same_table(read: TableConfiguration, found: TableConfiguration) -> Non
     """
     if found.metadata.id != read.metadata.id:
         raise UserError(
-            f"the table {found.table_root} was replaced by another one while it was streamed: its id is "
-            f"{found.metadata.id} at version {found.version} and was {read.metadata.id} at version {read.version}. "
-            "Rows of the two tables cannot be told apart by their position: start the query with a new checkpoint "
-            "location to read the new table.",
+            f"the table {found.table_root} was replaced by another one during the stream: its id is "
+            f"{found.metadata.id} at version {found.version} but was {read.metadata.id} at version {read.version}. "
+            "Offsets do not distinguish the rows of the two tables: to read the new table, start the query with a "
+            "new checkpoint location.",
             code="DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             table=found.table_root,
             version=found.version,
@@ -124,9 +123,9 @@ def check_change_data(found: TableConfiguration) -> None:
     if not found.properties.change_data_feed:
         raise UserError(
             f"the table {found.table_root} records no change data at version {found.version}: "
-            "delta.enableChangeDataFeed is not true there, so the change feed cannot be read on without losing "
+            "delta.enableChangeDataFeed is not true there, so the stream cannot continue without losing "
             "changes. Set delta.enableChangeDataFeed=true on the table, and start the query with a new checkpoint "
-            "location and a startingVersion after that.",
+            "location and a later startingVersion.",
             code="DELTA_MISSING_CHANGE_DATA",
             table=found.table_root,
             version=found.version,
@@ -141,17 +140,18 @@ def check_stream_schema(
     change_feed: bool,
     starting_given: bool,
 ) -> None:
-    """Refuse to read rows written under ``found`` with the schema of ``read`` if a value were lost or changed.
+    """Refuse to read rows written under ``found`` with the schema of ``read`` if a value would be lost or changed.
 
-    ``read``: what the DataFrame was loaded with. ``found``: of a commit that
-    the stream meets, or in force where it starts. ``backfilling``: ``found`` is
-    older. ``starting_given``: the query has startingVersion or
-    startingTimestamp. ``parameters["retryable"]`` of an error says whether a
-    restart of the query, which loads the table anew, gets past the change.
-
-    Raises: UserError with DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, DELTA_MISSING_CHANGE_DATA,
-        DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG, DELTA_SCHEMA_CHANGED_WITH_VERSION or
-        DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS.
+    Args:
+        read: the configuration that the DataFrame was loaded with.
+        found: the configuration of a commit in the stream, or at its start.
+        backfilling: ``found`` is older than ``read``.
+        starting_given: the query has startingVersion or startingTimestamp.
+    Raises:
+        UserError: DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, DELTA_MISSING_CHANGE_DATA,
+            DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG, DELTA_SCHEMA_CHANGED_WITH_VERSION or
+            DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS. ``parameters["retryable"]`` says whether a restart of the query,
+            which loads the table again, gets past the change.
     """
     check_same_table(read, found)
     if change_feed:
@@ -159,7 +159,7 @@ def check_stream_schema(
     old, new = (found, read) if backfilling else (read, found)
     _check_columns(old, new, found, backfilling)
     if read.partition_columns != found.partition_columns:
-        # a partition column's values are in the log, any other column's in the files
+        # the values of a partition column are in the log, those of other columns in the files
         change = (
             f"it is partitioned by {_listed(found.partition_columns)} at version {found.version} and by "
             f"{_listed(read.partition_columns)} at version {read.version}"
@@ -172,10 +172,10 @@ def check_stream_schema(
     if backfilling or incompatibility(read.schema, found.schema, widening=False) is not None:
         raise _not_retryable(read, found, difference, starting_given)
     raise UserError(
-        f"the schema of table {found.table_root} was changed in version {found.version} (there: "
+        f"the schema of table {found.table_root} was changed in version {found.version} (to "
         f"{display(found.schema)}; the query reads {display(read.schema)}, of version {read.version}), and a running "
-        "query cannot change its columns. No row is lost: stop and restart the query, and it will go on with the new "
-        "schema. If it writes to a Delta table, give the sink the option mergeSchema=true to take over new columns.",
+        "query cannot change its columns. No row is lost: restart the query, and it continues with the new "
+        "schema. If it writes to a Delta table, set the sink's option mergeSchema=true to add new columns there.",
         code="DELTA_SCHEMA_CHANGED_WITH_VERSION",
         table=found.table_root,
         version=found.version,
@@ -186,14 +186,14 @@ def check_stream_schema(
 def _check_columns(
     old: TableConfiguration, new: TableConfiguration, found: TableConfiguration, backfilling: bool
 ) -> None:
-    """Refuse what column mapping and type widening make of columns: changes that no comparison of names shows."""
+    """Refuse changes by column mapping and type widening, which a comparison of names does not show."""
     step = schema_step(old.schema, new.schema)
     modes = old.column_mapping_mode, new.column_mapping_mode
     changes: list[str] = []
     if modes != ("none", "none"):
         moved = SchemaStep(step.renamed, step.dropped)
         changes += [str(moved)] if moved else []
-        # by id and by name different columns of a file are found
+        # by id and by name, readers find different columns in a file
         if modes[0] != modes[1] and "id" in modes:
             changes.append(f"the column mapping mode was changed from {modes[0]} to {modes[1]}")
     widened: tuple[TypeChange, ...] = ()
@@ -204,18 +204,18 @@ def _check_columns(
     text = ", ".join(changes + ([str(SchemaStep(retyped=widened))] if widened else []))
     if changes:
         way_on = (
-            "Start the query again with the option schemaTrackingLocation, a directory under its checkpoint location, "
-            "where it keeps the schemas that it meets; or start it anew with another checkpoint location."
+            "Restart the query with the option schemaTrackingLocation, a directory under its checkpoint location, "
+            "in which it records table schemas; or start it with another checkpoint location."
         )
     else:
         way_on = (
-            "A restart of the query goes on with the new type and reads older rows as it. To be asked before such a "
-            "change goes downstream, start it with the option schemaTrackingLocation, a directory under its "
-            "checkpoint location."
+            "After a restart the query continues with the new type, and reads older rows with it. To approve such "
+            "changes before they reach the target, restart it with the option schemaTrackingLocation, a directory "
+            "under its checkpoint location."
         )
     raise UserError(
         f"columns of table {found.table_root} were changed between version {old.version} and version {new.version} in "
-        f"a way that a stream cannot follow by itself: {text}. The query reads the schema of version "
+        f"a way that a stream cannot follow automatically: {text}. The query reads the schema of version "
         f"{new.version if backfilling else old.version}. {way_on}",
         code="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
         table=found.table_root,
@@ -230,20 +230,20 @@ def _not_retryable(
 ) -> UserError:
     where = f"version {found.version} of table {found.table_root}"
     text = (
-        f"rows of {where} cannot be read with the schema that the query has, that of version {read.version}, without "
-        f"values lost or changed: {difference}. (There: {display(found.schema)}; the query's: {display(read.schema)}.) "
+        f"rows of {where} cannot be read with the query's schema, of version {read.version}, without losing or "
+        f"changing values: {difference}. (Their schema: {display(found.schema)}; the query's: {display(read.schema)}.) "
         "A restart does not help. "
     )
     if starting_given:
         text += (
-            "Start the query with a new checkpoint location, and without startingVersion and startingTimestamp, or "
-            f"with a start behind this change ({_behind(read, found)}). "
+            "Start the query with a new checkpoint location, and either without startingVersion and startingTimestamp "
+            f"or with a start after this change ({_readable_start(read, found)}). "
         )
     else:
-        text += "Start the query with a new checkpoint location: it begins with the table as it is now. "
+        text += "Start the query with a new checkpoint location: it begins with the current table. "
     text += (
-        "If the target holds rows of the old schema already, overwrite it (overwriteSchema=true) or write to another "
-        "one, for the new query reads the table from its start."
+        "If the target already has rows of the old schema, overwrite it (overwriteSchema=true) or write to another "
+        "one, because the new query reads the table from its start."
     )
     return UserError(
         text,
@@ -254,9 +254,9 @@ def _not_retryable(
     )
 
 
-def _behind(read: TableConfiguration, found: TableConfiguration) -> str:
+def _readable_start(read: TableConfiguration, found: TableConfiguration) -> str:
     if found.version < read.version:
-        return f"a later version than {found.version}; {read.version} is one that can be read"
+        return f"a later version than {found.version}, such as {read.version}"
     return f"version {found.version} or later"
 
 
@@ -269,7 +269,7 @@ def _can_widen_types(configuration: TableConfiguration) -> bool:
 
 
 def _differences(old: DataType, new: DataType, before: str, after: str) -> Iterator[tuple[str, str] | str | TypeChange]:
-    """A pair for a renamed column, its old path for a dropped one, for another type what it was and is."""
+    """Yield a pair of paths for a renamed column, the old path for a dropped one, a TypeChange for another type."""
     if isinstance(old, StructType) and isinstance(new, StructType):
         by_physical = {f.physical_name: f for f in new}
         for field in old:
@@ -286,7 +286,7 @@ def _differences(old: DataType, new: DataType, before: str, after: str) -> Itera
     elif isinstance(old, MapType) and isinstance(new, MapType):
         yield from _differences(old.key_type, new.key_type, _join(before, "key"), _join(after, "key"))
         yield from _differences(old.value_type, new.value_type, _join(before, "value"), _join(after, "value"))
-    elif old not in (new, VOID):  # a column of type void has no values that could change
+    elif old not in (new, VOID):  # a column of type void has no values to change
         yield TypeChange(after, old, new)
 
 
@@ -295,7 +295,7 @@ def _for_readers(configuration: TableConfiguration) -> tuple[object, ...]:
         configuration.schema,
         lambda f: replace(f, metadata={k: v for k, v in f.metadata.items() if k in _READING_KEYS}),
     )
-    # column mapping may be implied by a version; what this version does not know it could not read
+    # column mapping may be implied by a version; a table with unknown features is not loaded at all
     features = frozenset(n for n in configuration.features if n in FEATURES and FEATURES[n].for_readers)
     return schema, configuration.partition_columns, configuration.column_mapping_mode, features
 

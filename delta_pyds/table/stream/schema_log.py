@@ -1,8 +1,7 @@
-"""The schema log of a stream, kept beside its checkpoint: the option ``schemaTrackingLocation``.
+"""The schema log of a stream, stored beside its checkpoint: the option ``schemaTrackingLocation``.
 
-The files are laid out as the reference implementation's, so that a log
-explains itself: ``<location>/_schema_log_<table id>[_<tracking id>]/<n>``, n
-from 0, each ``v1`` and a line of JSON.
+Files have the layout of the reference implementation: ``<location>/_schema_log_<table id>[_<tracking id>]/<n>``, with
+n from 0. Each file has the line ``v1`` and a line of JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from delta_pyds.protocol.schema import (
 )
 from delta_pyds.storage.base import Storage
 from delta_pyds.table.configuration import TableConfiguration, load_configuration
-from delta_pyds.table.stream.schema import SchemaStep, check_same_table, read_alike, schema_step
+from delta_pyds.table.stream.schema import SchemaStep, check_same_table, same_for_readers, schema_step
 
 ALLOW_RENAME = "allowSourceColumnRename"
 ALLOW_DROP = "allowSourceColumnDrop"
@@ -43,7 +42,7 @@ _FORMAT = "v1"
 
 @dataclass(frozen=True)
 class Allowed:
-    """Which changes of columns the user allows: all, those of one version of the table, or none."""
+    """The changes of columns that the user allows: always, for one version of the table, or never."""
 
     rename: Allowance = None
     drop: Allowance = None
@@ -52,10 +51,9 @@ class Allowed:
 
 @dataclass(frozen=True)
 class TrackedSchema:
-    """What a stream reads the table with from ``version`` on.
+    """The schema that a stream reads the table with from ``version`` on.
 
-    ``metadata`` has the id, the schema, the partition columns and the
-    properties; the other fields are not kept in a schema log.
+    ``metadata`` has the id, the schema, the partition columns and the properties; a schema log has no other fields.
     """
 
     version: int
@@ -64,7 +62,7 @@ class TrackedSchema:
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The JSON of a file. Both schemas are schemaStrings, the protocol is an action as in a commit."""
+    """The JSON of a file. Schemas are schemaStrings; the protocol is an action as in a commit."""
 
     table_id: str
     delta_commit_version: int
@@ -77,16 +75,16 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 @dataclass(frozen=True)
-class _Numbered:
+class _NumberedEntry:
     number: int
     previous: int
     schema: TrackedSchema
 
 
 def parse_allowed(text: str | None, option: str) -> Allowance:
-    """Read the value of an option such as allowSourceColumnDrop: ``always``, a version of the table, or not given.
+    """Parse an option such as allowSourceColumnDrop: ``always``, a version of the table, or None if not set.
 
-    Raises: OptionError for anything else.
+    Raises: OptionError for any other value.
     """
     if text is None:
         return None
@@ -106,9 +104,8 @@ def parse_allowed(text: str | None, option: str) -> Allowance:
 class SchemaTracking:
     """The schema log of one source of one query.
 
-    Invariants: entries are only ever added, each created whole where there is
-    none, so of two processes one wins and the other sees it; versions ascend.
-    The newest entry is what the stream reads with. ``allow``: see ``check_unblocked``.
+    Invariants: entries are only added, each created atomically at a new number, so if two processes append, one wins
+    and the other notices; versions ascend. The stream reads with the newest entry. ``allow``: see ``check_unblocked``.
     """
 
     def __init__(
@@ -117,7 +114,7 @@ class SchemaTracking:
         if tracking_id is not None and (not tracking_id or "/" in tracking_id or "\0" in tracking_id):
             raise OptionError(
                 f"the option streamingSourceTrackingId is {tracking_id!r}, but becomes part of a directory's name: it "
-                "must not be empty, and have no '/'.",
+                "must not be empty or contain '/'.",
                 option="streamingSourceTrackingId",
                 value=tracking_id,
             )
@@ -125,20 +122,21 @@ class SchemaTracking:
         self._location = location.rstrip("/")
         self._table_id = table_id
         self._allow = allow
-        self._newest: _Numbered | None = None
+        self._newest: _NumberedEntry | None = None
         self.directory = f"{self._location}/_schema_log_{table_id}" + (f"_{tracking_id}" if tracking_id else "")
 
     def latest(self) -> TrackedSchema | None:
-        """The newest entry, None before the first one. Lists and reads once; kept until ``append``.
+        """The newest entry; None for an empty log. Reads the log once, and caches the entry until ``append``.
 
-        Raises: CorruptLogError naming a file that cannot be understood; UserError for an entry of another table.
+        Raises: CorruptLogError naming the damaged file; UserError for an entry of another table.
         """
         newest = self._read_newest()
         return None if newest is None else newest.schema
 
     def previous(self) -> TrackedSchema | None:
-        """The entry before the newest one, or None. Raises: CorruptLogError if that file is missing or cannot be
-        understood.
+        """The entry before the newest one, or None.
+
+        Raises: CorruptLogError if its file is missing or damaged.
         """
         newest = self._read_newest()
         if newest is None or newest.previous < 0:
@@ -146,21 +144,23 @@ class SchemaTracking:
         try:
             return self._read(newest.previous).schema
         except FileNotFoundInStorageError:
-            raise _damaged(self._path(newest.previous), f"is gone, although {newest.number} comes after it") from None
+            raise _damaged(self._path(newest.previous), f"is missing, although {newest.number} follows it") from None
 
     def append(self, version: int, metadata: Metadata, protocol: Protocol) -> None:
-        """Make this what the stream reads with from ``version`` on.
+        """Add an entry: the stream reads with this schema from ``version`` on.
 
-        Of any number of processes that append the same, one does and all
-        succeed. A lost answer is settled by reading the entry back.
+        If several processes append the same entry, one file is created and all succeed. After a lost answer of the
+        store, the entry is read back.
 
-        Raises: UserError (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT) if the log has another entry for the version or a
-            later one: another stream writes to it, or this one began anew; ProtocolError for a table that this
-            software cannot read; the store's own error where it cannot create a file only once.
+        Raises:
+            UserError: the log has another entry for this or a later version (DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT):
+                another stream writes to it, or this one was restarted from scratch.
+            ProtocolError: delta_pyds cannot read the table.
+            StorageError: the store cannot create a file atomically.
         """
         newest = self._read_newest()
         entry = self._encode(version, metadata, protocol)
-        if newest is not None and self._is_there(newest, entry, version):
+        if newest is not None and self._already_recorded(newest, entry, version):
             return
         number = 0 if newest is None else newest.number + 1
         path = self._path(number)
@@ -169,24 +169,25 @@ class SchemaTracking:
         try:
             self._storage.put_if_absent(path, _to_bytes(entry))
         except StorageError as error:
-            # somebody was first, or it is ours and the answer was lost
+            # another process was first, or our file was created and the answer was lost
             try:
-                there = self._read(number)
+                existing = self._read(number)
             except FileNotFoundInStorageError:
                 raise error from None
-            if not self._is_there(there, entry, version):
-                # they are at an earlier version: what they do then is not known here
-                raise self._conflict(version, there) from error
+            if not self._already_recorded(existing, entry, version):
+                # the other process is at an earlier version, and may continue differently
+                raise self._conflict(version, existing) from error
         self._newest = self._decode(number, entry, path)
 
     def check_unblocked(self) -> None:
         """Refuse to continue a stream after columns were renamed, dropped or retyped, unless the user allowed it.
 
-        Such a step must be allowed for the version of the newest entry, or
-        always, by the option for each kind of change in it. Additions need nothing.
+        Each kind of change has an option, which must be ``always`` or the version of the newest entry. Additions need
+        no option.
 
-        Raises: UserError (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION) with the options that are
-            missing; (DELTA_SCHEMA_CHANGED_WITH_VERSION) for a change of type that is no widening.
+        Raises:
+            UserError: with the missing options (DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION), or
+                for a change of type other than widening (DELTA_SCHEMA_CHANGED_WITH_VERSION).
         """
         before, now = self.previous(), self.latest()
         if before is None or now is None:
@@ -197,8 +198,8 @@ class SchemaTracking:
         if narrowed:
             raise UserError(
                 f"the table (id {self._table_id}) changed in version {now.version} in a way that no stream can follow: "
-                f"{narrowed}, and old values need not be values of the new type. Start the query with a new "
-                "checkpoint location, and a target that has the new type.",
+                f"{narrowed}, and old values may not fit the new type. Start the query with a new "
+                "checkpoint location, and a target with the new type.",
                 code="DELTA_SCHEMA_CHANGED_WITH_VERSION",
                 version=now.version,
                 retryable=False,
@@ -216,25 +217,25 @@ class SchemaTracking:
             raise self._blocked(step, before, now, missing)
 
     def changes(self, read: TableConfiguration, found: TableConfiguration) -> bool:
-        """Whether a stream that reads with ``read`` must stop at a commit with ``found`` and take that over.
+        """Whether a stream that reads with ``read`` must stop at a commit with ``found`` and adopt it.
 
-        See ``schema.read_alike`` for what counts. Whether change data is
-        recorded does not, see ``schema.check_change_data``.
+        See ``schema.same_for_readers`` for the comparison. Change data is checked separately, by
+        ``schema.check_change_data``.
 
         Raises: UserError (DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE).
         """
         check_same_table(read, found)
-        return not read_alike(read, found)
+        return not same_for_readers(read, found)
 
     # --- files
 
     def _path(self, number: int) -> str:
         return f"{self.directory}/{number}"
 
-    def _read_newest(self) -> _Numbered | None:
+    def _read_newest(self) -> _NumberedEntry | None:
         if self._newest is None:
             try:
-                # entries are numbers; hidden files of those who write come before them
+                # entries are numbers; temporary files of writers sort before them
                 names = [status.name for status in self._storage.list_from(self.directory, "0")]
             except FileNotFoundInStorageError:
                 return None
@@ -244,27 +245,27 @@ class SchemaTracking:
             self._newest = self._read(max(numbers))
         return self._newest
 
-    def _read(self, number: int) -> _Numbered:
+    def _read(self, number: int) -> _NumberedEntry:
         path = self._path(number)
         data = self._storage.read(path)
         try:
             first, _, rest = data.decode("utf-8").partition("\n")
         except UnicodeDecodeError:
-            raise _damaged(path, "is no text") from None
+            raise _damaged(path, "is not UTF-8 text") from None
         if first.strip() != _FORMAT:
-            what = f"is of the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
-            raise _damaged(path, f"{what}, and this version reads {_FORMAT}")
+            problem = f"has the format {first[:20]!r}" if first[:1] == "v" else "does not begin with a format"
+            raise _damaged(path, f"{problem}, but this version reads {_FORMAT}")
         try:
             entry = decode_json(rest, _Entry)
         except InvalidJSONError as error:
-            raise _damaged(path, f"is not whole or no entry of a schema log ({error})") from None
+            raise _damaged(path, f"is incomplete or not an entry of a schema log ({error})") from None
         return self._decode(number, entry, path)
 
-    def _decode(self, number: int, entry: _Entry, path: str) -> _Numbered:
+    def _decode(self, number: int, entry: _Entry, path: str) -> _NumberedEntry:
         if entry.table_id != self._table_id:
             raise UserError(
-                f"the schema log {path!r} is of the table with the id {entry.table_id}, and the stream reads the one "
-                f"with the id {self._table_id}. Give the query a schemaTrackingLocation of its own, under its "
+                f"the schema log {path!r} belongs to the table with the id {entry.table_id}, but the stream reads the "
+                f"one with the id {self._table_id}. Give the query its own schemaTrackingLocation, under its "
                 "checkpoint location.",
                 code="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
                 path=path,
@@ -272,7 +273,7 @@ class SchemaTracking:
                 found_table_id=entry.table_id,
             )
         if entry.table_configurations is None or entry.protocol_json is None:
-            raise _damaged(path, "lacks the properties or the protocol of the table, as old releases wrote it")
+            raise _damaged(path, "lacks the properties or the protocol of the table, as written by old releases")
         try:
             action = decode_json(entry.protocol_json, SingleAction)
             partitions = parse_schema(entry.partition_schema_json).names
@@ -280,34 +281,34 @@ class SchemaTracking:
         except (InvalidJSONError, ProtocolError) as error:
             text = error.message if isinstance(error, ProtocolError) else str(error)
             raise _damaged(
-                path, f"holds a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True
+                path, f"has a schema or a protocol that cannot be read ({text.rstrip('.')})", parsed=True
             ) from None
         if action.protocol is None:
-            raise _damaged(path, "holds no protocol action")
+            raise _damaged(path, "has no protocol action")
         if entry.delta_commit_version < 0:
-            raise _damaged(path, f"is of the version {entry.delta_commit_version}")
+            raise _damaged(path, f"has the version {entry.delta_commit_version}")
         previous = number - 1 if entry.previous_metadata_seq_num is None else entry.previous_metadata_seq_num
         if not -1 <= previous < number:
-            raise _damaged(path, f"says that it followed the entry {previous}")
+            raise _damaged(path, f"has the invalid previous entry {previous}")
         metadata = Metadata(
             id=entry.table_id,
             schema_string=entry.data_schema_json,
             partition_columns=list(partitions),
             configuration=entry.table_configurations,
         )
-        return _Numbered(number, previous, TrackedSchema(entry.delta_commit_version, metadata, action.protocol))
+        return _NumberedEntry(number, previous, TrackedSchema(entry.delta_commit_version, metadata, action.protocol))
 
     def _encode(self, version: int, metadata: Metadata, protocol: Protocol) -> _Entry:
         if metadata.id != self._table_id:
             raise UserError(
-                f"the schema of the table with the id {metadata.id} cannot be kept in the schema log "
-                f"{self.directory!r}: it is that of the table with the id {self._table_id}. The table was replaced by "
+                f"the schema of the table with the id {metadata.id} cannot be recorded in the schema log "
+                f"{self.directory!r} of the table with the id {self._table_id}. The table was replaced by "
                 "another one: start the query with a new checkpoint location.",
                 code="DELTA_DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
                 path=self.directory,
                 version=version,
             )
-        # what is kept must be fit to be read again, or the query could never start
+        # only a readable schema is recorded: with any other the query could never start again
         configuration = load_configuration(
             f"of the schema log {self.directory}", version, protocol, metadata, by_catalog=is_managed(protocol)
         )
@@ -323,27 +324,27 @@ class SchemaTracking:
             protocol_json=encode_commit([protocol]).decode("utf-8").strip(),
         )
 
-    # --- comparisons
+    # --- comparing entries
 
-    def _is_there(self, newest: _Numbered, entry: _Entry, version: int) -> bool:
-        """True if the log has the entry, False if it can follow the newest one. Raises: as ``append``."""
+    def _already_recorded(self, newest: _NumberedEntry, entry: _Entry, version: int) -> bool:
+        """Whether the newest entry equals this one; False if this one can follow it. Raises: as ``append``."""
         if newest.schema.version < version:
             return False
         if _comparable(newest.schema) == _comparable(self._decode(newest.number, entry, self.directory).schema):
             return True
         raise self._conflict(version, newest)
 
-    def _conflict(self, version: int, there: _Numbered) -> UserError:
+    def _conflict(self, version: int, existing: _NumberedEntry) -> UserError:
         return UserError(
-            f"the schema log {self.directory!r} has an entry for version {there.schema.version} of the table already "
-            f"({there.number}), and this stream is at version {version}. Another stream uses the same log, or the "
-            "checkpoint was replaced and the log was not. Give every source of a query its own "
+            f"the schema log {self.directory!r} already has an entry for version {existing.schema.version} of "
+            f"the table ({existing.number}), but this stream is at version {version}. Another stream uses the same "
+            "log, or the checkpoint was replaced without the log. Give every source of a query its own "
             "schemaTrackingLocation or streamingSourceTrackingId; if another process runs the same query, stop one "
-            "and start the other again.",
+            "and restart the other.",
             code="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
-            path=self._path(there.number),
+            path=self._path(existing.number),
             version=version,
-            found_version=there.schema.version,
+            found_version=existing.schema.version,
         )
 
     def _configuration(self, tracked: TrackedSchema) -> TableConfiguration:
@@ -357,8 +358,8 @@ class SchemaTracking:
         always = "".join(f'.option("{option}", "always")' for option in missing)
         return UserError(
             f"between version {before.version} and version {now.version} of the table (id {self._table_id}) columns "
-            f"were changed that what comes after the stream may use: {step}. Make the target ready for it, then start "
-            f"the query again with {once} to let this change through, or with {always} for all that come.",
+            f"were changed that the stream's target may use: {step}. Prepare the target, then restart "
+            f"the query with {once} to allow this change, or with {always} to allow all future changes.",
             code="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
             version=now.version,
             previous_version=before.version,
@@ -372,7 +373,7 @@ def _to_bytes(entry: _Entry) -> bytes:
 
 
 def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:
-    """Equal for the same schema, whoever wrote its JSON and in whatever order."""
+    """A key that is equal for equal schemas, even if their JSON differs."""
     metadata, protocol = tracked.metadata, tracked.protocol
     return (
         tracked.version,
@@ -385,10 +386,10 @@ def _comparable(tracked: TrackedSchema) -> tuple[object, ...]:
     )
 
 
-def _damaged(path: str, what: str, *, parsed: bool = False) -> CorruptLogError:
+def _damaged(path: str, problem: str, *, parsed: bool = False) -> CorruptLogError:
     return CorruptLogError(
-        f"the entry {path!r} of a stream's schema log {what}. Restore the file from a copy, or use the release that "
-        "wrote it; without either, start the query with a new checkpoint location and schemaTrackingLocation.",
+        f"the entry {path!r} of a stream's schema log {problem}. Restore the file from a copy, or use the release that "
+        "wrote it; otherwise start the query with a new checkpoint location and schemaTrackingLocation.",
         code="DELTA_STREAMING_SCHEMA_LOG_PARSE_SCHEMA_FAILED"
         if parsed
         else "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",

@@ -193,7 +193,7 @@ def test_a_restarted_stream_is_told_to_try_again(lagging: Callable[[int], None],
         lambda: rows(stream(**options), start, end),
         lambda: stream(**options).latestOffset(end, ReadAllAvailable()),
     ):
-        with pytest.raises(UserError, match="start the query again, from the same checkpoint") as error:
+        with pytest.raises(UserError, match="start the query again, with the same checkpoint") as error:
             what()
         assert "new checkpoint location" not in error.value.message
 

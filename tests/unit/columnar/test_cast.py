@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_pyds.columnar.cast import widens, widens_by_the_rfc
+from delta_pyds.columnar.cast import widens, widens_by_rfc
 from delta_pyds.columnar.schema import VARIANT
 from delta_pyds.errors import CorruptDataFileError, SchemaMismatchError
 from tests.support.conforming import conform
@@ -60,7 +60,7 @@ def test_integers_widen_to_decimals_that_hold_every_one(
         found = _conform(pa.array(values, source), target).to_pylist()
         assert found == [None if v is None else Decimal(v) for v in values]
         # early writers made decimals of fewer digits than the RFC asks for, which Spark's own reader refuses
-        assert widens_by_the_rfc(source, target) == (precision - scale >= asked)
+        assert widens_by_rfc(source, target) == (precision - scale >= asked)
     if scale < digits:
         with pytest.raises(SchemaMismatchError, match="'c'"):
             conform(pa.array([1], source), pa.decimal128(digits + scale - 1, scale))

@@ -70,7 +70,7 @@ def test_an_encoded_path_is_the_path_again(text: str) -> None:
 @example(["d/x/", "d/x/.", "d/x", "d/y/../x"], ["d/x"])
 def test_files_are_found_by_their_keys(paths: list[str | None], known: list[str]) -> None:
     keys = {path_key(path) for path in known}
-    places = KnownPaths(keys).places(pa.array(paths, pa.string())).to_pylist()
+    places = KnownPaths(keys).positions(pa.array(paths, pa.string())).to_pylist()
     assert places == [i for i, path in enumerate(paths) if path is not None and path_key(path) in keys]
 
 
@@ -79,5 +79,5 @@ def test_an_escape_anywhere_in_a_name_is_found(length: int, directory: str, odd:
     name = "abcdefghij" * 5
     paths = [f"{directory}{name[:at]}{odd}{name[at:length]}" for at in range(length + 1)]
     keys = {path_key(path) for path in paths}
-    assert KnownPaths(keys).places(pa.array(paths)).to_pylist() == list(range(len(paths)))
-    assert KnownPaths(dict.fromkeys(keys)).places(pa.array(["d/other", None])).to_pylist() == []
+    assert KnownPaths(keys).positions(pa.array(paths)).to_pylist() == list(range(len(paths)))
+    assert KnownPaths(dict.fromkeys(keys)).positions(pa.array(["d/other", None])).to_pylist() == []

@@ -46,7 +46,7 @@ def _columns(names: list[str], **options: object) -> tuple[bytes, list[int]]:
         pa.table({n: pa.array([1, None] if i % 2 else ["x", None]) for i, n in enumerate(names)}), sink, **options
     )
     footer = ParquetFooter(pq.ParquetFile(sink).metadata, sink)
-    return footer._bytes, footer._places[0][0]
+    return footer._bytes, footer._positions[0][0]
 
 
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"write_statistics": False}])

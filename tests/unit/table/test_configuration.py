@@ -221,7 +221,7 @@ def test_data_files_of_another_format_are_refused_by_its_name(tmp_path: Path, pr
         lambda: write_rows(tmp_path, {"id": "long"}, [{"id": 2}]),
         lambda: define(tmp_path, {"id": "long"}, "replace"),
     ):
-        with pytest.raises(UnsupportedFeatureError, match=f"of the format '{provider}'") as caught:
+        with pytest.raises(UnsupportedFeatureError, match=f"have the format '{provider}'") as caught:
             action()
         assert caught.value.code == "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
     assert "metadata.format" in {finding.rule for finding in verify(str(tmp_path)).findings}

@@ -7,8 +7,8 @@ import itertools
 import pyarrow as pa
 import pytest
 
-from delta_pyds.data.layout.curve import bits_per_column, places
-from delta_pyds.data.layout.ranges import Ranges, cut_points
+from delta_pyds.data.layout.cluster import Ranges, cut_points
+from delta_pyds.data.layout.curve import bits_per_column, curve_positions
 
 
 def cells(columns: int, side: int) -> list[tuple[int, ...]]:
@@ -18,7 +18,7 @@ def cells(columns: int, side: int) -> list[tuple[int, ...]]:
 def walk(curve: str, columns: int, side: int) -> list[tuple[int, ...]]:
     """The cells of a cube in the order of the curve."""
     points = cells(columns, side)
-    found = places(curve, [pa.array(axis, pa.int64()) for axis in zip(*points, strict=True)])  # type: ignore[arg-type]
+    found = curve_positions(curve, [pa.array(axis, pa.int64()) for axis in zip(*points, strict=True)])  # type: ignore[arg-type]
     assert len(set(found.to_pylist())) == len(points)
     return [point for _, point in sorted(zip(found.to_pylist(), points, strict=True))]
 
@@ -37,14 +37,14 @@ def test_a_z_order_takes_bits_in_turn() -> None:
 def test_one_column_is_its_own_curve() -> None:
     numbers = pa.array([3, 0, 2], pa.int64())
     for curve in ("zorder", "hilbert"):
-        assert places(curve, [numbers]).to_pylist() == [3, 0, 2]  # type: ignore[arg-type]
+        assert curve_positions(curve, [numbers]).to_pylist() == [3, 0, 2]  # type: ignore[arg-type]
 
 
 def test_places_fit_into_a_word_however_many_columns() -> None:
     for columns in (1, 4, 7, 40, 70):
         most = (1 << bits_per_column(columns)) - 1
         for curve in ("zorder", "hilbert"):
-            [place] = places(curve, [pa.array([most], pa.int64())] * columns).to_pylist()  # type: ignore[arg-type]
+            [place] = curve_positions(curve, [pa.array([most], pa.int64())] * columns).to_pylist()  # type: ignore[arg-type]
             assert 0 < place < 1 << 63
 
 

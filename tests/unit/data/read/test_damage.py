@@ -151,5 +151,5 @@ def test_footer_that_promises_other_rows_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "f", TABLE)
     with pq.ParquetFile(file.path) as parquet:
         data = DataFile(_ShortFile(parquet), file.path, str(tmp_path))
-        with pytest.raises(CorruptDataFileError, match="row groups hold 1 rows less"):
+        with pytest.raises(CorruptDataFileError, match="row groups have 1 rows less"):
             list(data.decode([0], [0, 1], 100))

@@ -89,7 +89,7 @@ def test_a_value_that_names_no_entry_is_an_error(tmp_path: Path) -> None:
     schema = struct(("s", STRING))
     state, file = state_of(tmp_path, schema), ScanFile(str(path), len(content))
     assert _names(state, file) == ("s",)
-    with pytest.raises(CorruptDataFileError, match="names the entry 3 of 3"):
+    with pytest.raises(CorruptDataFileError, match="the dictionary index 3 exceeds the 3 entries"):
         list(read(state, file))
 
 

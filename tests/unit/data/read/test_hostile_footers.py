@@ -206,7 +206,7 @@ def test_what_contradicts_itself_is_not_given_to_sparks_reader(tmp_path: Path, d
 
 def test_a_column_has_as_many_values_as_its_row_group_has_rows() -> None:
     _, footer = _with_statistics(_content(pa.array([1, None, 3])), lambda column: column[NUM_VALUES].__setitem__(1, 2))
-    with pytest.raises(pa.ArrowInvalid, match="2 values of column 0 in row group 0, and 3 rows"):
+    with pytest.raises(pa.ArrowInvalid, match="2 values of column 0 in row group 0, but 3 rows"):
         footer.chunk(0, 0)
 
 
@@ -219,7 +219,7 @@ def test_a_row_group_that_is_told_twice_is_understood_as_arrow_does() -> None:
     # a second list of row groups: none
     twice = tail[:-1] + bytes([LIST, ROW_GROUPS << 1, STRUCT]) + b"\0"
     source = pa.BufferReader(body + twice + len(twice).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(pa.ArrowInvalid, match="3 rows, and its row groups 0"):
+    with pytest.raises(pa.ArrowInvalid, match="3 rows, but its row groups have 0"):
         open_parquet(source)
     assert len(footer[ROW_GROUPS][1][1]) == 1
 

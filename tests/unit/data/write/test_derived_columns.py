@@ -129,7 +129,7 @@ def test_a_generated_column_is_computed_from_the_others() -> None:
 def test_an_expression_of_another_type_is_not_stored() -> None:
     source = ColumnSource(column("g"), "generated", expression=expression(Column(("a",), INTEGER), "a"))
     rows = batch({"a": [1]}, {"a": pa.int32()})
-    with pytest.raises(ExpressionError, match=r"'g', a, gives int32, and the column is BIGINT"):
+    with pytest.raises(ExpressionError, match=r"'g', a, gives int32, but the column has type BIGINT"):
         computed_column(source, SESSION, TABLE)(lambda path: rows.column(path[0]), 1)
 
 

@@ -91,7 +91,7 @@ def test_a_value_that_does_not_fit_fails_with_the_column_and_both_types(
     source: pa.DataType, target: DataType, value: Any
 ) -> None:
     array = pa.array([0, 0, value], pa.int32()).cast(source) if source == pa.date32() else pa.array([value], source)
-    with pytest.raises(ConstraintViolationError, match=r"'c' \(.*column's [A-Z]") as e:
+    with pytest.raises(ConstraintViolationError, match=r"'c' \(.*column's type [A-Z]") as e:
         assign(array, target)
     assert e.value.code == "CAST_OVERFLOW_IN_TABLE_INSERT"
 

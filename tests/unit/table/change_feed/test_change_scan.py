@@ -402,7 +402,7 @@ def test_versions_before_and_after_a_rename_are_read_apart(tmp_path: Path) -> No
     builder.append(ids(1))
     renamed(builder)
     builder.append([{"number": 2}])
-    with pytest.raises(UserError, match=r"renamed to 'number'.*apart") as caught:
+    with pytest.raises(UserError, match=r"renamed to 'number'.*separately") as caught:
         plan(tmp_path)
     assert caught.value.code == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
     assert [r["id"] for r in change_rows(tmp_path, 0, 1)] == [1]

@@ -193,7 +193,7 @@ def test_types_that_could_lose_something_are_refused_and_both_are_shown(
     error = refusal(table(struct(c=wrap(column))), struct(c=wrap(incoming)), merge_schema)
     assert error.code == "DELTA_FAILED_TO_MERGE_FIELDS"
     assert f"of type {display(column)}" in error.message
-    assert f"as {display(incoming)}," in error.message
+    assert f"have type {display(incoming)}," in error.message
     assert error.parameters["column"].startswith("c")
 
 

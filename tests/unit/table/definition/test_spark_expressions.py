@@ -112,7 +112,7 @@ def test_the_rows_bring_what_was_computed_and_the_errors_are_the_same() -> None:
             "CHECK constraint 'odd' (forall(array(`ID`, bits), x -> x > 0)) of table /tables/t violated by row with "
             "values:\n - id : 2\n - bits : 1"
         )
-    with pytest.raises(DeltaError, match="came without what Spark computes of the CHECK constraint 'odd'"):
+    with pytest.raises(DeltaError, match="lack the column that Spark computes for the CHECK constraint 'odd'"):
         Ingest(state, TaskSession(0)).apply(batch([True, True]).drop_columns([f"{CHECK_PREFIX}1"]))
 
 
@@ -131,17 +131,17 @@ def test_the_rows_bring_what_was_computed_and_the_errors_are_the_same() -> None:
         ("system . builtin /**/ . `reflect`('a', 'b')", "calls system.builtin.reflect"),
         ("IDENTIFIER/*/**/*/('reflect')('a', 'b')", "a call of what is not the name of a function"),
         ("st.IDENTIFIER('a')", "calls st.IDENTIFIER"),
-        ("CAST(id AS STRUCT<IDENTIFIER('a'): INT>)", "is no expression of a row"),
+        ("CAST(id AS STRUCT<IDENTIFIER('a'): INT>)", "is not an expression of a row"),
         ("\"reflect\"('a', 'b')", "a call of what is not the name of a function"),
         ("'' || '\\'' || reflect('a', 'b') || ''", "calls reflect"),
         ("r'\\' || reflect('a', 'b') || '\\''", "calls reflect"),
         ("re\ufb02ect('a', 'b')", "calls re\ufb02ect"),
         ("\u212aurtosis(id)", "calls \u212aurtosis"),
-        ("CASE WHEN(TRUE) WHEN TRUE THEN 1 END", "is no expression of a row"),
+        ("CASE WHEN(TRUE) WHEN TRUE THEN 1 END", "is not an expression of a row"),
         ("timestampadd(DAY, id)", "calls timestampadd"),
         ("timestampadd(DAY, id, id AND id)", "calls timestampadd"),
         ("when.then(id)", "calls when.then"),
-        ("secret()", "calls secret, which is no function of Spark's"),
+        ("secret()", "calls secret, which is not one of Spark's functions"),
         ("from_xml(s, 'a INT', map('rowValidationXSDPath', '/etc/passwd'))", "calls from_xml"),
         ("xpath_string('<!DOCTYPE a SYSTEM \"http://there/\"><a/>', 'a')", "calls xpath_string"),
         ("input_file_name()", "calls input_file_name"),
@@ -159,8 +159,8 @@ def test_the_rows_bring_what_was_computed_and_the_errors_are_the_same() -> None:
         ("id > :p", "a parameter marker"),
         ("id > ?", "a parameter marker"),
         ("id /*+ BROADCAST(t) */ + 1", "a hint stands in a query alone"),
-        ("id); DROP TABLE t", "is no expression of a row"),
-        ("id) OR (id", "is no expression of a row"),
+        ("id); DROP TABLE t", "is not an expression of a row"),
+        ("id) OR (id", "is not an expression of a row"),
         ("id /* to the end", "the comment is not closed"),
         ("", "the expression is not complete"),
         ("s = '${env:HOME}'", r"\$\{\.\.\.\}"),

@@ -414,13 +414,13 @@ def test_an_entry_cut_short_anywhere_is_an_error_that_names_the_file() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (hand_written().replace(b"v1", b"v2", 1), "of the format 'v2'"),
+        (hand_written().replace(b"v1", b"v2", 1), "has the format 'v2'"),
         (b'{"tableId":"5f3c"}', "does not begin with a format"),
         (b"v1\n{}", "tableId"),
-        (b"v1\nnull", "is not whole or no entry"),
-        (b"\xff\xfe", "no text"),
-        (hand_written(deltaCommitVersion="7"), "is not whole or no entry"),
-        (hand_written(deltaCommitVersion=-1), "of the version -1"),
+        (b"v1\nnull", "is incomplete or not an entry"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (hand_written(deltaCommitVersion="7"), "is incomplete or not an entry"),
+        (hand_written(deltaCommitVersion=-1), "has the version -1"),
         (hand_written(tableConfigurations=None), "lacks the properties"),
         (hand_written(protocolJson=None), "lacks the properties or the protocol"),
         (hand_written(protocolJson='{"txn":{"appId":"a","version":1}}'), "no protocol action"),
@@ -428,8 +428,8 @@ def test_an_entry_cut_short_anywhere_is_an_error_that_names_the_file() -> None:
         (hand_written(dataSchemaJson="{"), "cannot be read"),
         (hand_written(dataSchemaJson='"long"'), "cannot be read"),
         (hand_written(partitionSchemaJson="[]"), "cannot be read"),
-        (hand_written(previousMetadataSeqNum=0), "followed the entry 0"),
-        (hand_written(previousMetadataSeqNum=-2), "followed the entry -2"),
+        (hand_written(previousMetadataSeqNum=0), "invalid previous entry 0"),
+        (hand_written(previousMetadataSeqNum=-2), "invalid previous entry -2"),
     ],
 )
 def test_an_entry_that_cannot_be_understood_stops_the_stream(data: bytes, words: str) -> None:
@@ -457,7 +457,7 @@ def test_an_older_entry_that_is_gone_or_damaged_stops_the_stream_too() -> None:
     with pytest.raises(CorruptLogError, match="_schema_log_5f3c/0"):
         log(storage).check_unblocked()
     storage.delete(f"{DIRECTORY}/0")
-    with pytest.raises(CorruptLogError, match="is gone, although 1 comes after it"):
+    with pytest.raises(CorruptLogError, match="is missing, although 1 follows it"):
         log(storage, allow=Allowed("always", "always", "always")).check_unblocked()
 
 
