@@ -34,7 +34,7 @@ from delta_pyds.catalog.interface import (
 from delta_pyds.catalog.table_state import require_sound
 from delta_pyds.errors import CatalogError, TableNotFoundError, UserError
 from delta_pyds.protocol.actions import Metadata, Protocol
-from delta_pyds.protocol.features import supported_features, weakest_protocol
+from delta_pyds.protocol.features import lowest_protocol, supported_features
 from delta_pyds.protocol.schema import LONG, STRING, StructField, StructType, schema_to_string
 
 NAME = "main.db.t"
@@ -94,7 +94,7 @@ def proposal(table: ManagedTable, version: int, *, inline: bytes | None = None, 
 
 def defined(properties: Mapping[str, str], features: Iterable[str]) -> tuple[Protocol, Metadata]:
     """Protocol and metadata with what a catalog wants besides."""
-    protocol = weakest_protocol(supported_features(PROTOCOL) | set(features))
+    protocol = lowest_protocol(supported_features(PROTOCOL) | set(features))
     return protocol, msgspec.structs.replace(METADATA, configuration={**(METADATA.configuration or {}), **properties})
 
 
