@@ -59,7 +59,7 @@ def locate(
         return TableAddress(absolute_table_path(path), storage_options or {})
     if path is not None:
         raise OptionError(
-            f"the table {table} is given by a path too: a table that a catalog manages has its name alone.",
+            f"the table {table} is given by a path too: a table of a catalog has only a name. Leave the path out.",
             option="table",
         )
     # imported here: tables at paths have none
@@ -110,7 +110,7 @@ def _name(catalog: str | Catalog | None) -> str:
 
     if not isinstance(catalog, Catalog):
         raise OptionError(
-            f"the catalog is a {type(catalog).__name__}, and must be a name or a delta_pyds.catalog.Catalog.",
+            f"the catalog is a {type(catalog).__name__}, but must be a name or a delta_pyds.catalog.Catalog.",
             option="catalog",
         )
     return name_of(catalog)

@@ -104,14 +104,14 @@ def require_outcome(catalog: Catalog, method: str, outcome: Any) -> CommitOutcom
     try:
         if not isinstance(outcome, _OUTCOMES):
             raise TypeError(
-                f"{_returned(outcome)}, and must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
+                f"{_returned(outcome)}, but must return a CommitOutcome (Ratified, Conflict, BacklogFull ...)"
             )
         _require(outcome, type(outcome))
         if isinstance(outcome, Ratified) and outcome.table is not None:
             _require_table(outcome.table)
     except TypeError as error:
         unknown = (
-            "Whether the commit is in the table is not known: do not delete its data files, and look at the table "
+            "It is unknown whether the commit is in the table: do not delete its data files, and check the table "
             "before you write the same data again."
         )
         raise _wrong(CatalogAnswerError, catalog, method, error, unknown) from error
@@ -164,12 +164,12 @@ def _require(value: Any, expected: type, part: str = "") -> None:
     """Raises: TypeError in words that go on from the name of a method. No value is shown."""
     if not isinstance(value, expected):
         if part:
-            raise TypeError(f"{part} {_kind(value)}, and must give a {expected.__name__} there")
-        raise TypeError(f"{_returned(value)}, and must return a {expected.__name__}")
+            raise TypeError(f"{part} {_kind(value)}, but must be a {expected.__name__}")
+        raise TypeError(f"{_returned(value)}, but must return a {expected.__name__}")
     for name, (wanted, fits) in _FIELDS.get(expected, {}).items():
         found = getattr(value, name)
         if not fits(found):
-            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, and must be {wanted}")
+            raise TypeError(f"a {expected.__name__} whose {name} is {_kind(found)}, but must be {wanted}")
 
 
 def _returned(value: Any) -> str:
@@ -182,8 +182,8 @@ def _kind(value: Any) -> str:
 
 def _wrong(kind: type[CatalogError], catalog: Catalog, method: str, error: TypeError, consequence: str) -> CatalogError:
     return kind(
-        f"the method {method} of {_name(catalog)} returned {error}. {consequence} This is for whoever keeps the "
-        "catalog.",
+        f"the method {method} of {_name(catalog)} returned {error}. {consequence} Tell the administrator of "
+        "the catalog.",
         method=method,
     )
 

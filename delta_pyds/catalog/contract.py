@@ -298,4 +298,4 @@ def _expect_versions(table: ManagedTable, latest: int, unpublished: list[int]) -
 
 def _expect(kept: bool, method: str, expected: str, found: object) -> None:
     if not kept:
-        raise CatalogError(f"{method} must answer {expected}, and answered {found!r:.500}", method=method)
+        raise CatalogError(f"{method} must answer {expected}, but answered {found!r:.500}", method=method)

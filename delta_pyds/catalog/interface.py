@@ -180,7 +180,7 @@ class Catalog(ABC):
         """Where an object of the class may be made again in another process of this user and machine: how, as pickle
         has it, ``(type(self), (arguments, ...))``. By default it does not leave its process.
         """
-        raise TypeError("a catalog's client holds connections and secrets, and does not leave its process.")
+        raise TypeError("a catalog's client has connections and secrets, so it cannot be pickled for another process.")
 
     max_inline_bytes: int = 0
     """Commits up to this size are proposed with their content instead of a staged file; 0 for never."""

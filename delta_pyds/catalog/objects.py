@@ -80,7 +80,7 @@ def object_named(name: str) -> Catalog:
         ) from error
     if not isinstance(made, Catalog):
         raise OptionError(
-            f"the catalog was given as an object, and its __reduce__ made a {type(made).__name__} of it, which is no "
+            f"the catalog was given as an object, but its __reduce__ made a {type(made).__name__}, not a "
             "delta_pyds.catalog.Catalog.",
             option="catalog",
         )

@@ -124,7 +124,7 @@ def properties_of_new_table(storage: Storage, asked: Mapping[str, str]) -> dict[
         given = said.get(key.lower())
         if given is not None and given[1].strip().lower() != value.lower():
             raise OptionError(
-                f"the property {given[0]} is {given[1]!r}, and the catalog of the table {storage.table_name} wants "
+                f"the property {given[0]} is {given[1]!r}, but the catalog of the table {storage.table_name} requires "
                 f"{value!r}: leave it out.",
                 code="DELTA_INVALID_TABLE_PROPERTY",
                 property=given[0],

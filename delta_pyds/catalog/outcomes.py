@@ -58,9 +58,9 @@ def reason_of(outcome: Answer) -> str:
     if isinstance(outcome, OutcomeUnknown | NotReached | Refused):
         return outcome.reason.rstrip(".") or "without a reason"
     if isinstance(outcome, Conflict):
-        return "the catalog says that the version is taken, and that it does not exist"
+        return "the catalog says that the version is taken, but also that it does not exist"
     if isinstance(outcome, Ratified):
-        return "the catalog says that it is ratified, and the table does not have the version"
+        return "the catalog says that it is ratified, but the table does not have the version"
     return "the catalog's backlog is full"
 
 

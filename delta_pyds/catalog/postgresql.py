@@ -74,8 +74,8 @@ class PostgresqlCatalog(SqlCatalog):
             connection.commit()
         except self._psycopg.errors.UndefinedTable as error:
             raise TableNotFoundError(
-                f"The database {self._shown} is no catalog: check its address. The first table that is created makes "
-                "it one.",
+                f"The database {self._shown} is not a catalog: check its address. Creating the first table makes it "
+                "one.",
                 code="TABLE_OR_VIEW_NOT_FOUND",
             ) from error
         except self._psycopg.Error as error:

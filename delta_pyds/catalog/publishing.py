@@ -112,7 +112,7 @@ class _Log:
         for file in (*listing.checkpoints, *listing.compactions):
             last = file.version if file.name.end_version is None else file.name.end_version
             if last > newest and last not in self.commits:
-                self.foreign = f"{file.path} stands for versions that are not in the log, {_MOVE}"
+                self.foreign = f"{file.path} covers versions that are not in the log, {_MOVE}"
                 return
         self._checkpoints = [one.version for one in complete_checkpoints(listing) if one.version >= first]
 
@@ -121,9 +121,9 @@ class _Log:
         try:
             if commit.size_bytes in (None, self._storage.store.status(path).size_bytes):
                 return ""
-            return f"its staged commit {commit.file_name} is gone, and {path} is another commit"
+            return f"its staged commit {commit.file_name} is missing, and {path} is another commit"
         except FileNotFoundInStorageError:
-            return "" if self._is_cleaned_up(commit) else f"its staged commit {commit.file_name} is gone"
+            return "" if self._is_cleaned_up(commit) else f"its staged commit {commit.file_name} is missing"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
@@ -155,8 +155,8 @@ def _obstacle_of(path: str, found: Likeness) -> str:
     if found is Likeness.SAME:
         return ""
     if found is Likeness.OTHER_ACTIONS:
-        return f"{path} is there, and has other actions than the commit of its transaction that was ratified"
-    return f"{path} is there and is another commit, {_MOVE}"
+        return f"{path} exists, but has other actions than the commit of its transaction that was ratified"
+    return f"{path} exists and is another commit, {_MOVE}"
 
 
 def _exists(store: Storage, path: str) -> bool:
@@ -174,7 +174,7 @@ def _report(storage: CatalogStorage, table: ManagedTable, version: int, *, only_
     except Exception as error:
         # the next writer reports it
         _logger.warning(
-            "Version %d of table %s is published, but the catalog could not be told: %s: %s",
+            "Version %d of table %s is published, but this could not be reported to the catalog: %s: %s",
             version,
             storage.table_name,
             type(error).__name__,

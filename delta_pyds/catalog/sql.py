@@ -108,8 +108,8 @@ class SqlCatalog(Catalog):
 
     def _unreadable(self, what: str) -> CatalogError:
         return CatalogError(
-            f"The catalog {self._shown} cannot be understood: {what}. Nothing was changed; this is for whoever keeps "
-            "the catalog."
+            f"The catalog {self._shown} has invalid content: {what}. Nothing was changed; tell the administrator "
+            "of the catalog."
         )
 
     def _unwritten(self, what: str) -> NothingWrittenError:
@@ -146,7 +146,7 @@ class SqlCatalog(Catalog):
                 same = stored == [(proposal.txn_id, proposal.file_name)]
                 return Ratified(_load(run, "table_id", proposal.table_id, self._unwritten)) if same else Conflict()
             if proposal.version > latest + 1:
-                return Refused(f"version {latest + 1} is the next one, and {proposal.version} was proposed")
+                return Refused(f"version {latest + 1} is the next one, but {proposal.version} was proposed")
             if proposal.published_version is not None:
                 published = _forget(run, proposal.table_id, proposal.published_version, self._unwritten)
             if latest - published >= self._max_unpublished:
@@ -164,7 +164,7 @@ class SqlCatalog(Catalog):
         _check_name(name)
         if self._root is None:
             raise OptionError(
-                f"the catalog {self._shown} does not say where new tables shall lie: set its 'root' to a directory "
+                f"the catalog {self._shown} has no directory for new tables: set its 'root' to one "
                 "(DELTA_PYDS_CATALOG_<NAME>_ROOT).",
                 option="catalog",
             )
@@ -173,7 +173,7 @@ class SqlCatalog(Catalog):
             taken = _load(run, "name_key", _key(name), self._unreadable)
         if taken is not None:
             raise UserError(
-                f"there is a table {name} in the catalog {self._shown} already, at {taken.location}.",
+                f"the table {name} already exists in the catalog {self._shown}, at {taken.location}.",
                 code="TABLE_OR_VIEW_ALREADY_EXISTS",
                 table=name,
             )
@@ -283,6 +283,6 @@ def _check_name(name: str) -> None:
     parts = name.split(".")
     if len(parts) > 3 or not all(_PART.fullmatch(part) for part in parts):
         raise OptionError(
-            f"'{name}' is no name of a table in a catalog: it is like table, schema.table or catalog.schema.table.",
+            f"'{name}' is not a name of a table in a catalog: write table, schema.table or catalog.schema.table.",
             option="table",
         )

@@ -51,8 +51,8 @@ class SqliteCatalog(SqlCatalog):
         options = dict(parse_qsl(query))
         if not url.startswith(f"{_PREFIX}/") or len(path) < 2 or options.keys() - {"root"}:
             raise OptionError(
-                f"'{url.partition('?')[0]}' is no catalog in SQLite: write sqlite:///path/of/catalog.db, or "
-                "with ?root=directory, and no other parameter, where new tables shall lie elsewhere.",
+                f"'{url.partition('?')[0]}' is not a catalog in SQLite: write sqlite:///path/of/catalog.db. The "
+                "only parameter is ?root=directory, for the directory of new tables.",
                 option="catalog",
             )
         return cls(path, root=options.get("root"))
@@ -99,14 +99,14 @@ class SqliteCatalog(SqlCatalog):
     def _sentence(self, verb: str, error: Exception) -> str:
         path = self._sql.path
         if not os.path.exists(path):
-            return f"There is no catalog {path}: check its path. The first table that is created in it makes it."
+            return f"There is no catalog {path}: check its path. Creating the first table creates it."
         if "locked" in str(error) or "busy" in str(error):
             return (
                 f"The catalog {path} could not be {verb}: another process has held its lock for "
-                f"{self._sql.wait_s:g} s. See what holds it, and run the operation again."
+                f"{self._sql.wait_s:g} s. Find that process, and run the operation again."
             )
         if "no such table" in str(error):
-            return f"The file {path} is no catalog: check its path. The first table that is created makes it one."
+            return f"The file {path} is not a catalog: check its path. Creating the first table makes it one."
         return f"The catalog {path} could not be {verb}: {error}."
 
 

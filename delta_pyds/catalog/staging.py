@@ -31,7 +31,7 @@ def staged_path(table_root: str, file_name: str) -> str:
     Raises: ValueError for what is no name of one: it may come out of a catalog, and must lead nowhere else.
     """
     if staged_version(file_name) is None:
-        raise ValueError(f"{file_name!r} is no name of a staged commit.")
+        raise ValueError(f"{file_name!r} is not a name of a staged commit.")
     return join(staging_directory(table_root), file_name)
 
 

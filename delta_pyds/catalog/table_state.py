@@ -21,8 +21,8 @@ def require_place(table: str, location: str) -> None:
     """Raises: CatalogError for a location that each process would look for below its own working directory."""
     if not (location.startswith("/") or has_scheme(location)):
         raise CatalogError(
-            f"the catalog says of table {table!r} that it lies at {location!r:.500}, which is neither a URL nor "
-            "absolute, so nobody knows where that is. Nothing was changed; this is for whoever keeps the catalog.",
+            f"the catalog says of table {table!r} that it is at {location!r:.500}, which is neither a URL nor "
+            "an absolute path. Nothing was changed; tell the administrator of the catalog.",
             table=table,
         )
 
@@ -33,8 +33,8 @@ def require_sound(table: ManagedTable) -> ManagedTable:
     wrong = _contradiction(table)
     if wrong is not None:
         raise CatalogError(
-            f"the catalog says of table {table.name!r} {wrong}, so its versions are not known. Nothing was changed; "
-            "this is for whoever keeps the catalog.",
+            f"the catalog says of table {table.name!r} {wrong}, so its versions are unknown. Nothing was changed; "
+            "tell the administrator of the catalog.",
             table=table.name,
         )
     return table
@@ -46,12 +46,12 @@ def _contradiction(table: ManagedTable) -> str | None:
     versions = [commit.version for commit in table.unpublished]
     if versions and versions != list(range(table.latest_version + 1 - len(versions), table.latest_version + 1)):
         shown = ", ".join(map(str, versions[:20]))
-        return f"that {table.latest_version} is the latest version, and has the unpublished commits {shown}"
+        return f"that {table.latest_version} is the latest version, but lists the unpublished commits {shown}"
     for commit in table.unpublished:
         if (commit.file_name is None) == (commit.content is None):
             return f"neither or both of file and content for version {commit.version}"
         if commit.file_name is not None and staged_version(commit.file_name) != commit.version:
-            return f"that version {commit.version} is the staged commit {commit.file_name!r}, which is none of it"
+            return f"that version {commit.version} is the staged commit {commit.file_name!r} of another version"
         if commit.file_name is not None and commit.size_bytes is not None and commit.size_bytes <= 0:
             return f"that the staged commit of version {commit.version} has {commit.size_bytes} bytes"
     return None
@@ -62,7 +62,7 @@ def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> No
     if normalize_table_root(table.location) == table_root and table_id in (None, table.table_id):
         return
     raise UserError(
-        f"the table {table.name} is another one by now: it had the id {table_id} and was at {table_root}, and has the "
+        f"the table {table.name} is now another table: it had the id {table_id} and was at {table_root}, but has the "
         f"id {table.table_id} and is at {table.location}. Nothing was changed: open it again by its name.",
         code="DELTA_TABLE_ID_MISMATCH",
         table=table_root,

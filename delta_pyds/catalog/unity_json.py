@@ -95,8 +95,8 @@ def managed_table(name: str, loaded: LoadedTable, forbids: frozenset[str]) -> Ma
     """Raises: CatalogError where the catalog does not say which versions the table has."""
     if loaded.latest_table_version is None:
         raise CatalogError(
-            f"the catalog does not say which version of table {name!r} is the latest, so it is none that the catalog "
-            f"manages: open it by its path {loaded.metadata.location!r}.",
+            f"the catalog does not say which version of table {name!r} is the latest, so it does not manage "
+            f"the table: open it by its path {loaded.metadata.location!r}.",
             table=name,
         )
     commits = sorted(loaded.commits or (), key=lambda commit: commit.version)
@@ -179,7 +179,7 @@ def columns_of(metadata: Metadata) -> Any:
     try:
         schema = decode_json(metadata.schema_string or "")
     except InvalidJSONError as error:
-        raise CatalogError(f"the schema of the table cannot be told to the catalog: {error}.") from None
+        raise CatalogError(f"the schema of the table cannot be sent to the catalog: {error}.") from None
     return _type(schema)
 
 
@@ -242,7 +242,7 @@ def _domains(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
             try:
                 found[domain.domain] = _known(domain.domain, decode_json(domain.configuration))
             except InvalidJSONError as error:
-                raise CatalogError(f"the domain {domain.domain} cannot be told to the catalog: {error}.") from None
+                raise CatalogError(f"the domain {domain.domain} cannot be sent to the catalog: {error}.") from None
     return found
 
 
