@@ -1,7 +1,7 @@
-"""What the methods of a catalog return and raise, held against what they must: somebody else has written them.
+"""Checks of the values that a catalog's methods return, and of their errors: users write catalogs too.
 
-Invariants: nothing goes on with an answer of a wrong type; the error names catalog and method, and has a cause, by
-which whoever writes a catalog finds the place; the cause shows no more than an error of this package may.
+Invariants: an answer of a wrong type is never used. The error names the catalog and the method, and has a cause that
+shows the catalog's author the position in the code. The cause is redacted as an error of this package.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ def cause_of(error: BaseException) -> CatalogCallError:
 
 
 def _called(catalog: Catalog, method: str, argument: str, what: str) -> Any:
-    """What the method returns. Raises: CatalogError for an exception that is no DeltaError."""
+    """Call the method. Raises: CatalogError for an exception that is not a DeltaError."""
     try:
         return getattr(catalog, method)(argument)
     except DeltaError:
         raise
-    except Exception as error:  # whatever the client of a catalog raises; itself it may show what nobody must see
+    except Exception as error:  # clients of catalogs may raise any error, and its text may contain secrets
         raise CatalogError(
             f"the catalog did not say {what}: {method} of {_name(catalog)} raised {type(error).__name__}: {error}. "
             "Nothing was changed; ask again once it answers."

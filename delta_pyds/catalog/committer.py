@@ -189,7 +189,7 @@ class CatalogCommitter:
         return Owner.OURS, ""
 
     def _believed(self, said: ManagedTable | None) -> ManagedTable | None:
-        """What the catalog told of the table along with an outcome, if it fits together."""
+        """The state of the table that the catalog returned with an outcome, if it is consistent."""
         if said is None:
             return None
         try:

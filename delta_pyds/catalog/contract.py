@@ -1,6 +1,6 @@
-"""What every catalog has to keep, as rules that are run on one: for whoever writes a class of their own.
+"""The rules for every catalog as tests, for authors of a ``Catalog`` class.
 
-Each rule gets an empty catalog, and makes tables of its own in it; no file of a table is written or read.
+Each rule runs on an empty catalog, and creates its own tables in it; no file of a table is written or read.
 
 >>> from delta_pyds.catalog import contract
 >>> contract.check(lambda: MyCatalog(new_empty_database()))

@@ -1,11 +1,11 @@
-"""The files of a catalog-managed table, with ``_delta_log`` as the catalog says that it is.
+"""The files of a catalog-managed table, with ``_delta_log`` according to the catalog.
 
-Invariants: a version has one commit, the catalog's where the catalog stores one, whatever else lies in the log under
-its name; a checkpoint counts where its own version is in the log as it was ratified (see ``told_listing``); nothing
-beyond the latest ratified version is seen, listed or read; the catalog is asked before the log is listed, so that what
-it no longer stores is in the listing; a commit cannot be put here, only proposed to the catalog.
-So whoever reads the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follows
-the catalog, and has no rule of its own for such tables.
+Invariants: a version has one commit. If the catalog stores it, that one is used, and a file of the same name in the log
+is ignored. A checkpoint is used only if its own version is in the log as it was ratified (see ``told_listing``).
+Nothing after the latest ratified version is listed or read. The catalog is asked before the log is listed, so that
+commits which it no longer stores are in the listing. A commit cannot be put here, only proposed to the catalog.
+So all readers of the log through this storage (segments, history, time travel, change feeds, streams, clean-up) follow
+the catalog, without rules of their own for such tables.
 
 Protocol: "Reading Catalog-managed Tables", "Reader Requirements for Catalog-managed tables".
 """

@@ -39,7 +39,7 @@ def open_catalog(name: str) -> Catalog:
 
 
 def forget_catalogs() -> None:
-    """Settings are read anew when a catalog is asked for the next time."""
+    """Forget opened catalogs: their settings are read again at the next use."""
     with _lock:
         # a client of the process before a fork is never closed here: that would end what its process has open
         for key in [key for key in _open if key[0] == os.getpid()]:

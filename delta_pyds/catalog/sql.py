@@ -93,18 +93,18 @@ class SqlCatalog(Catalog):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Run]:
-        """Statements that change nothing. Raises: CatalogError; TableNotFoundError where it is no catalog."""
+        """A context for read-only statements. Raises: CatalogError; TableNotFoundError if this is not a catalog."""
 
     @abstractmethod
     def _writing(self, *, lasting: bool = True) -> AbstractContextManager[Run]:
-        """A transaction, which ends with the block. ``lasting``: on the disk then.
+        """A transaction, committed at the end of the block. ``lasting``: it is durable then.
 
-        Raises: NothingWrittenError where it surely changed nothing; CatalogError where that is not known.
+        Raises: NothingWrittenError if it certainly changed nothing; CatalogError if that is unknown.
         """
 
     @abstractmethod
     def _make_tables(self) -> None:
-        """Make the database a catalog. Who only reads makes none of what a wrong address leads to."""
+        """Create the catalog's tables. Readers do not, so that a wrong address creates nothing."""
 
     def _unreadable(self, what: str) -> CatalogError:
         return CatalogError(
@@ -237,7 +237,7 @@ def _forget(run: Run, table_id: str, version: int, wrong: _Wrong) -> int:
 
 
 def _typed(row: tuple[Any, ...], columns: Mapping[str, Any], table: str, wrong: _Wrong) -> tuple[Any, ...]:
-    """The values, which somebody else may have put there: SQLite keeps text where a number belongs.
+    """The values with checked types: another program may have written them, and SQLite accepts text for a number.
 
     Raises: what ``wrong`` makes of a sentence.
     """

@@ -46,7 +46,7 @@ class SqliteCatalog(SqlCatalog):
 
     @classmethod
     def at(cls, url: str) -> SqliteCatalog:
-        """The catalog of a ``sqlite:///path`` URL. Raises: OptionError for what is none."""
+        """The catalog of a ``sqlite:///path`` URL. Raises: OptionError for an invalid URL."""
         path, _, query = url.removeprefix(_PREFIX).partition("?")
         options = dict(parse_qsl(query))
         if not url.startswith(f"{_PREFIX}/") or len(path) < 2 or options.keys() - {"root"}:
@@ -92,7 +92,7 @@ class SqliteCatalog(SqlCatalog):
         except (sqlite3.Error, OSError) as error:
             sentence = self._sentence(verb, error)
             if not os.path.exists(self._sql.path) or "no such table" in str(error):
-                # whoever creates tables makes it one
+                # the first reservation of a table creates the catalog
                 raise TableNotFoundError(sentence, code="TABLE_OR_VIEW_NOT_FOUND") from error
             raise CatalogError(sentence) from error
 

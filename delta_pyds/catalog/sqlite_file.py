@@ -95,7 +95,7 @@ class SqliteFile:
                     connection.close()
 
     def _taken(self) -> tuple[_Identity, sqlite3.Connection]:
-        """An idle connection, or a new one. One of a file that was moved or replaced is none."""
+        """An idle connection or a new one. Connections to a file that was moved or replaced are dropped."""
         identity = _identity(self.path)
         while True:
             with _guard:

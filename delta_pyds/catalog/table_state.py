@@ -18,7 +18,7 @@ def ask(catalog: Catalog, name: str) -> ManagedTable:
 
 
 def require_place(table: str, location: str) -> None:
-    """Raises: CatalogError for a location that each process would look for below its own working directory."""
+    """Raises: CatalogError for a relative location: each process has its own working directory."""
     if not (location.startswith("/") or has_scheme(location)):
         raise CatalogError(
             f"the catalog says of table {table!r} that it is at {location!r:.500}, which is neither a URL nor "
@@ -28,7 +28,7 @@ def require_place(table: str, location: str) -> None:
 
 
 def require_sound(table: ManagedTable) -> ManagedTable:
-    """Raises: CatalogError where the versions that the catalog names do not fit together; as ``require_place``."""
+    """Raises: CatalogError if the catalog's versions contradict each other; as ``require_place``."""
     require_place(table.name, table.location)
     wrong = _contradiction(table)
     if wrong is not None:
@@ -58,7 +58,7 @@ def _contradiction(table: ManagedTable) -> str | None:
 
 
 def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> None:
-    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) where the name is another table's by now."""
+    """Raises: UserError (DELTA_TABLE_ID_MISMATCH) if the name now belongs to another table."""
     if normalize_table_root(table.location) == table_root and table_id in (None, table.table_id):
         return
     raise UserError(
@@ -70,7 +70,7 @@ def check_same(table: ManagedTable, table_root: str, table_id: str | None) -> No
 
 
 def newer_of(known: ManagedTable | None, found: ManagedTable) -> ManagedTable:
-    """What holds of the two: versions never go, so an answer with fewer of them is of a replica that lags behind."""
+    """The newer of two states. Versions are never removed, so an answer with fewer comes from a stale replica."""
     if known is None or known.table_id != found.table_id or found.latest_version >= known.latest_version:
         return found
     return known

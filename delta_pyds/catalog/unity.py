@@ -1,9 +1,8 @@
 """Unity Catalog, through the first version of its interface for Delta tables. Needs ``urllib3``.
 
-Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit; what it
-changes of schema, properties, protocol and domains goes along in the same call; an answer that is no refusal of the
-server leaves the outcome unknown. The server takes any version as the first one of a new table: so the sequence is
-looked at here.
+Invariants: a proposal names the table by its id, so that another table of the same name never gets the commit. Changes
+of schema, properties, protocol and domains are part of the same call. Every error except a refusal by the server leaves
+the outcome unknown. The server accepts any version as the first one of a new table, so the sequence is checked here.
 
     DELTA_PYDS_CATALOG_PROD_URL=https://unity.example
     DELTA_PYDS_CATALOG_PROD_TOKEN=...
@@ -180,7 +179,7 @@ class UnityCatalog(Catalog):
             name,
             made.table_id,
             made.location,
-            # without a value: whatever the writer sets
+            # a property without a value: the writer chooses it
             properties={key: value for key, value in made.required_properties.items() if value is not None},
             features=tuple(sorted(features)),
             credentials=self._credentials.take(made.table_id, made.location, made.storage_credentials),
@@ -322,7 +321,7 @@ def _has(table: ManagedTable, proposal: CommitProposal) -> bool:
 
 
 def _lost(proposal: CommitProposal) -> list[str]:
-    """What the catalog requires, and the table had until this commit."""
+    """The properties that the catalog requires and that this commit takes away."""
     if proposal.metadata is None or proposal.metadata_before is None:
         return []
     before, after = (one.configuration or {} for one in (proposal.metadata_before, proposal.metadata))

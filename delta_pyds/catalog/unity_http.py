@@ -56,7 +56,7 @@ class UnityError(Exception):
     def acted(self) -> bool:
         if self.kind:
             return self.status >= 500 and self.status != 501
-        # whoever said so stands between, and may not know
+        # the answer is from a proxy, which may not know the outcome
         return self.status >= 400 and self.status not in _REFUSALS
 
 
@@ -146,7 +146,7 @@ class UnityHttp:
             raise CatalogError(f"The catalog {self.shown} gave an invalid answer: {error}.") from None
 
     def _after(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """What to send instead of what the server refused; another thread may have asked for it already."""
+        """New headers in place of the refused ones; another thread may have renewed them already."""
         if self._renewed is not None and self._authorization == refused:
             self._authorization = self._authorizing(self._renewed())
         return self._authorization
@@ -220,7 +220,7 @@ class UnityHttp:
 
 
 def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
-    """Who asks the proxy. The client takes nothing of that from its URL."""
+    """The headers with the user and password of the proxy's URL, which the client does not use itself."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}
@@ -231,7 +231,7 @@ def _proxy_headers(urllib3: Any, proxy: str) -> Mapping[str, str]:
 
 
 def path_of(*parts: str) -> str:
-    """Parts of a path, each of them one whatever it holds."""
+    """The path of these parts; slashes in a part are escaped."""
     return "/".join(quote(part, safe="") for part in parts)
 
 
@@ -250,7 +250,7 @@ def _base_of(url: str) -> str:
     try:
         parts = urlsplit(url)
         wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         wrong = True
     if wrong or parts.query or parts.fragment:
         raise OptionError(
