@@ -29,7 +29,7 @@ class Owner(Enum):
 def owner_in(storage: CatalogStorage, table: ManagedTable, proposal: CommitProposal) -> Owner:
     """Whose the version is, as the catalog says in ``table``; what it has forgotten the log tells.
 
-    Raises: what reading the commit raises.
+    Raises: as ``read_commit``.
     """
     if table.latest_version < proposal.version:
         return Owner.NOBODY

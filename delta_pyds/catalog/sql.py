@@ -239,7 +239,7 @@ def _forget(run: Run, table_id: str, version: int, wrong: _Wrong) -> int:
 def _typed(row: tuple[Any, ...], columns: Mapping[str, Any], table: str, wrong: _Wrong) -> tuple[Any, ...]:
     """The values with checked types: another program may have written them, and SQLite accepts text for a number.
 
-    Raises: what ``wrong`` makes of a sentence.
+    Raises: the error that ``wrong`` makes from a message.
     """
     for value, (column, expected) in zip(row, columns.items(), strict=True):
         if not isinstance(value, expected):

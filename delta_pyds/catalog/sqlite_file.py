@@ -59,7 +59,7 @@ class SqliteFile:
     def connection(self) -> Generator[sqlite3.Connection, None, None]:
         """A connection for one operation. A fork in another thread waits until it is over.
 
-        Raises: what SQLite and the file system raise; CatalogError for a file on a network disk.
+        Raises: errors of SQLite and the file system; CatalogError for a file on a network disk.
         """
         with _operation():
             identity, connection = self._taken()

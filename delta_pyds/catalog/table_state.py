@@ -1,4 +1,4 @@
-"""What a catalog says of a table, held against itself before anybody relies on it."""
+"""The state of a table in its catalog, checked for contradictions before it is used."""
 
 from __future__ import annotations
 

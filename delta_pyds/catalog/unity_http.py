@@ -42,9 +42,9 @@ _Answer = TypeVar("_Answer")
 
 
 class UnityError(Exception):
-    """The server's own words for why it did not do as asked. ``kind``: as it names the error, empty if it does not.
+    """An error of the server. ``kind``: its name for the error; empty without one.
 
-    ``acted``: whether it may have done it all the same.
+    ``acted``: whether it may have done it anyway.
     """
 
     def __init__(self, status: int, kind: str, message: str) -> None:
